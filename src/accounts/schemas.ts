@@ -1,0 +1,60 @@
+import { Type, type Static } from '@sinclair/typebox'
+import { CLOSED, Id, PageQuery, SortQuery, Text, Timestamp } from '../schema.ts'
+
+const name = Text(1, 255, 'Name of the store', "Ada's Animals")
+const email = Text(1, 255, 'A contact, neither verified nor unique', 'ada@example.com')
+
+export const NewAccountSchema = Type.Object({
+  name,
+  email: Type.Optional(email)
+}, { $id: 'NewAccount', ...CLOSED, description: 'A store to be opened.' })
+export type NewAccount = Static<typeof NewAccountSchema>
+
+const account = {
+  id: Id('Identifier of the account', 1),
+  name,
+  email: Type.Optional(email),
+  createdAt: Timestamp('When the account was opened')
+}
+
+const apiKey = Type.String({
+  description: 'The key itself, shown this once: send it as `Authorization: Bearer <apiKey>`',
+  example: 'psk_8Jw3kQ2x_N4v0XcT7bLr2YpGm5sEaHd9KfUqZ1iWo3RkPzD'
+})
+
+export const AccountSchema = Type.Object(account, { $id: 'Account', description: 'A store, to which everything else belongs.' })
+export type Account = Static<typeof AccountSchema>
+
+export const AccountWithKeySchema = Type.Object({ ...account, apiKey }, { $id: 'AccountWithKey', description: 'A new account with its first API key.' })
+export type AccountWithKey = Static<typeof AccountWithKeySchema>
+
+const label = Text(1, 255, 'What the key is for', 'Warehouse scanner')
+const readOnly = Type.Boolean({ description: 'Whether the key may only read', example: false })
+const expiresAt = Timestamp('When the key stops working', '2027-11-21T10:00:00.000Z')
+
+export const NewApiKeySchema = Type.Object({
+  label: Type.Optional(label),
+  readOnly: Type.Optional({ ...readOnly, default: false }),
+  expiresAt: Type.Optional(expiresAt)
+}, { $id: 'NewApiKey', ...CLOSED, description: 'A key to be made. One that expires in the past is made expired.' })
+export type NewApiKey = Static<typeof NewApiKeySchema>
+
+const key = {
+  id: Id('Identifier of the key', 2),
+  label: Type.Optional(label),
+  prefix: Type.String({ description: 'The 8 characters after `psk_`, by which to recognise the key', example: '8Jw3kQ2x' }),
+  readOnly,
+  createdAt: Timestamp('When the key was made'),
+  lastUsedAt: Type.Optional(Timestamp('When the key was last used, to the hour', '2026-11-21T10:00:00.000Z')),
+  expiresAt: Type.Optional(expiresAt)
+}
+
+export const ApiKeySchema = Type.Object(key, { $id: 'ApiKey', description: 'A bearer key of the account, without its secret.' })
+export type ApiKey = Static<typeof ApiKeySchema>
+
+export const ApiKeyWithSecretSchema = Type.Object({ ...key, apiKey }, { $id: 'ApiKeyWithSecret', description: 'A new key with its secret.' })
+export type ApiKeyWithSecret = Static<typeof ApiKeyWithSecretSchema>
+
+export const KeyParams = Type.Object({ keyId: Id('Id of the key', 2) }, CLOSED)
+
+export const KeyQuery = Type.Object({ ...PageQuery, ...SortQuery }, CLOSED)

@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Committed } from './database/commit.ts'
+import type { Page, PageRequest } from './database/page.ts'
+import { matchesWeakly } from './conditions.ts'
+
+/** A record as the database hands it over: its JSON text, and its entity tag. */
+export interface Stored {
+  record: string
+  etag: string
+}
+
+export const JSON_TYPE = 'application/json; charset=utf-8'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** PUBLIC_URL, which makes `Location` and `Link` whole addresses; empty when it is not set. */
+    publicUrl: string
+    basePath: string
+  }
+}
+
+/** 200 with a record, or 304 when the client has it. */
+export function sendStored (request: FastifyRequest, reply: FastifyReply, { record, etag }: Stored): FastifyReply {
+  reply.header('etag', etag)
+  return sendText(request, reply, record, etag)
+}
+
+/**
+ * 200 with a page of a list, or 304 when the client has it; `Link` on both (RFC 8288).
+ *
+ * @param tag the entity tag, where it is not the page's own
+ */
+export function sendPage (request: FastifyRequest, reply: FastifyReply, { records, next }: Page, tag?: string): FastifyReply {
+  const link = pageLinks(request, next)
+  const text = `[${records ?? ''}]`
+  // Called strong, so it is no 32-bit hash.
+  const etag = tag ?? `"${createHash('sha1').update(text).update(link).digest('base64url')}"`
+  reply.header('link', link).header('etag', etag)
+  return sendText(request, reply, text, etag)
+}
+
+function sendText ({ headers }: FastifyRequest, reply: FastifyReply, text: string, etag: string): FastifyReply {
+  const known = headers['if-none-match']
+  if (known !== undefined && matchesWeakly(known, etag)) return reply.code(304).send()
+  return reply.header('content-type', JSON_TYPE).send(text)
+}
+
+/** The links of a page: the same query, at another cursor. */
+export function pageLinks ({ server, url }: FastifyRequest, next: Page['next']): string {
+  const [path = '', search = ''] = url.split('?')
+  const query = new URLSearchParams(search)
+  query.delete('cursor')
+  const first = address(path, query)
+  if (next === null) return `<${first}>; rel="first"`
+  query.set('cursor', next.toString(36))
+  return `<${address(path, query)}>; rel="next", <${first}>; rel="first"`
+
+  function address (path: string, query: URLSearchParams): string {
+    return server.publicUrl + path + (query.size === 0 ? '' : `?${query.toString()}`)
+  }
+}
+
+interface PageQuery extends Record<string, unknown> {
+  limit?: number
+  cursor?: string
+  sort?: string
+}
+
+/** What a list's query asks for; everything that is no part of paging filters. A list of ids fits one page. */
+export function pageRequest ({ limit, cursor, sort = 'id', ...filters }: PageQuery): PageRequest {
+  const ids = Object.values(filters).find((filter) => Array.isArray(filter)) as unknown[] | undefined
+  return { limit: limit ?? ids?.length ?? 20, descending: sort === '-id', after: cursor === undefined ? undefined : parseInt(cursor, 36), filters }
+}
+
+/** The answer to a write; the same again when its Idempotency-Key was used before. */
+export function sendCommitted (reply: FastifyReply, status: number, { record, etag, replayed }: Committed<unknown>, path?: string): FastifyReply {
+  if (etag !== undefined) reply.header('etag', etag)
+  if (path !== undefined) reply.header('location', locationOf(reply.server, path))
+  if (replayed) reply.header('idempotency-replayed', 'true')
+  return reply.code(status).send(record)
+}
+
+/** The address of a record, in `Location` and `Link`. */
+export function locationOf ({ publicUrl, basePath }: FastifyInstance, path: string): string {
+  return publicUrl + basePath + path
+}

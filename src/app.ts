@@ -1,0 +1,112 @@
+import cors, { type FastifyCorsOptions } from '@fastify/cors'
+import helmet, { type FastifyHelmetOptions } from '@fastify/helmet'
+import Fastify, { LogController, type FastifyInstance } from 'fastify'
+import { accountRoutes, signupRoutes } from './accounts/routes.ts'
+import { authentication, refuseWritesOfReaders } from './auth.ts'
+import { readBodies } from './bodies.ts'
+import { categoryRoutes } from './categories/routes.ts'
+import { components } from './components.ts'
+import type { Config } from './config.ts'
+import { database } from './database/plugin.ts'
+import { answerClientError, answerErrors, answerFrameworkError, answerMissed, HEADERS_LIMIT } from './failures.ts'
+import { readIdempotencyKey } from './idempotency.ts'
+import { inventoryRoutes } from './inventory/routes.ts'
+import { logging, logRequests } from './logging.ts'
+import { messageRoutes } from './messages/routes.ts'
+import { openapi } from './openapi.ts'
+import { orderRoutes } from './orders/routes.ts'
+import { petRoutes } from './pets/routes.ts'
+import { requestIdOf } from './requestId.ts'
+import { serviceRoutes } from './service.ts'
+import { buildValidator } from './validation.ts'
+
+/** Builds the service; it neither listens nor reads the environment. */
+export async function buildApp (config: Config): Promise<FastifyInstance> {
+  const app = Fastify({
+    loggerInstance: logging(config),
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    genReqId: requestIdOf,
+    bodyLimit: config.BODY_LIMIT,
+    requestTimeout: config.REQUEST_TIMEOUT_MS,
+    http: { maxHeaderSize: HEADERS_LIMIT, headersTimeout: config.REQUEST_TIMEOUT_MS },
+    trustProxy: trusted(config.TRUST_PROXY),
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: HEADERS_LIMIT },
+    schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
+    frameworkErrors: answerFrameworkError as never,
+    clientErrorHandler: answerClientError
+  })
+
+  app.decorate('publicUrl', config.PUBLIC_URL)
+  app.decorate('basePath', config.BASE_PATH)
+  app.decorateRequest('idempotencyKey', undefined)
+  for (const schema of components) app.addSchema(schema)
+
+  answerErrors(app)
+  logRequests(app)
+  app.addHook('onRequest', async (request, reply) => { reply.header('request-id', request.id) })
+  await app.register(helmet, SECURITY)
+  await app.register(cors, { preflightContinue: true, strictPreflight: false, ...crossOrigin(config) })
+  answerMissed(app)
+
+  await app.register(database, {
+    url: config.DATABASE_URL,
+    pool: config.DATABASE_POOL,
+    queueLimit: config.QUEUE_LIMIT,
+    timeout: config.REQUEST_TIMEOUT_MS
+  })
+  await app.register(authentication)
+  await app.register(openapi, config)
+
+  await app.register(async function api (app) {
+    readBodies(app)
+    app.addHook('onRequest', async (_request, reply) => { reply.header('cache-control', 'private, no-cache') })
+    app.addHook('preValidation', readIdempotencyKey)
+
+    await app.register(signupRoutes, { open: config.SIGNUP === 'open' })
+
+    await app.register(async function keyHolders (app) {
+      app.addHook('onRequest', app.verifyBearerAuth!)
+      app.addHook('onRequest', refuseWritesOfReaders)
+
+      await app.register(accountRoutes)
+      await app.register(petRoutes, { sunset: config.PET_READ_SUNSET })
+      await app.register(categoryRoutes)
+      await app.register(orderRoutes)
+      await app.register(inventoryRoutes)
+      await app.register(messageRoutes)
+    })
+  }, { prefix: config.BASE_PATH })
+
+  await app.register(serviceRoutes)
+  return app
+}
+
+/** For an API that nobody shows in a page; the pages of the service say otherwise for themselves. */
+const SECURITY: FastifyHelmetOptions = {
+  contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
+  // Whether the address has TLS is known to whoever terminates it.
+  strictTransportSecurity: false,
+  crossOriginResourcePolicy: { policy: 'cross-origin' },
+  xXssProtection: false
+}
+
+/** Browsers may read the document from anywhere, and use the API from where CORS_ORIGINS says. */
+function crossOrigin ({ CORS_ORIGINS }: Config): FastifyCorsOptions {
+  const origins = CORS_ORIGINS.split(',').map((origin) => origin.trim()).filter((origin) => origin !== '')
+  return {
+    origin: origins.length === 0 ? false : origins.includes('*') ? '*' : origins,
+    methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'],
+    allowedHeaders: ['Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'Last-Event-ID', 'Request-Id'],
+    exposedHeaders: [
+      'ETag', 'Link', 'Location', 'Request-Id', 'Deprecation', 'Sunset', 'Retry-After', 'RateLimit', 'RateLimit-Policy',
+      'Idempotency-Replayed', 'Event-Id', 'WWW-Authenticate'
+    ]
+  }
+}
+
+/** `true`, or a list of proxies' addresses; nobody is believed by default. */
+function trusted (setting: string): boolean | string {
+  if (setting === 'true') return true
+  return setting === 'false' || setting === '' ? false : setting
+}

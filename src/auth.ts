@@ -1,0 +1,90 @@
+import bearerAuth from '@fastify/bearer-auth'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { LRUCache } from 'lru-cache'
+import { findKey, markKeyUsed, type KeyHolder } from './accounts/store.ts'
+import { hashOfCredential } from './credential.ts'
+import { ReadOnlyKey, Unauthorized } from './errors.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who asks; set on every request inside the scope of key holders. */
+    holder: KeyHolder
+  }
+  interface FastifyInstance {
+    /** Ends keys in this process at once; other processes notice within `CACHE_MS`. */
+    endKeys: (ended: { key: number } | { account: number }) => void
+  }
+}
+
+/** How long a key is believed without a look: the contract ends a revoked key everywhere within 5 s. */
+const CACHE_MS = 4_000
+
+/** Keys remembered at once. More only means more look-ups. */
+const CACHE_SIZE = 50_000
+
+const HOUR_MS = 3_600_000
+
+/** Bearer keys (RFC 6750): `app.verifyBearerAuth` for the scope of key holders. */
+export const authentication = fp(async function authentication (app: FastifyInstance) {
+  const holders = new LRUCache<string, KeyHolder>({ max: CACHE_SIZE, ttl: CACHE_MS })
+  // Ids are never used again, so what ended here stays ended, also for a look-up that began before.
+  const ended = new LRUCache<string, true>({ max: CACHE_SIZE })
+
+  app.decorateRequest('holder', null as unknown as KeyHolder)
+
+  app.decorate('endKeys', (which) => {
+    const [name, id] = Object.entries(which)[0] as ['key' | 'account', number]
+    ended.set(`${name} ${id}`, true)
+  })
+
+  await app.register(bearerAuth, {
+    keys: new Set<string>(),
+    addHook: false,
+    // The name that takes the scheme's word in any case.
+    specCompliance: 'rfc6749',
+    verifyErrorLogLevel: 'debug',
+    async auth (credential: string, request: FastifyRequest) {
+      request.holder = await holderOf(credential)
+      return true
+    }
+  })
+
+  async function holderOf (credential: string): Promise<KeyHolder> {
+    const hash = hashOfCredential(credential)
+    if (hash === undefined) throw new Unauthorized('This is not an API key: it is misspelt or was cut off')
+    let holder = holders.get(hash)
+    if (holder === undefined) {
+      holder = await findKey(app.read, hash)
+      if (holder === undefined) throw new Unauthorized('This API key does not exist or was revoked')
+      holders.set(hash, holder)
+    }
+    if (ended.has(`key ${holder.key}`) || ended.has(`account ${holder.account}`)) throw new Unauthorized('This API key was revoked')
+    const now = Date.now()
+    if (holder.expiresAt !== undefined && now >= holder.expiresAt) throw new Unauthorized('This API key has expired')
+    noteUse(holder, now)
+    return holder
+  }
+
+  /** `lastUsedAt` is kept to the hour, so a key costs one write an hour, and nobody waits for it. */
+  function noteUse (holder: KeyHolder, now: number): void {
+    const hour = Math.floor(now / HOUR_MS) * HOUR_MS
+    if (holder.lastUsedAt !== undefined && holder.lastUsedAt >= hour) return
+    holder.lastUsedAt = hour
+    app.commit(markKeyUsed, { key: holder.key, at: hour }, { account: null }).catch((error: unknown) => {
+      app.log.warn({ err: error }, 'could not note the use of an API key')
+    })
+  }
+}, { name: 'authentication', dependencies: ['database'] })
+
+/** A read-only key may ask, and nothing else. */
+export async function refuseWritesOfReaders ({ holder, method }: FastifyRequest): Promise<void> {
+  if (holder.readOnly && method !== 'GET' && method !== 'HEAD') throw new ReadOnlyKey()
+}
+
+/** The challenge of RFC 6750 section 3: what was wrong is said only to who sent a bearer credential. */
+export function challenge ({ headers }: FastifyRequest, reply: FastifyReply, error?: 'insufficient_scope'): void {
+  const bearer = /^bearer(\s|$)/i.test(headers.authorization ?? '')
+  const reason = error ?? (bearer ? 'invalid_token' : undefined)
+  reply.header('www-authenticate', `Bearer realm="petstore"${reason === undefined ? '' : `, error="${reason}"`}`)
+}

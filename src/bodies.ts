@@ -1,0 +1,55 @@
+import { isUtf8 } from 'node:buffer'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import secureJson from 'secure-json-parse'
+import { InvalidContentType, InvalidJson, ValidationFailed } from './errors.ts'
+
+/** A patch may say that it is a merge patch (RFC 7396); it is read as one either way. */
+export const MERGE_PATCH = 'application/merge-patch+json'
+
+/**
+ * How request bodies are read: JSON and nothing else, where the operation takes a body; where it takes
+ * none, whatever came is ignored. Works on the scope it is called with and those inside.
+ */
+export function readBodies (app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser(['application/json', MERGE_PATCH], { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => parseJson(body))
+  app.addContentTypeParser('*', (_request, payload, done) => {
+    payload.resume()
+    done(null, undefined)
+  })
+  app.addHook('preParsing', async (request) => { checkContentType(request) })
+}
+
+function checkContentType (request: FastifyRequest): void {
+  const { headers } = request.raw
+  if (request.routeOptions.schema?.body === undefined) {
+    // Without a content type the body falls to the parser that drops it.
+    delete headers['content-type']
+    return
+  }
+  const [type = ''] = (headers['content-type'] ?? '').split(';')
+  const patch = request.method === 'PATCH'
+  const known = /^application\/json$/i.test(type.trim()) || (patch && type.trim().toLowerCase() === MERGE_PATCH)
+  const encoding = headers['content-encoding'] ?? 'identity'
+  if (!known || encoding.toLowerCase() !== 'identity') {
+    throw new InvalidContentType(patch ? `application/json or ${MERGE_PATCH}` : 'application/json')
+  }
+}
+
+function parseJson (body: Buffer): unknown {
+  if (body.length === 0) throw new InvalidJson('it is empty')
+  if (!isUtf8(body)) throw new InvalidJson('its bytes are not UTF-8')
+  try {
+    return secureJson.parse(body.toString('utf8'), undefined, { protoAction: 'error', constructorAction: 'ignore' })
+  } catch (error) {
+    const { message } = error as Error
+    if (message.includes('forbidden prototype')) throw new ValidationFailed('"__proto__" is not known here')
+    throw new InvalidJson(position(message))
+  }
+}
+
+/** What V8 says, without the piece of the body that it quotes. */
+function position (message: string): string {
+  const [at] = /position \d+/.exec(message) ?? []
+  return at === undefined ? 'it ends too early or holds what JSON does not allow' : `see ${at}`
+}

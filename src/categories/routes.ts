@@ -1,0 +1,88 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import { pageRequest, sendCommitted, sendPage, sendStored } from '../answers.ts'
+import { conditionsOf } from '../conditions.ts'
+import { CategoryInUse, CategoryNotFound } from '../errors.ts'
+import { writerOf } from '../idempotency.ts'
+import { NoContent, ref } from '../schema.ts'
+import { CategoryParams, CategoryQuery, CategorySchema, CategoryUpdateSchema, NewCategorySchema } from './schemas.ts'
+import { createCategory, deleteCategory, findCategory, listCategories, updateCategory } from './store.ts'
+
+export const categoryRoutes: FastifyPluginAsyncTypebox = async function categoryRoutes (app) {
+  app.get('/categories', {
+    schema: {
+      operationId: 'listCategories',
+      tags: ['categories'],
+      summary: 'List categories',
+      description: 'Categories by id, a page at a time.',
+      querystring: CategoryQuery,
+      response: { 200: Type.Array(ref(CategorySchema)) }
+    }
+  }, async (request, reply) => {
+    const { holder: { account }, query } = request
+    return sendPage(request, reply, await listCategories(app.read, account, pageRequest(query)))
+  })
+
+  app.post('/categories', {
+    schema: {
+      operationId: 'createCategory',
+      tags: ['categories'],
+      summary: 'Add a category',
+      description: 'Names of categories need not be unique.',
+      body: ref(NewCategorySchema),
+      response: { 201: ref(CategorySchema) }
+    }
+  }, async (request, reply) => {
+    const { holder: { account }, body: category } = request
+    const created = await app.commit(createCategory, { account, category }, writerOf(request))
+    return sendCommitted(reply, 201, created, `/categories/${created.record.id}`)
+  })
+
+  app.get('/categories/:categoryId', {
+    schema: {
+      operationId: 'getCategory',
+      tags: ['categories'],
+      summary: 'Get a category',
+      description: 'One category by its id.',
+      params: CategoryParams,
+      response: { 200: ref(CategorySchema) }
+    },
+    config: { errors: [CategoryNotFound] }
+  }, async (request, reply) => {
+    const { holder: { account }, params: { categoryId } } = request
+    const category = await findCategory(app.read, account, categoryId)
+    if (category === undefined) throw new CategoryNotFound()
+    return sendStored(request, reply, category)
+  })
+
+  app.patch('/categories/:categoryId', {
+    schema: {
+      operationId: 'updateCategory',
+      tags: ['categories'],
+      summary: 'Change a category',
+      description: 'A JSON merge patch; `description: null` clears the description.',
+      params: CategoryParams,
+      body: ref(CategoryUpdateSchema),
+      response: { 200: ref(CategorySchema) }
+    },
+    config: { errors: [CategoryNotFound] }
+  }, async (request, reply) => {
+    const { holder: { account }, params: { categoryId }, body: patch } = request
+    return sendCommitted(reply, 200, await app.commit(updateCategory, { account, categoryId, patch, conditions: conditionsOf(request) }, writerOf(request)))
+  })
+
+  app.delete('/categories/:categoryId', {
+    schema: {
+      operationId: 'deleteCategory',
+      tags: ['categories'],
+      summary: 'Delete a category',
+      description: 'Removes a category that no pet belongs to.',
+      params: CategoryParams,
+      response: { 204: NoContent }
+    },
+    config: { errors: [CategoryNotFound, CategoryInUse] }
+  }, async (request, reply) => {
+    const { holder: { account }, params: { categoryId } } = request
+    return sendCommitted(reply, 204, await app.commit(deleteCategory, { account, categoryId, conditions: conditionsOf(request) }, writerOf(request)))
+  })
+}

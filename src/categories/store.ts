@@ -1,0 +1,138 @@
+import type { Stored } from '../answers.ts'
+import { etagOf, refusal, type Conditions } from '../conditions.ts'
+import type { Command, Outcome } from '../database/commit.ts'
+import type { Dialect } from '../database/dialect.ts'
+import { integer, jsonObject, optional, text } from '../database/json.ts'
+import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'
+import type { Query, Read } from '../database/read.ts'
+import { distinct, type Session } from '../database/session.ts'
+import { CategoryInUse, CategoryNotFound } from '../errors.ts'
+import type { Category, CategoryUpdate, NewCategory } from './schemas.ts'
+
+const record = (dialect: Dialect): string => jsonObject(dialect, {
+  id: integer('c.id'),
+  name: text('c.name'),
+  description: optional(text('c.description'))
+})
+
+const categoryById: Query<{ account: number, id: number }, { version: bigint, record: string }> = {
+  name: 'category',
+  sql: (dialect) => `
+    SELECT i.ord, c.version, ${record(dialect)} AS record
+    FROM ${dialect.inputs('i', { ord: 'bigint', account: 'bigint', id: 'bigint' })}
+    JOIN categories c ON c.id = i.id AND c.account_id = i.account`
+}
+
+const categories: Listing = {
+  name: 'categories',
+  from: 'categories c',
+  position: 'c.id',
+  account: 'c.account_id',
+  record,
+  filters: {}
+}
+
+export async function findCategory (read: Read, account: number, id: number): Promise<Stored | undefined> {
+  const row = await read(categoryById, { account, id })
+  return row && { record: row.record, etag: etagOf(row.version) }
+}
+
+export async function listCategories (read: Read, account: number, page: PageRequest): Promise<Page> {
+  return await read(...pageQuery(categories, page, account)) as Page
+}
+
+/** Which categories an account has, of those that a batch names. The group holds their locks. */
+export async function knownCategories ({ dialect, query }: Session, ids: Array<{ account: number, id: number }>): Promise<(account: number, id: number) => boolean> {
+  if (ids.length === 0) return () => false
+  const rows = await query<{ account: number, id: number }>(`
+    SELECT c.account_id AS account, c.id FROM ${dialect.inputs('i', { account: 'bigint', id: 'bigint' })}
+    JOIN categories c ON c.id = i.id AND c.account_id = i.account`, distinct(ids))
+  const known = new Set(rows.map(({ account, id }) => `${account} ${id}`))
+  return (account, id) => known.has(`${account} ${id}`)
+}
+
+export const createCategory: Command<{ account: number, category: NewCategory }, Category> = {
+  name: 'createCategory',
+  async run ({ dialect, newIds, execute }, inputs) {
+    const ids = await newIds('categories', 'id', inputs.length)
+    const created = inputs.map(({ account, category }, i) => ({ account, category: { id: ids[i]!, ...category } }))
+    await execute(`
+      INSERT INTO categories (id, account_id, name, description)
+      SELECT i.id, i.account, i.name, i.description
+      FROM ${dialect.inputs('i', { id: 'bigint', account: 'bigint', name: 'text', description: 'text' })}`,
+    created.map(({ account, category }) => ({ account, ...category })))
+    return created.map(({ category }) => ({ record: category, etag: etagOf(1), events: [{ type: 'category.created', data: { category } }] }))
+  }
+}
+
+interface Named { account: number, categoryId: number, conditions: Conditions }
+
+export const updateCategory: Command<Named & { patch: CategoryUpdate }, Category> = {
+  name: 'updateCategory',
+  rows: ({ categoryId }) => ({ categories: [categoryId] }),
+  async run (session, inputs) {
+    const loaded = await loadCategories(session, inputs)
+    const changed = new Set<LoadedCategory>()
+    const outcomes = inputs.map(({ account, categoryId, patch, conditions }): Outcome<Category> => {
+      const category = loaded.get(categoryId)
+      if (category?.account !== account) return new CategoryNotFound()
+      const refused = refusal(conditions, etagOf(category.version))
+      if (refused !== undefined) return refused
+      const { name = category.name, description = category.description } = patch
+      if (name === category.name && description === category.description) {
+        return { record: categoryRecord(category), etag: etagOf(category.version) }
+      }
+      Object.assign(category, { name, description, version: category.version + 1 })
+      changed.add(category)
+      const record = categoryRecord(category)
+      return { record, etag: etagOf(category.version), events: [{ type: 'category.updated', data: { category: record } }] }
+    })
+    const { dialect, execute } = session
+    await execute(`
+      UPDATE categories SET name = i.name, description = i.description, version = i.version
+      FROM ${dialect.inputs('i', { id: 'bigint', name: 'text', description: 'text', version: 'bigint' })}
+      WHERE categories.id = i.id`, [...changed])
+    return outcomes
+  }
+}
+
+export const deleteCategory: Command<Named, undefined> = {
+  name: 'deleteCategory',
+  rows: ({ categoryId }) => ({ categories: [categoryId] }),
+  async run (session, inputs) {
+    const { dialect, query, execute } = session
+    const loaded = await loadCategories(session, inputs)
+    const input = dialect.inputs('i', { id: 'bigint' })
+    const used = new Set((await query<{ id: number }>(
+      `SELECT i.id FROM ${input} WHERE EXISTS (SELECT 1 FROM pets p WHERE p.category_id = i.id)`,
+      inputs.map(({ categoryId }) => ({ id: categoryId })))).map(({ id }) => id))
+    const gone: Array<{ id: number }> = []
+    const outcomes = inputs.map(({ account, categoryId, conditions }): Outcome<undefined> => {
+      const category = loaded.get(categoryId)
+      if (category?.account !== account) return new CategoryNotFound()
+      const refused = refusal(conditions, etagOf(category.version))
+      if (refused !== undefined) return refused
+      if (used.has(categoryId)) return new CategoryInUse()
+      loaded.delete(categoryId)
+      gone.push({ id: categoryId })
+      return { record: undefined, events: [{ type: 'category.deleted', data: { category: categoryRecord(category) } }] }
+    })
+    await execute(`DELETE FROM categories WHERE id IN (SELECT i.id FROM ${input})`, gone)
+    return outcomes
+  }
+}
+
+interface LoadedCategory { id: number, account: number, name: string, description: string | null, version: number }
+
+async function loadCategories ({ dialect, query }: Session, inputs: Named[]): Promise<Map<number, LoadedCategory>> {
+  const rows = await query<LoadedCategory>(`
+    SELECT c.id, c.account_id AS account, c.name, c.description, c.version
+    FROM ${dialect.inputs('i', { account: 'bigint', id: 'bigint' })}
+    JOIN categories c ON c.id = i.id AND c.account_id = i.account`,
+  distinct(inputs.map(({ account, categoryId }) => ({ account, id: categoryId }))))
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+function categoryRecord ({ id, name, description }: LoadedCategory): Category {
+  return description === null ? { id, name } : { id, name, description }
+}

@@ -1,0 +1,17 @@
+import type { TSchema } from '@sinclair/typebox'
+import * as accounts from './accounts/schemas.ts'
+import * as categories from './categories/schemas.ts'
+import * as inventory from './inventory/schemas.ts'
+import * as messages from './messages/schemas.ts'
+import * as orders from './orders/schemas.ts'
+import * as pets from './pets/schemas.ts'
+import { ErrorSchema, PetStatusSchema } from './schema.ts'
+
+/** Every named schema: the components of the OpenAPI document. */
+export const components: TSchema[] = [
+  ErrorSchema,
+  PetStatusSchema,
+  ...[accounts, pets, categories, orders, inventory, messages]
+    .flatMap((schemas) => Object.values(schemas) as TSchema[])
+    .filter(({ $id }) => $id !== undefined)
+]

@@ -1,0 +1,41 @@
+import type { FastifyError, FastifyRequest } from 'fastify'
+import { PreconditionFailed } from './errors.ts'
+
+/** The conditional fields of a write (RFC 9110 section 13.1), as they came. */
+export interface Conditions {
+  ifMatch?: string | undefined
+  ifNoneMatch?: string | undefined
+}
+
+export function conditionsOf ({ headers }: FastifyRequest): Conditions {
+  return { ifMatch: headers['if-match'], ifNoneMatch: headers['if-none-match'] }
+}
+
+/**
+ * Why a write must not happen, if so. Judged inside the write's transaction.
+ *
+ * @param etag the record's current one; `undefined` when there is no record yet
+ */
+export function refusal ({ ifMatch, ifNoneMatch }: Conditions, etag: string | undefined): FastifyError | undefined {
+  if (ifMatch !== undefined && !matchesStrongly(ifMatch, etag)) return new PreconditionFailed('If-Match')
+  if (ifNoneMatch !== undefined && matchesWeakly(ifNoneMatch, etag)) return new PreconditionFailed('If-None-Match')
+  return undefined
+}
+
+/** RFC 9110 section 8.8.3.2: for reads, a weak tag is as good as a strong one. */
+export function matchesWeakly (field: string, etag: string | undefined): boolean {
+  return etag !== undefined && (field.trim() === '*' || tags(field).some((tag) => tag.replace(/^W\//, '') === etag))
+}
+
+function matchesStrongly (field: string, etag: string | undefined): boolean {
+  return etag !== undefined && (field.trim() === '*' || tags(field).includes(etag))
+}
+
+function tags (field: string): string[] {
+  return field.match(/(W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g) ?? []
+}
+
+/** A row's version as a strong entity tag. */
+export function etagOf (version: number | bigint): string {
+  return `"${version}"`
+}

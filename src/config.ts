@@ -1,0 +1,87 @@
+import { Type, type Static } from '@sinclair/typebox'
+import envSchema from 'env-schema'
+
+const integer = (fallback: number, minimum: number, maximum: number, description: string) =>
+  Type.Integer({ default: fallback, minimum, maximum, description })
+const optional = (pattern: string, description: string) =>
+  Type.String({ default: '', pattern: `^$|${pattern}`, description })
+
+/** Every setting, its default and its rule; environment variables of the same names. */
+export const ConfigSchema = Type.Object({
+  PORT: integer(3000, 0, 65535, 'The port to listen on; 0 takes a free one'),
+  HOST: Type.String({ default: '127.0.0.1', minLength: 1, description: 'The address to listen on' }),
+  DATABASE_URL: Type.String({ default: 'file:./petstore.db', pattern: '^(file:.+|postgres(ql)?://.+)$', description: 'file:./petstore.db or postgresql://user:password@host:5432/name' }),
+  DATABASE_POOL: integer(10, 2, 1000, 'Connections to PostgreSQL'),
+  MIGRATE_ON_START: Type.Optional(Type.Boolean({ description: 'Apply pending migrations at the start; true for SQLite, false for PostgreSQL' })),
+  SIGNUP: Type.Union([Type.Literal('open'), Type.Literal('closed')], { default: 'open', description: 'Whether POST /accounts opens accounts' }),
+  LOG_LEVEL: Type.Union(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)), { default: 'info', description: 'What is logged' }),
+  BASE_PATH: optional('^(/[A-Za-z0-9._~-]+)+$', 'A path before every address of the API, such as /v1'),
+  PUBLIC_URL: optional('^https?://[^\\s/?#]+(/[^\\s?#]*[^\\s/?#])?$', 'The address clients use, such as https://pets.example; makes Location and Link whole addresses'),
+  TRUST_PROXY: optional('^(true|false|[0-9A-Fa-f.:/, ]+)$', 'true, or the addresses of proxies whose X-Forwarded-* fields are believed'),
+  CORS_ORIGINS: optional('^(\\*|https?://[^\\s,/]+(\\s*,\\s*https?://[^\\s,/]+)*)$', 'Origins of browsers that may use the API, separated by commas, or *'),
+  RATE_LIMIT_PER_KEY: integer(0, 0, 1_000_000, 'Requests a minute for each API key; 0 is no limit'),
+  RATE_LIMIT_SIGNUP: integer(0, 0, 1_000_000, 'Accounts an hour for each address; 0 is no limit'),
+  RATE_LIMIT_FAILED_AUTH: integer(0, 0, 1_000_000, 'Bad credentials a minute for each address; 0 is no limit'),
+  QUEUE_LIMIT: integer(5000, 1, 1_000_000, 'Requests that may wait for the database, reads and writes each; the next gets 503'),
+  BODY_LIMIT: integer(131072, 1024, 104857600, 'The largest request body, in bytes'),
+  REQUEST_TIMEOUT_MS: integer(10000, 100, 600000, 'How long a request may take to arrive, and then to wait for the database'),
+  SHUTDOWN_GRACE_MS: integer(10000, 0, 600000, 'How long requests under way may take once the service was told to stop'),
+  DELIVERY: Type.Boolean({ default: true, description: 'Whether this process delivers messages and webhooks' }),
+  DEMO: Type.Boolean({ default: false, description: 'Open a demo store in an empty database' }),
+  METRICS_PORT: Type.Optional(Type.Integer({ minimum: 0, maximum: 65535, description: 'A port for Prometheus metrics' })),
+  PET_READ_SUNSET: Type.String({ default: '2030-12-05', pattern: '^\\d{4}-\\d{2}-\\d{2}$', description: 'From this date on GET /pets/{petId} answers 410' }),
+  EVENT_RETENTION_DAYS: integer(30, 1, 36500, 'How long events are kept'),
+  WEBHOOKS_ALLOW_PRIVATE: Type.Boolean({ default: false, description: 'Let webhooks call private, loopback and link-local addresses' })
+})
+
+export type Config = Static<typeof ConfigSchema>
+
+/** The day on which the single-pet read was deprecated; its sunset cannot lie before. */
+const DEPRECATED_SINCE = '2025-12-05'
+
+/** The settings are wrong; the message has a line for each bad value. */
+export class ConfigError extends Error {
+  constructor (problems: string[]) {
+    super(`These settings are wrong:\n${problems.map((problem) => `  ${problem}`).join('\n')}`)
+    this.name = 'ConfigError'
+  }
+}
+
+/**
+ * Reads the settings from environment variables; an empty one counts as not set.
+ *
+ * @throws ConfigError that lists every bad value at once
+ */
+export function readConfig (environment: Record<string, string | undefined>): Config {
+  const data = Object.fromEntries(Object.entries(environment).filter(([name, value]) => name in ConfigSchema.properties && value !== '' && value !== undefined))
+  const problems: string[] = []
+  let config = {} as Config
+  try {
+    config = envSchema<Config>({ schema: ConfigSchema, data, env: false })
+  } catch (error) {
+    const { errors } = error as { errors?: Array<{ instancePath: string }> }
+    if (errors === undefined) throw error
+    problems.push(...new Set(errors.map(({ instancePath }) => problem(instancePath.slice(1), data))))
+  }
+  const sunset = data.PET_READ_SUNSET
+  if (sunset !== undefined && !isDateFrom(DEPRECATED_SINCE, sunset) && !problems.some((line) => line.startsWith('PET_READ_SUNSET'))) {
+    problems.push(`PET_READ_SUNSET is "${sunset}" and must be a date not before ${DEPRECATED_SINCE}`)
+  }
+  if (problems.length > 0) throw new ConfigError(problems)
+  return config
+}
+
+/** One bad value in words. A DATABASE_URL may hold a password, so its value is not repeated. */
+function problem (name: string, data: Record<string, string | undefined>): string {
+  const schema = (ConfigSchema.properties as Record<string, { type?: string, minimum?: number, maximum?: number, anyOf?: Array<{ const: string }>, description?: string }>)[name] ?? {}
+  const value = name === 'DATABASE_URL' ? '' : ` is "${data[name]}" and`
+  if (schema.anyOf !== undefined) return `${name}${value} must be one of ${schema.anyOf.map((option) => option.const).join(', ')}`
+  if (schema.type === 'integer') return `${name}${value} must be a whole number from ${schema.minimum} to ${schema.maximum}`
+  if (schema.type === 'boolean') return `${name}${value} must be true or false`
+  return `${name}${value} must fit: ${schema.description}`
+}
+
+function isDateFrom (earliest: string, date: string): boolean {
+  const time = new Date(`${date}T00:00:00Z`)
+  return !Number.isNaN(time.getTime()) && time.toISOString().startsWith(date) && date >= earliest
+}

@@ -1,0 +1,75 @@
+/**
+ * What the two databases say differently. Statements are written once, with these few words filled
+ * in; nothing outside this folder knows which database it talks to.
+ */
+export interface Dialect {
+  readonly name: DatabaseName
+  /** A FROM item: the statement's one parameter, a JSON array of objects, as rows of typed columns. */
+  inputs: (alias: string, columns: Record<string, InputType>) => string
+  /** A text as a JSON string, quoted and escaped. */
+  quote: (text: string) => string
+  /** A stored instant as RFC 3339 in UTC with milliseconds. */
+  time: (column: string) => string
+  /** An RFC 3339 text (or NULL) as what a date-time column stores. */
+  toTime: (text: string) => string
+  /** A text as a value of a PostgreSQL enum; SQLite keeps the text. */
+  toEnum: (text: string, type: string) => string
+  /** An enum as its text. */
+  fromEnum: (column: string) => string
+  /** Whether a column is one of the numbers in a JSON array (an input of type `json`). */
+  among: (column: string, array: string) => string
+  /** Texts joined by commas, in the order given. */
+  join: (text: string, orderBy: string) => string
+  /** Row locks until the end of the transaction; SQLite's one writer needs none. */
+  forUpdate: string
+  forKeyShare: string
+  /** Takes as many new ids of a table as the parameter says, as rows `id`. Only inside a commit. */
+  newIds: (table: string, column: string) => string
+}
+
+export type DatabaseName = 'sqlite' | 'postgresql'
+export type InputType = 'bigint' | 'text' | 'boolean' | 'json'
+
+/** Which database a `DATABASE_URL` names. */
+export function databaseOf (url: string): DatabaseName {
+  return url.startsWith('file:') ? 'sqlite' : 'postgresql'
+}
+
+const sqlite: Dialect = {
+  name: 'sqlite',
+  inputs: (alias, columns) =>
+    `(SELECT ${Object.keys(columns).map((name) => `value ->> '${name}' AS "${name}"`).join(', ')} FROM json_each(?)) AS ${alias}`,
+  quote: (text) => `json_quote(${text})`,
+  // Prisma writes 2026-11-21T10:00:00.000+00:00; we write and answer Z.
+  time: (column) => `substr(${column}, 1, 23) || 'Z'`,
+  toTime: (text) => text,
+  toEnum: (text) => text,
+  fromEnum: (column) => column,
+  among: (column, array) => `${column} IN (SELECT value FROM json_each(${array}))`,
+  join: (text, orderBy) => `group_concat(${text}, ',' ORDER BY ${orderBy})`,
+  forUpdate: '',
+  forKeyShare: '',
+  newIds: (table) =>
+    'WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?) ' +
+    `SELECT i + coalesce((SELECT seq FROM sqlite_sequence WHERE name = '${table}'), 0) AS id FROM n`
+}
+
+const postgresql: Dialect = {
+  name: 'postgresql',
+  inputs: (alias, columns) =>
+    `json_to_recordset($1::json) AS ${alias}(${Object.entries(columns).map(([name, type]) => `"${name}" ${type}`).join(', ')})`,
+  quote: (text) => `to_json(${text})::text`,
+  time: (column) => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+  // The text is UTC already, so the zone it names changes nothing.
+  toTime: (text) => `CAST(${text} AS timestamp)`,
+  toEnum: (text, type) => `CAST(${text} AS ${type})`,
+  fromEnum: (column) => `${column}::text`,
+  among: (column, array) => `${column} = ANY (ARRAY(SELECT CAST(value AS bigint) FROM json_array_elements_text(${array}) AS value))`,
+  join: (text, orderBy) => `string_agg(${text}, ',' ORDER BY ${orderBy})`,
+  forUpdate: 'FOR UPDATE',
+  forKeyShare: 'FOR KEY SHARE',
+  newIds: (table, column) =>
+    `SELECT nextval('${table}_${column}_seq') AS id FROM generate_series(1, $1::int)`
+}
+
+export const dialects: Record<DatabaseName, Dialect> = { sqlite, postgresql }

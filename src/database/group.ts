@@ -1,0 +1,82 @@
+import type { Command, Entry } from './commit.ts'
+import type { Session } from './session.ts'
+
+/** Rows by id. A category is `used` when it must only stay, `categories` when it may go or change. */
+export interface Rows {
+  categories?: number[]
+  usedCategories?: number[]
+  pets?: number[]
+  /** The pets of these orders count as well. */
+  orders?: number[]
+}
+
+export interface Batch {
+  command: Command<unknown, unknown>
+  entries: Entry[]
+}
+
+/**
+ * Puts a group's entries into batches of one command each, in order of arrival as far as anybody can
+ * tell: an entry joins an earlier batch of its command only past batches that touch other rows.
+ */
+export function arrange (group: Entry[]): Batch[] {
+  const batches: Array<Batch & { touched: Set<string> }> = []
+  for (const entry of group) {
+    const touched = touchedBy(entry)
+    let home: typeof batches[number] | undefined
+    for (let i = batches.length - 1; i >= 0; i--) {
+      const batch = batches[i]!
+      if (batch.command === entry.command) {
+        home = batch
+        break
+      }
+      if (touched.some((row) => batch.touched.has(row))) break
+    }
+    if (home === undefined) {
+      home = { command: entry.command, entries: [], touched: new Set() }
+      batches.push(home)
+    }
+    home.entries.push(entry)
+    for (const row of touched) home.touched.add(row)
+  }
+  return batches
+}
+
+function touchedBy ({ command, input }: Entry): string[] {
+  const { categories = [], usedCategories = [], pets = [], orders = [] } = command.rows?.(input) ?? {}
+  return [
+    ...categories.map((id) => `category ${id}`),
+    ...usedCategories.map((id) => `category ${id}`),
+    ...pets.map((id) => `pet ${id}`),
+    ...orders.map((id) => `order ${id}`)
+  ]
+}
+
+/**
+ * Locks every row that the group decides about before the first command runs: categories, then pets,
+ * each in id order. All groups of all processes do the same, so locks never cross. A pet's lock
+ * stands for its inventory entry and its orders too.
+ */
+export async function lockRows ({ dialect, query }: Session, group: Entry[]): Promise<void> {
+  if (dialect.forUpdate === '') return
+  const rows = group.map(({ command, input }) => command.rows?.(input) ?? {})
+  const ids = (name: keyof Rows): Array<{ id: number }> =>
+    [...new Set(rows.flatMap((row) => row[name] ?? []))].map((id) => ({ id }))
+  const input = dialect.inputs('i', { id: 'bigint' })
+
+  const categories = ids('categories')
+  const used = ids('usedCategories')
+  if (categories.length + used.length > 0) {
+    const lock = categories.length > 0 ? dialect.forUpdate : dialect.forKeyShare
+    await query(`SELECT c.id FROM categories c WHERE c.id IN (SELECT i.id FROM ${input}) ORDER BY c.id ${lock}`, [...categories, ...used])
+  }
+  const pets = ids('pets')
+  const orders = ids('orders')
+  if (orders.length > 0) {
+    const found = await query<{ id: number }>(`SELECT DISTINCT o.pet_id AS id FROM orders o WHERE o.id IN (SELECT i.id FROM ${input})`, orders)
+    pets.push(...found)
+  }
+  if (pets.length > 0) {
+    await query(`SELECT p.id FROM pets p WHERE p.id IN (SELECT i.id FROM ${input}) ORDER BY p.id ${dialect.forUpdate}`, pets)
+  }
+}

@@ -1,0 +1,40 @@
+import type { Dialect } from './dialect.ts'
+
+/** How one column becomes a JSON member. */
+interface Member {
+  kind: 'integer' | 'text' | 'enum' | 'boolean' | 'time'
+  sql: string
+  /** Left out of the object when the column is NULL: an answer has no `null`. */
+  optional: boolean
+}
+
+const member = (kind: Member['kind'], sql: string): Member => ({ kind, sql, optional: false })
+
+export const integer = (sql: string): Member => member('integer', sql)
+export const text = (sql: string): Member => member('text', sql)
+export const enumText = (sql: string): Member => member('enum', sql)
+export const boolean = (sql: string): Member => member('boolean', sql)
+export const time = (sql: string): Member => member('time', sql)
+export const optional = (inner: Member): Member => ({ ...inner, optional: true })
+
+/**
+ * An SQL expression for a record's JSON text, byte for byte what JSON.stringify makes of it: no work
+ * is left to the service but to send it. Members come in the order given; the first is not optional.
+ */
+export function jsonObject (dialect: Dialect, members: Record<string, Member>): string {
+  const parts = Object.entries(members).map(([name, { kind, sql, optional }], i) => {
+    const value = `'${i === 0 ? '{' : ','}"${name}":' || ${jsonValue(dialect, kind, sql)}`
+    return optional ? `CASE WHEN ${sql} IS NULL THEN '' ELSE ${value} END` : value
+  })
+  return `${parts.join(' || ')} || '}'`
+}
+
+function jsonValue (dialect: Dialect, kind: Member['kind'], sql: string): string {
+  switch (kind) {
+    case 'integer': return sql
+    case 'text': return dialect.quote(sql)
+    case 'enum': return `'"' || ${dialect.fromEnum(sql)} || '"'`
+    case 'boolean': return `CASE WHEN ${sql} THEN 'true' ELSE 'false' END`
+    case 'time': return `'"' || ${dialect.time(sql)} || '"'`
+  }
+}

@@ -1,0 +1,79 @@
+import { PrismaPg } from '@prisma/adapter-pg'
+import type { SqlDriverAdapterFactory, SqlQuery } from '@prisma/driver-adapter-utils'
+import { PrismaClient as PostgresqlClient } from '../generated/postgresql/client.ts'
+import { PrismaClient as SqliteClient } from '../generated/sqlite/client.ts'
+import type { Prisma } from '../generated/sqlite/client.ts'
+import { databaseOf, dialects, type Dialect } from './dialect.ts'
+import { SqliteAdapterFactory } from './sqlite.ts'
+
+/** The two generated clients have the same models; SQLite's type stands for both. */
+export type Client = SqliteClient
+export type TransactionClient = Prisma.TransactionClient
+
+export interface Database {
+  dialect: Dialect
+  /** For reads: sees committed data only. */
+  reader: Client
+  /** For the committer alone. On SQLite a connection of its own, on PostgreSQL the reader's pool. */
+  writer: Client
+  /** How many commits may be under way at once. */
+  writers: number
+  close: () => Promise<void>
+}
+
+export interface DatabaseOptions {
+  url: string
+  /** Connections to PostgreSQL. */
+  pool: number
+  /** How long a statement may wait for the database, in ms. */
+  timeout: number
+}
+
+/** Commits under way at once on PostgreSQL: one waits for the disk while the next ones gather. */
+const POSTGRESQL_WRITERS = 3
+
+/** A lock of another process is given up after this long, in ms, so that its group can be tried again. */
+const LOCK_TIMEOUT_MS = 3_000
+
+/** Opens the clients. Connections are made when they are first needed. */
+export function openDatabase ({ url, pool, timeout }: DatabaseOptions): Database {
+  const dialect = dialects[databaseOf(url)]
+  if (dialect.name === 'sqlite') {
+    const open = (): SqliteClient => client(SqliteClient, new SqliteAdapterFactory(url, timeout), timeout)
+    const reader = open()
+    const writer = open()
+    return { dialect, reader, writer, writers: 1, close: async () => { await Promise.all([reader.$disconnect(), writer.$disconnect()]) } }
+  }
+  const adapter = new PrismaPg({
+    connectionString: url,
+    max: pool,
+    connectionTimeoutMillis: timeout,
+    query_timeout: timeout,
+    statement_timeout: timeout,
+    lock_timeout: Math.min(timeout, LOCK_TIMEOUT_MS),
+    keepAlive: true,
+    application_name: 'petstore'
+  }, { statementNameGenerator })
+  const both = client(PostgresqlClient as unknown as typeof SqliteClient, adapter, timeout)
+  return { dialect, reader: both, writer: both, writers: POSTGRESQL_WRITERS, close: async () => { await both.$disconnect() } }
+}
+
+function client (Client: typeof SqliteClient, adapter: SqlDriverAdapterFactory, timeout: number): SqliteClient {
+  // Prisma's own clocks (2 s for a connection, 5 s for a transaction) would cut off a busy commit.
+  return new Client({ adapter, transactionOptions: { maxWait: timeout, timeout } })
+}
+
+const statementNames = new Map<string, string>()
+
+/** Names cost memory in every connection, so what comes later (Prisma's `IN` lists of every length) gets none. */
+const STATEMENT_NAMES = 500
+
+/** Our statements are few and fixed: PostgreSQL parses and plans each once per connection. */
+function statementNameGenerator ({ sql }: SqlQuery): string {
+  let name = statementNames.get(sql)
+  if (name === undefined && statementNames.size < STATEMENT_NAMES) {
+    name = `s${statementNames.size}`
+    statementNames.set(sql, name)
+  }
+  return name ?? ''
+}

@@ -1,0 +1,48 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { createCommit, type Commit } from './commit.ts'
+import { migrationNames } from './migrate.ts'
+import { openDatabase, type Database, type DatabaseOptions } from './open.ts'
+import { withDeadline } from './failure.ts'
+import { createRead, type Read } from './read.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    database: Database
+    /** The only way to read: concurrent calls share a statement. */
+    read: Read
+    /** The only way to write: concurrent commands share a transaction. */
+    commit: Commit
+    /** Whether the database can be reached and has all migrations. */
+    isReady: () => Promise<boolean>
+  }
+}
+
+export interface DatabasePluginOptions extends DatabaseOptions {
+  /** Reads, and writes, that may wait before the next is refused. */
+  queueLimit: number
+}
+
+/** Opens the database, and closes it after the last request was answered. */
+export const database = fp(async function database (app: FastifyInstance, options: DatabasePluginOptions) {
+  const opened = openDatabase(options)
+  const { commit, close } = createCommit(opened, options)
+  app.decorate('database', opened)
+  app.decorate('read', createRead(opened, options))
+  app.decorate('commit', commit)
+  const known = await migrationNames(opened.dialect.name)
+  app.decorate('isReady', async () => {
+    try {
+      const rows = await withDeadline(opened.reader.$queryRawUnsafe<Array<{ name: string }>>(
+        'SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL'), options.timeout)
+      const finished = new Set(rows.map(({ name }) => name))
+      return known.every((name) => finished.has(name))
+    } catch {
+      return false
+    }
+  })
+  app.addHook('onClose', async () => {
+    close()
+    await opened.close()
+  })
+}, { name: 'database' })

@@ -1,0 +1,49 @@
+import type { Dialect } from './dialect.ts'
+import type { TransactionClient } from './open.ts'
+
+/** What a command works on: one transaction, shared by all commands of its group. */
+export interface Session {
+  prisma: TransactionClient
+  dialect: Dialect
+  /** When the group began, RFC 3339 in UTC with milliseconds; the time of all its changes. */
+  now: string
+  /** Runs a statement with one parameter, a JSON array of inputs, and returns its rows. */
+  query: <Row>(sql: string, inputs: readonly object[]) => Promise<Row[]>
+  /** Runs a statement with one parameter, a JSON array of inputs. Nothing to do for no inputs. */
+  execute: (sql: string, inputs: readonly object[]) => Promise<void>
+  /** Ids for rows about to be inserted, ascending. */
+  newIds: (table: string, column: string, count: number) => Promise<number[]>
+}
+
+export function createSession (prisma: TransactionClient, dialect: Dialect): Session {
+  return {
+    prisma,
+    dialect,
+    now: new Date().toISOString(),
+    async query<Row> (sql: string, inputs: readonly object[]) {
+      const rows = await prisma.$queryRawUnsafe<Row[]>(sql, JSON.stringify(inputs))
+      return rows.map(withNumbers)
+    },
+    async execute (sql, inputs) {
+      if (inputs.length > 0) await prisma.$executeRawUnsafe(sql, JSON.stringify(inputs))
+    },
+    async newIds (table, column, count) {
+      const rows = await prisma.$queryRawUnsafe<Array<{ id: bigint }>>(dialect.newIds(table, column), count)
+      return rows.map(({ id }) => Number(id)).sort((a, b) => a - b)
+    }
+  }
+}
+
+/** Raw rows hold bigints; ids and counts fit a double (the contract keeps ids below 2^53). */
+function withNumbers<Row> (row: Row): Row {
+  const values = row as Record<string, unknown>
+  for (const name in values) {
+    if (typeof values[name] === 'bigint') values[name] = Number(values[name])
+  }
+  return row
+}
+
+/** The inputs without repetitions: a row that several commands ask for is loaded once. */
+export function distinct<Input extends object> (inputs: Input[]): Input[] {
+  return [...new Map(inputs.map((input) => [JSON.stringify(input), input])).values()]
+}

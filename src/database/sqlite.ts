@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { PrismaBetterSqlite3 } from '@prisma/adapter-better-sqlite3'
+import type {
+  SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory, SqlQuery, Transaction
+} from '@prisma/driver-adapter-utils'
+
+/** A lock of another process is tried again this often, in ms, without blocking the event loop. */
+const LOCK_RETRY_MS = 10
+
+/**
+ * Set on every connection. WAL lets readers go on while the writer commits; FULL makes COMMIT wait
+ * for the disk; the WAL is cut back to 16 MB after a checkpoint.
+ */
+const PRAGMAS = `
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = FULL;
+  PRAGMA foreign_keys = ON;
+  PRAGMA journal_size_limit = 16777216;
+  PRAGMA cache_size = -32768;
+`
+
+/**
+ * Prisma's better-sqlite3 adapter, with transactions that are safe for the one writing connection:
+ *
+ * - they begin IMMEDIATE, so that no transaction finds out at its first write that another process
+ *   was faster (SQLITE_BUSY_SNAPSHOT);
+ * - a lock held by another process is waited for asynchronously, not by blocking the process;
+ * - one that ends, however it ends, leaves the connection outside any transaction. The stock adapter
+ *   only sends COMMIT; when that fails the connection stays inside, and every later write is lost
+ *   with it (prisma/orm#29933).
+ */
+export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFactory {
+  readonly provider = 'sqlite'
+  readonly adapterName = 'petstore-better-sqlite3'
+  readonly #factory: PrismaBetterSqlite3
+  readonly #lockTimeout: number
+
+  /** @param lockTimeout how long to wait for another process's lock, in ms */
+  constructor (url: string, lockTimeout = 5_000) {
+    // timeout: 0 because SQLite's own busy wait sleeps in the event loop's thread.
+    this.#factory = new PrismaBetterSqlite3({ url, timeout: 0 })
+    this.#lockTimeout = lockTimeout
+  }
+
+  async connect (): Promise<SqlDriverAdapter> {
+    const adapter = await this.#factory.connect()
+    try {
+      await untilUnlocked(this.#lockTimeout, async () => { await adapter.executeScript(PRAGMAS) })
+    } catch (error) {
+      await adapter.dispose()
+      throw error
+    }
+    return withSafeTransactions(adapter, this.#lockTimeout)
+  }
+
+  async connectToShadowDb (): Promise<SqlDriverAdapter> {
+    return await this.#factory.connectToShadowDb()
+  }
+}
+
+function withSafeTransactions (adapter: SqlDriverAdapter, lockTimeout: number): SqlDriverAdapter {
+  let last: Promise<void> = Promise.resolve()
+
+  async function startTransaction (): Promise<Transaction> {
+    const previous = last
+    let end = (): void => {}
+    last = new Promise((resolve) => { end = resolve })
+    await previous
+    try {
+      await untilUnlocked(lockTimeout, async () => { await adapter.executeScript('BEGIN IMMEDIATE') })
+    } catch (error) {
+      end()
+      throw error
+    }
+    return transaction(adapter, end)
+  }
+
+  return {
+    provider: adapter.provider,
+    adapterName: adapter.adapterName,
+    queryRaw: async (query: SqlQuery) => await adapter.queryRaw(query),
+    executeRaw: async (query: SqlQuery) => await adapter.executeRaw(query),
+    executeScript: async (script: string) => { await adapter.executeScript(script) },
+    dispose: async () => { await adapter.dispose() },
+    startTransaction
+  }
+}
+
+/** The client sends COMMIT or ROLLBACK itself, then calls `commit`, or `rollback` also when COMMIT failed. */
+function transaction (adapter: SqlDriverAdapter, end: () => void): Transaction {
+  const script = async (sql: string): Promise<void> => { await adapter.executeScript(sql) }
+  return {
+    provider: adapter.provider,
+    adapterName: adapter.adapterName,
+    options: { usePhantomQuery: false },
+    queryRaw: async (query) => await adapter.queryRaw(query),
+    executeRaw: async (query) => await adapter.executeRaw(query),
+    commit: async () => { end() },
+    rollback: async () => {
+      try {
+        await script('ROLLBACK')
+      } catch {
+        // "no transaction is active": SQLite rolled back by itself, or ROLLBACK came before.
+      } finally {
+        end()
+      }
+    },
+    createSavepoint: async (name) => { await script(`SAVEPOINT ${name}`) },
+    rollbackToSavepoint: async (name) => { await script(`ROLLBACK TO ${name}`) },
+    releaseSavepoint: async (name) => { await script(`RELEASE ${name}`) }
+  }
+}
+
+async function untilUnlocked (timeout: number, attempt: () => Promise<void>): Promise<void> {
+  const deadline = Date.now() + timeout
+  for (;;) {
+    try {
+      await attempt()
+      return
+    } catch (error) {
+      if (!isLocked(error) || Date.now() > deadline) throw error
+    }
+    await sleep(LOCK_RETRY_MS)
+  }
+}
+
+/** The adapter names SQLITE_BUSY a `SocketTimeout`. */
+function isLocked (error: unknown): boolean {
+  const { cause } = error as { cause?: { kind?: string } }
+  return cause?.kind === 'SocketTimeout'
+}

@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import type { Writer } from './database/commit.ts'
+import { ValidationFailed } from './errors.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The answer holds a secret that is never stored, so it cannot be replayed. */
+    secret?: boolean
+  }
+  interface FastifyRequest {
+    idempotencyKey: string | undefined
+  }
+}
+
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** A hook: reads the Idempotency-Key of a write (draft-ietf-httpapi-idempotency-key-header). */
+export async function readIdempotencyKey (request: FastifyRequest): Promise<void> {
+  const field = request.headers['idempotency-key']
+  if (field === undefined || SAFE.has(request.method)) return
+  if (request.routeOptions.config.secret === true) {
+    throw new ValidationFailed('Idempotency-Key is not taken here: the answer holds a secret, which is never stored and so cannot be replayed')
+  }
+  const [text = ''] = [field].flat()
+  const key = unquoted(text)
+  if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
+    throw new ValidationFailed('Idempotency-Key must be 1 to 255 visible ASCII characters')
+  }
+  request.idempotencyKey = key
+}
+
+/** The draft makes the field a quoted string (RFC 8941 section 3.3.3); most clients send it bare. */
+function unquoted (text: string): string {
+  return /^"(.*)"$/.test(text) ? text.slice(1, -1).replace(/\\(["\\])/g, '$1') : text
+}
+
+/** In whose name a request writes, and under which Idempotency-Key. */
+export function writerOf (request: FastifyRequest): Writer {
+  const { holder: { account }, idempotencyKey: key } = request
+  return { account, idempotency: key === undefined ? undefined : { key, fingerprint: fingerprint(request) } }
+}
+
+/** The same request is the same method, path and JSON value. */
+function fingerprint ({ method, url, body }: FastifyRequest): string {
+  const [path] = url.split('?')
+  return createHash('sha256').update(`${method} ${path} ${JSON.stringify(body, sortMembers)}`).digest('hex')
+}
+
+function sortMembers (_name: string, value: unknown): unknown {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => a < b ? -1 : 1))
+}

@@ -1,0 +1,85 @@
+import type { Stored } from '../answers.ts'
+import { refusal, type Conditions } from '../conditions.ts'
+import type { Command, Outcome } from '../database/commit.ts'
+import type { Dialect } from '../database/dialect.ts'
+import { enumText, integer, jsonObject } from '../database/json.ts'
+import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'
+import type { Query, Read } from '../database/read.ts'
+import { PetNotFound } from '../errors.ts'
+import { count } from '../pets/rules.ts'
+import { loadPets, petUpdated, type LoadedPet } from '../pets/store.ts'
+import type { InventoryItem } from './schemas.ts'
+
+const record = (dialect: Dialect): string => jsonObject(dialect, {
+  petId: integer('s.pet_id'),
+  quantity: integer('s.quantity'),
+  status: enumText('p.status')
+})
+
+/** A row also for a pet that was never counted: without a record. */
+const itemByPet: Query<{ account: number, id: number }, { version: bigint | null, status: string, record: string | null }> = {
+  name: 'inventory item',
+  sql: (dialect) => `
+    SELECT i.ord, s.version, ${dialect.fromEnum('p.status')} AS status, ${record(dialect)} AS record
+    FROM ${dialect.inputs('i', { ord: 'bigint', account: 'bigint', id: 'bigint' })}
+    JOIN pets p ON p.id = i.id AND p.account_id = i.account
+    LEFT JOIN inventory_items s ON s.pet_id = p.id`
+}
+
+const inventory: Listing = {
+  name: 'inventory',
+  from: 'inventory_items s JOIN pets p ON p.id = s.pet_id',
+  position: 's.pet_id',
+  account: 's.account_id',
+  record,
+  filters: {
+    // The account is said twice, so that the index of either table may serve.
+    status: { type: 'text', where: (dialect) => `p.account_id = i.account AND p.status = ${dialect.toEnum('i.status', 'pet_status')}` },
+    petId: { type: 'json', where: (dialect) => dialect.among('s.pet_id', 'i."petId"') }
+  }
+}
+
+/** @returns `undefined` for an unknown pet, `null` for one that was never counted */
+export async function findInventoryItem (read: Read, account: number, petId: number): Promise<Stored | null | undefined> {
+  const row = await read(itemByPet, { account, id: petId })
+  if (row === undefined) return undefined
+  return row.record === null ? null : { record: row.record, etag: inventoryEtag({ stockVersion: Number(row.version), status: row.status }) }
+}
+
+export async function listInventory (read: Read, account: number, page: PageRequest): Promise<Page> {
+  return await read(...pageQuery(inventory, page, account)) as Page
+}
+
+export interface Count { account: number, petId: number, quantity: number, conditions: Conditions }
+
+export const updateInventory: Command<Count, InventoryItem> = {
+  name: 'updateInventory',
+  rows: ({ petId }) => ({ pets: [petId] }),
+  async run (session, inputs) {
+    const loaded = await loadPets(session, inputs.map(({ account, petId }) => ({ account, id: petId })))
+    const outcomes = inputs.map(({ account, petId, quantity, conditions }): Outcome<InventoryItem> => {
+      const pet = loaded.get(account, petId)
+      if (pet === undefined) return new PetNotFound()
+      const refused = refusal(conditions, pet.quantity === undefined ? undefined : inventoryEtag(pet))
+      if (refused !== undefined) return refused
+      const { quantity: previous, stockVersion } = pet
+      const moved = loaded.move(pet, count(pet, quantity))
+      const inventory = inventoryRecord(pet)
+      const etag = inventoryEtag(pet)
+      if (!moved && pet.stockVersion === stockVersion) return { record: inventory, etag }
+      const counted = { type: 'inventory.counted', data: { inventory, previousQuantity: previous ?? 0 } }
+      return { record: inventory, etag, events: moved ? [counted, petUpdated(pet)] : [counted] }
+    })
+    await loaded.save()
+    return outcomes
+  }
+}
+
+/** Of the count and the status, which is the pet's and may move without a count. */
+export function inventoryEtag ({ stockVersion, status }: { stockVersion: number, status: string }): string {
+  return `"${stockVersion}-${status}"`
+}
+
+export function inventoryRecord ({ id, quantity = 0, status }: LoadedPet): InventoryItem {
+  return { petId: id, quantity, status }
+}

@@ -1,0 +1,56 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import { pageRequest, sendCommitted, sendPage, sendStored } from '../answers.ts'
+import { MessageNotFound } from '../errors.ts'
+import { writerOf } from '../idempotency.ts'
+import { ref } from '../schema.ts'
+import { MessageParams, MessageQuery, MessageSchema, NewMessageSchema } from './schemas.ts'
+import { createMessage, findMessage, listMessages } from './store.ts'
+
+export const messageRoutes: FastifyPluginAsyncTypebox = async function messageRoutes (app) {
+  app.post('/messages', {
+    schema: {
+      operationId: 'createMessage',
+      tags: ['messages'],
+      summary: 'Send a message',
+      description: 'The quickstart: submit a text, get its record with the status `queued`.',
+      body: ref(NewMessageSchema),
+      response: { 201: ref(MessageSchema) }
+    }
+  }, async (request, reply) => {
+    const { holder: { account }, body: message } = request
+    const created = await app.commit(createMessage, { account, message }, writerOf(request))
+    return sendCommitted(reply, 201, created, `/messages/${created.record.id}`)
+  })
+
+  app.get('/messages', {
+    schema: {
+      operationId: 'listMessages',
+      tags: ['messages'],
+      summary: 'List messages',
+      description: 'Messages by id, which is by time, a page at a time.',
+      querystring: MessageQuery,
+      response: { 200: Type.Array(ref(MessageSchema)) }
+    }
+  }, async (request, reply) => {
+    const { holder: { account }, query } = request
+    return sendPage(request, reply, await listMessages(app.read, account, pageRequest(query)))
+  })
+
+  app.get('/messages/:messageId', {
+    schema: {
+      operationId: 'getMessage',
+      tags: ['messages'],
+      summary: 'Get a message',
+      description: 'One message by its id; its status says how far it came.',
+      params: MessageParams,
+      response: { 200: ref(MessageSchema) }
+    },
+    config: { errors: [MessageNotFound] }
+  }, async (request, reply) => {
+    const { holder: { account }, params: { messageId } } = request
+    const message = await findMessage(app.read, account, messageId)
+    if (message === undefined) throw new MessageNotFound()
+    return sendStored(request, reply, message)
+  })
+}

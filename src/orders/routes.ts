@@ -1,0 +1,101 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { pageRequest, sendCommitted, sendPage, sendStored } from '../answers.ts'
+import { conditionsOf } from '../conditions.ts'
+import { InsufficientStock, OrderAlreadyShipped, OrderNotFound, PetNotAvailable, UnknownPet } from '../errors.ts'
+import { writerOf } from '../idempotency.ts'
+import { NoContent, ref } from '../schema.ts'
+import { NewOrderSchema, OrderParams, OrderQuery, OrderSchema, OrdersSchema, OrderUpdateSchema } from './schemas.ts'
+import { cancelOrder, findOrder, listOrders, placeOrder, updateOrder } from './store.ts'
+
+/** How the document viewers are told to offer no test request; the first is ours, the others are theirs. */
+const NO_TESTING = {
+  'x-hideTryItPanel': true,
+  'x-hideReplay': true,
+  'x-zudoku-playground-enabled': false,
+  'x-explorer-enabled': false,
+  'x-readme': { 'explorer-enabled': false },
+  'x-mint': { metadata: { playground: 'none' } },
+  'x-fern-explorer': false
+}
+
+export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes (app) {
+  app.get('/store/orders', {
+    schema: {
+      operationId: 'listOrders',
+      tags: ['orders'],
+      summary: 'List orders',
+      description: 'Orders by id, a page at a time. Filters narrow the list together.',
+      ...NO_TESTING,
+      querystring: OrderQuery,
+      response: { 200: OrdersSchema }
+    }
+  }, async (request, reply) => {
+    const { holder: { account }, query } = request
+    return sendPage(request, reply, await listOrders(app.read, account, pageRequest(query)))
+  })
+
+  app.post('/store/orders', {
+    schema: {
+      operationId: 'placeOrder',
+      tags: ['orders'],
+      summary: 'Place an order',
+      description: 'Takes units of an available pet out of its stock at once. An order is taken whole or refused whole.',
+      body: ref(NewOrderSchema),
+      response: { 201: ref(OrderSchema) }
+    },
+    config: { errors: [UnknownPet, PetNotAvailable, InsufficientStock] }
+  }, async (request, reply) => {
+    const { holder: { account }, body: order } = request
+    const placed = await app.commit(placeOrder, { account, order }, writerOf(request))
+    return sendCommitted(reply, 201, placed, `/store/orders/${placed.record.id}`)
+  })
+
+  app.get('/store/orders/:orderId', {
+    schema: {
+      operationId: 'getOrder',
+      tags: ['orders'],
+      summary: 'Get an order',
+      description: 'One order by its id.',
+      params: OrderParams,
+      response: { 200: ref(OrderSchema) }
+    },
+    config: { errors: [OrderNotFound] }
+  }, async (request, reply) => {
+    const { holder: { account }, params: { orderId } } = request
+    const order = await findOrder(app.read, account, orderId)
+    if (order === undefined) throw new OrderNotFound()
+    return sendStored(request, reply, order)
+  })
+
+  app.patch('/store/orders/:orderId', {
+    schema: {
+      operationId: 'updateOrder',
+      tags: ['orders'],
+      summary: 'Change or complete an order',
+      description: 'A JSON merge patch. Completing changes no stock and sets no date; a complete order changes no more.',
+      params: OrderParams,
+      body: ref(OrderUpdateSchema),
+      response: { 200: ref(OrderSchema) }
+    },
+    config: { errors: [OrderNotFound, OrderAlreadyShipped] }
+  }, async (request, reply) => {
+    const { holder: { account }, params: { orderId }, body: patch } = request
+    return sendCommitted(reply, 200, await app.commit(updateOrder, { account, orderId, patch, conditions: conditionsOf(request) }, writerOf(request)))
+  })
+
+  app.delete('/store/orders/:orderId', {
+    schema: {
+      operationId: 'cancelOrder',
+      tags: ['orders'],
+      summary: 'Cancel an order',
+      description: 'Deletes an order that is not complete and returns its units to the stock.',
+      'x-stability': 'beta',
+      params: OrderParams,
+      response: { 204: NoContent }
+    },
+    config: { errors: [OrderNotFound, OrderAlreadyShipped] }
+  }, async (request, reply) => {
+    const { holder: { account }, params: { orderId } } = request
+    return sendCommitted(reply, 204, await app.commit(cancelOrder, { account, orderId, conditions: conditionsOf(request) }, writerOf(request)))
+  })
+}

@@ -1,0 +1,42 @@
+import { Type, type Static } from '@sinclair/typebox'
+import { CLOSED, Id, Nullable, PageQuery, ref, SortQuery, Timestamp } from '../schema.ts'
+
+const petId = Id('Id of the animal in the order')
+const quantity = Type.Integer({ minimum: 1, maximum: 2147483647, description: 'Number of units ordered', example: 2 })
+const shipDate = Timestamp('Expected or actual ship date')
+const complete = Type.Boolean({ description: 'Whether the order has been fulfilled', example: false })
+
+export const NewOrderSchema = Type.Object({
+  petId,
+  quantity: Type.Optional({ ...quantity, default: 1 }),
+  shipDate: Type.Optional(shipDate),
+  complete: Type.Optional({ ...complete, default: false })
+}, { $id: 'NewOrder', ...CLOSED, description: 'Units of an available pet to be taken out of its stock.' })
+export type NewOrder = Static<typeof NewOrderSchema>
+
+export const OrderUpdateSchema = Type.Partial(Type.Object({ shipDate: Nullable(shipDate), complete }), {
+  $id: 'OrderUpdate',
+  ...CLOSED,
+  description: 'A merge patch of an order (RFC 7396): the fields to change; `shipDate: null` clears it.'
+})
+export type OrderUpdate = Static<typeof OrderUpdateSchema>
+
+export const OrderSchema = Type.Partial(Type.Object({
+  id: Id('Unique order identifier', 21),
+  petId,
+  quantity: Type.Integer({ description: 'Number of units ordered', example: 2 }),
+  shipDate,
+  complete
+}), { $id: 'Order', description: 'A quantity of a pet, taken out of its stock.' })
+export type Order = Static<typeof OrderSchema>
+
+export const OrderParams = Type.Object({ orderId: Id('Id of the order', 21) }, CLOSED)
+
+export const OrderQuery = Type.Object({
+  petId: Type.Optional(Id('Only orders of this pet')),
+  complete: Type.Optional(Type.Boolean({ description: 'Only orders that are complete, or only those that are not', example: false })),
+  ...PageQuery,
+  ...SortQuery
+}, CLOSED)
+
+export const OrdersSchema = Type.Array(ref(OrderSchema))

@@ -1,0 +1,185 @@
+import type { Stored } from '../answers.ts'
+import { etagOf, refusal, type Conditions } from '../conditions.ts'
+import type { Command, Outcome } from '../database/commit.ts'
+import type { Dialect } from '../database/dialect.ts'
+import type { NewEvent } from '../database/events.ts'
+import { boolean, integer, jsonObject, optional, time } from '../database/json.ts'
+import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'
+import type { Query, Read } from '../database/read.ts'
+import { distinct, type Session } from '../database/session.ts'
+import { InsufficientStock, OrderAlreadyShipped, OrderNotFound, PetNotAvailable, UnknownPet } from '../errors.ts'
+import { inventoryRecord } from '../inventory/store.ts'
+import { cancel, complete as completeStock, place } from '../pets/rules.ts'
+import { loadPets, petUpdated, type LoadedPet, type LoadedPets } from '../pets/store.ts'
+import type { NewOrder, Order, OrderUpdate } from './schemas.ts'
+
+const record = (dialect: Dialect): string => jsonObject(dialect, {
+  id: integer('o.id'),
+  petId: integer('o.pet_id'),
+  quantity: integer('o.quantity'),
+  shipDate: optional(time('o.ship_date')),
+  complete: boolean('o.complete')
+})
+
+const orderById: Query<{ account: number, id: number }, { version: bigint, record: string }> = {
+  name: 'order',
+  sql: (dialect) => `
+    SELECT i.ord, o.version, ${record(dialect)} AS record
+    FROM ${dialect.inputs('i', { ord: 'bigint', account: 'bigint', id: 'bigint' })}
+    JOIN orders o ON o.id = i.id AND o.account_id = i.account`
+}
+
+const orders: Listing = {
+  name: 'orders',
+  from: 'orders o',
+  position: 'o.id',
+  account: 'o.account_id',
+  record,
+  filters: {
+    petId: { type: 'bigint', where: () => 'o.pet_id = i."petId"' },
+    complete: { type: 'boolean', where: () => 'o.complete = i.complete' }
+  }
+}
+
+export async function findOrder (read: Read, account: number, id: number): Promise<Stored | undefined> {
+  const row = await read(orderById, { account, id })
+  return row && { record: row.record, etag: etagOf(row.version) }
+}
+
+export async function listOrders (read: Read, account: number, page: PageRequest): Promise<Page> {
+  return await read(...pageQuery(orders, page, account)) as Page
+}
+
+/** Who gets stock is decided by the rules, in order of arrival; the sums are written back in one go. */
+export const placeOrder: Command<{ account: number, order: NewOrder }, Order> = {
+  name: 'placeOrder',
+  rows: ({ order }) => ({ pets: [order.petId] }),
+  async run (session, inputs) {
+    const loaded = await loadPets(session, inputs.map(({ account, order }) => ({ account, id: order.petId })))
+    const ids = await session.newIds('orders', 'id', inputs.length)
+    const rows: object[] = []
+    const outcomes = inputs.map(({ account, order: { petId, quantity = 1, shipDate, complete = false } }, i): Outcome<Order> => {
+      const pet = loaded.get(account, petId)
+      if (pet === undefined) return new UnknownPet()
+      const stock = place(pet, quantity, complete)
+      if (stock === 'pet_not_available') return new PetNotAvailable(pet.status)
+      if (stock === 'insufficient_stock') return new InsufficientStock(shortage(pet, quantity))
+      const order: LoadedOrder = { id: ids[i]!, account, petId, quantity, shipDate: instant(shipDate), complete, version: 1 }
+      rows.push(order)
+      const record = orderRecord(order)
+      const moved = loaded.move(pet, stock)
+      const data = { order: record, inventory: inventoryRecord(pet) }
+      const events: NewEvent[] = [{ type: 'order.placed', data }]
+      if (complete) events.push({ type: 'order.completed', data })
+      if (moved) events.push(petUpdated(pet))
+      return { record, etag: etagOf(1), events }
+    })
+    await loaded.save()
+    const { dialect } = session
+    await session.execute(`
+      INSERT INTO orders (id, account_id, pet_id, quantity, ship_date, complete)
+      SELECT i.id, i.account, i."petId", i.quantity, ${dialect.toTime('i."shipDate"')}, i.complete
+      FROM ${dialect.inputs('i', { id: 'bigint', account: 'bigint', petId: 'bigint', quantity: 'bigint', shipDate: 'text', complete: 'boolean' })}`, rows)
+    return outcomes
+  }
+}
+
+interface Named { account: number, orderId: number, conditions: Conditions }
+
+export const updateOrder: Command<Named & { patch: OrderUpdate }, Order> = {
+  name: 'updateOrder',
+  rows: ({ orderId }) => ({ orders: [orderId] }),
+  async run (session, inputs) {
+    const { orders, pets } = await loadOrders(session, inputs)
+    const changed = new Set<LoadedOrder>()
+    const outcomes = inputs.map(({ account, orderId, patch, conditions }): Outcome<Order> => {
+      const order = orders.get(orderId)
+      if (order?.account !== account) return new OrderNotFound()
+      const refused = refusal(conditions, etagOf(order.version))
+      if (refused !== undefined) return refused
+      const shipDate = patch.shipDate === undefined ? order.shipDate : instant(patch.shipDate)
+      const complete = patch.complete ?? order.complete
+      if (shipDate === order.shipDate && complete === order.complete) {
+        return { record: orderRecord(order), etag: etagOf(order.version) }
+      }
+      if (order.complete) return new OrderAlreadyShipped('changed')
+      Object.assign(order, { shipDate, complete, version: order.version + 1 })
+      changed.add(order)
+      const pet = pets.get(account, order.petId)!
+      const moved = complete && pets.move(pet, completeStock(pet))
+      const record = orderRecord(order)
+      const events = [{ type: complete ? 'order.completed' : 'order.updated', data: { order: record, inventory: inventoryRecord(pet) } }]
+      return { record, etag: etagOf(order.version), events: moved ? [...events, petUpdated(pet)] : events }
+    })
+    await pets.save()
+    const { dialect, execute } = session
+    await execute(`
+      UPDATE orders SET ship_date = ${dialect.toTime('i."shipDate"')}, complete = i.complete, version = i.version
+      FROM ${dialect.inputs('i', { id: 'bigint', shipDate: 'text', complete: 'boolean', version: 'bigint' })}
+      WHERE orders.id = i.id`, [...changed])
+    return outcomes
+  }
+}
+
+export const cancelOrder: Command<Named, undefined> = {
+  name: 'cancelOrder',
+  rows: ({ orderId }) => ({ orders: [orderId] }),
+  async run (session, inputs) {
+    const { orders, pets } = await loadOrders(session, inputs)
+    const gone: Array<{ id: number }> = []
+    const outcomes = inputs.map(({ account, orderId, conditions }): Outcome<undefined> => {
+      const order = orders.get(orderId)
+      if (order?.account !== account) return new OrderNotFound()
+      const refused = refusal(conditions, etagOf(order.version))
+      if (refused !== undefined) return refused
+      if (order.complete) return new OrderAlreadyShipped('cancelled')
+      orders.delete(orderId)
+      gone.push({ id: orderId })
+      const pet = pets.get(account, order.petId)!
+      const moved = pets.move(pet, cancel(pet, order.quantity))
+      const events = [{ type: 'order.cancelled', data: { order: orderRecord(order), inventory: inventoryRecord(pet) } }]
+      return { record: undefined, events: moved ? [...events, petUpdated(pet)] : events }
+    })
+    await pets.save()
+    await session.execute(`DELETE FROM orders WHERE id IN (SELECT i.id FROM ${session.dialect.inputs('i', { id: 'bigint' })})`, gone)
+    return outcomes
+  }
+}
+
+interface LoadedOrder {
+  id: number
+  account: number
+  petId: number
+  quantity: number
+  shipDate: string | null
+  complete: boolean
+  version: number
+}
+
+async function loadOrders (session: Session, inputs: Named[]): Promise<{ orders: Map<number, LoadedOrder>, pets: LoadedPets }> {
+  const { dialect, query } = session
+  const rows = await query<LoadedOrder>(`
+    SELECT o.id, o.account_id AS account, o.pet_id AS "petId", o.quantity, ${dialect.time('o.ship_date')} AS "shipDate", o.complete, o.version
+    FROM ${dialect.inputs('i', { account: 'bigint', id: 'bigint' })}
+    JOIN orders o ON o.id = i.id AND o.account_id = i.account`,
+  distinct(inputs.map(({ account, orderId }) => ({ account, id: orderId }))))
+  // SQLite's booleans are 0 and 1.
+  const orders = new Map(rows.map((row) => [row.id, { ...row, complete: Boolean(row.complete) }]))
+  const pets = await loadPets(session, rows.map(({ account, petId }) => ({ account, id: petId })), true)
+  return { orders, pets }
+}
+
+function orderRecord ({ id, petId, quantity, shipDate, complete }: LoadedOrder): Order {
+  return { id, petId, quantity, ...(shipDate === null ? {} : { shipDate }), complete }
+}
+
+/** In UTC, cut to milliseconds: what both databases store and every answer shows. */
+function instant (text: string | null | undefined): string | null {
+  return text == null ? null : new Date(text).toISOString()
+}
+
+function shortage ({ quantity }: LoadedPet, ordered: number): string {
+  return quantity === undefined
+    ? 'The pet was never counted, so none can be ordered. Count it first: PATCH its inventory entry with a quantity'
+    : `The pet has ${quantity} in stock, fewer than the ${ordered} ordered`
+}

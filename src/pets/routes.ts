@@ -1,0 +1,110 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { locationOf, pageRequest, sendCommitted, sendPage, sendStored } from '../answers.ts'
+import { conditionsOf } from '../conditions.ts'
+import { InvalidStatusTransition, OperationSunset, PetInUse, PetNotFound, UnknownCategory } from '../errors.ts'
+import { writerOf } from '../idempotency.ts'
+import { NoContent, ref } from '../schema.ts'
+import { NewPetSchema, PetParams, PetUpdateSchema, PetQuery, PetSchema, PetsSchema } from './schemas.ts'
+import { createPet, deletePet, findPet, listPets, updatePet } from './store.ts'
+
+/** Deprecated since 2025-12-05T00:00:00Z, as RFC 9745 writes it. */
+const DEPRECATION = '@1764892800'
+
+export interface PetOptions {
+  /** The day on which the single-pet read ends, such as 2030-12-05. */
+  sunset: string
+}
+
+export const petRoutes: FastifyPluginAsyncTypebox<PetOptions> = async function petRoutes (app, { sunset }) {
+  const sunsetTime = new Date(`${sunset}T00:00:00Z`)
+  const sunsetField = sunsetTime.toUTCString()
+
+  app.get('/pets', {
+    schema: {
+      operationId: 'listPets',
+      tags: ['animals'],
+      summary: 'List pets',
+      description: 'Pets by id, a page at a time. Filters narrow the list together. Asked for one `id` and nothing else, the answer carries the ETag of that pet itself.',
+      querystring: PetQuery,
+      response: { 200: ref(PetsSchema) }
+    }
+  }, async (request, reply) => {
+    const { holder: { account }, query: { id = [], ...others } } = request
+    if (id.length === 1 && Object.keys(others).length === 0) {
+      const pet = await findPet(app.read, account, id[0]!)
+      return sendPage(request, reply, { records: pet?.record ?? null, next: null }, pet?.etag)
+    }
+    return sendPage(request, reply, await listPets(app.read, account, pageRequest(request.query)))
+  })
+
+  app.post('/pets', {
+    schema: {
+      operationId: 'createPet',
+      tags: ['animals'],
+      summary: 'Add a pet',
+      description: 'Offers an animal. Its category must exist; its stock is counted by `PATCH /inventory/{petId}`.',
+      body: ref(NewPetSchema),
+      response: { 201: ref(PetSchema) }
+    },
+    config: { errors: [UnknownCategory] }
+  }, async (request, reply) => {
+    const { holder: { account }, body: pet } = request
+    const created = await app.commit(createPet, { account, pet }, writerOf(request))
+    return sendCommitted(reply, 201, created, `/pets/${created.record.id}`)
+  })
+
+  app.get('/pets/:petId', {
+    schema: {
+      operationId: 'getPet',
+      tags: ['animals'],
+      summary: 'Get a pet',
+      description: 'Deprecated: read `GET /pets?id={petId}` instead, which answers a list of the one pet with the same ETag. From the sunset date on this operation answers 410.',
+      deprecated: true,
+      'x-deprecated-sunset': sunset,
+      'x-sunset': sunset,
+      params: PetParams,
+      response: { 200: ref(PetSchema) }
+    },
+    config: { errors: [OperationSunset, PetNotFound] }
+  }, async (request, reply) => {
+    const { holder: { account }, params: { petId } } = request
+    reply.header('deprecation', DEPRECATION).header('sunset', sunsetField)
+    reply.header('link', `<${locationOf(app, `/pets?id=${petId}`)}>; rel="successor-version"`)
+    if (Date.now() >= sunsetTime.getTime()) throw new OperationSunset(sunset)
+    const pet = await findPet(app.read, account, petId)
+    if (pet === undefined) throw new PetNotFound()
+    return sendStored(request, reply, pet)
+  })
+
+  app.patch('/pets/:petId', {
+    schema: {
+      operationId: 'updatePet',
+      tags: ['animals'],
+      summary: 'Change a pet',
+      description: 'A JSON merge patch. By hand a pet moves from `available` to `pending` or `sold`, from `pending` to `sold`, and back to `available` unless its stock is 0.',
+      params: PetParams,
+      body: ref(PetUpdateSchema),
+      response: { 200: ref(PetSchema) }
+    },
+    config: { errors: [PetNotFound, InvalidStatusTransition, UnknownCategory] }
+  }, async (request, reply) => {
+    const { holder: { account }, params: { petId }, body: patch } = request
+    const changed = await app.commit(updatePet, { account, petId, patch, conditions: conditionsOf(request) }, writerOf(request))
+    return sendCommitted(reply, 200, changed)
+  })
+
+  app.delete('/pets/:petId', {
+    schema: {
+      operationId: 'deletePet',
+      tags: ['animals'],
+      summary: 'Delete a pet',
+      description: 'Removes a pet that no order names, and its inventory entry with its units.',
+      params: PetParams,
+      response: { 204: NoContent }
+    },
+    config: { errors: [PetNotFound, PetInUse] }
+  }, async (request, reply) => {
+    const { holder: { account }, params: { petId } } = request
+    return sendCommitted(reply, 204, await app.commit(deletePet, { account, petId, conditions: conditionsOf(request) }, writerOf(request)))
+  })
+}

@@ -1,0 +1,232 @@
+import type { Stored } from '../answers.ts'
+import { etagOf, refusal, type Conditions } from '../conditions.ts'
+import { InvalidStatusTransition, PetInUse, PetNotFound, UnknownCategory } from '../errors.ts'
+import { knownCategories } from '../categories/store.ts'
+import type { Command, Outcome } from '../database/commit.ts'
+import type { Dialect } from '../database/dialect.ts'
+import { enumText, integer, jsonObject, text } from '../database/json.ts'
+import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'
+import type { Query, Read } from '../database/read.ts'
+import { distinct, type Session } from '../database/session.ts'
+import type { PetStatus } from '../schema.ts'
+import { setStatus, type Stock } from './rules.ts'
+import type { NewPet, Pet, PetUpdate } from './schemas.ts'
+
+const record = (dialect: Dialect): string => jsonObject(dialect, {
+  id: integer('p.id'),
+  name: text('p.name'),
+  categoryId: integer('p.category_id'),
+  status: enumText('p.status')
+})
+
+const petById: Query<{ account: number, id: number }, { version: bigint, record: string }> = {
+  name: 'pet',
+  sql: (dialect) => `
+    SELECT i.ord, p.version, ${record(dialect)} AS record
+    FROM ${dialect.inputs('i', { ord: 'bigint', account: 'bigint', id: 'bigint' })}
+    JOIN pets p ON p.id = i.id AND p.account_id = i.account`
+}
+
+const pets: Listing = {
+  name: 'pets',
+  from: 'pets p',
+  position: 'p.id',
+  account: 'p.account_id',
+  record,
+  filters: {
+    status: { type: 'text', where: (dialect) => `p.status = ${dialect.toEnum('i.status', 'pet_status')}` },
+    categoryId: { type: 'bigint', where: () => 'p.category_id = i."categoryId"' },
+    id: { type: 'json', where: (dialect) => dialect.among('p.id', 'i.id') }
+  }
+}
+
+export async function findPet (read: Read, account: number, id: number): Promise<Stored | undefined> {
+  const row = await read(petById, { account, id })
+  return row && { record: row.record, etag: etagOf(row.version) }
+}
+
+export async function listPets (read: Read, account: number, page: PageRequest): Promise<Page> {
+  return await read(...pageQuery(pets, page, account)) as Page
+}
+
+export const createPet: Command<{ account: number, pet: NewPet }, Pet> = {
+  name: 'createPet',
+  rows: ({ pet }) => ({ usedCategories: [pet.categoryId] }),
+  async run (session, inputs) {
+    const known = await knownCategories(session, inputs.map(({ account, pet }) => ({ account, id: pet.categoryId })))
+    const ids = await session.newIds('pets', 'id', inputs.length)
+    const rows: object[] = []
+    const outcomes = inputs.map(({ account, pet: { name, categoryId, status = 'available' } }, i): Outcome<Pet> => {
+      if (!known(account, categoryId)) return new UnknownCategory()
+      const pet = { id: ids[i]!, name, categoryId, status }
+      rows.push({ account, ...pet })
+      return { record: pet, etag: etagOf(1), events: [{ type: 'pet.created', data: { pet } }] }
+    })
+    const { dialect } = session
+    await session.execute(`
+      INSERT INTO pets (id, account_id, name, category_id, status)
+      SELECT i.id, i.account, i.name, i."categoryId", ${dialect.toEnum('i.status', 'pet_status')}
+      FROM ${dialect.inputs('i', { id: 'bigint', account: 'bigint', name: 'text', categoryId: 'bigint', status: 'text' })}`, rows)
+    return outcomes
+  }
+}
+
+export interface PetChange { account: number, petId: number, patch: PetUpdate, conditions: Conditions }
+
+export const updatePet: Command<PetChange, Pet> = {
+  name: 'updatePet',
+  rows: ({ petId, patch }) => ({ pets: [petId], usedCategories: patch.categoryId === undefined ? [] : [patch.categoryId] }),
+  async run (session, inputs) {
+    const loaded = await loadPets(session, inputs.map(({ account, petId }) => ({ account, id: petId })))
+    const known = await knownCategories(session, inputs.flatMap(({ account, patch }) =>
+      patch.categoryId === undefined ? [] : [{ account, id: patch.categoryId }]))
+    const outcomes = inputs.map(({ account, petId, patch, conditions }): Outcome<Pet> => {
+      const pet = loaded.get(account, petId)
+      if (pet === undefined) return new PetNotFound()
+      const refused = refusal(conditions, etagOf(pet.version))
+      if (refused !== undefined) return refused
+      const { name = pet.name, categoryId = pet.categoryId, status = pet.status } = patch
+      if (categoryId !== pet.categoryId && !known(account, categoryId)) return new UnknownCategory()
+      const stock = setStatus(pet, status)
+      if (stock === undefined) {
+        return new InvalidStatusTransition(pet.status, status, pet.status === 'sold' ? '' : ' while its stock is 0')
+      }
+      if (name === pet.name && categoryId === pet.categoryId && status === pet.status) {
+        return { record: petRecord(pet), etag: etagOf(pet.version) }
+      }
+      loaded.change(pet, { name, categoryId, status })
+      return { record: petRecord(pet), etag: etagOf(pet.version), events: [petUpdated(pet)] }
+    })
+    await loaded.save()
+    return outcomes
+  }
+}
+
+export const deletePet: Command<{ account: number, petId: number, conditions: Conditions }, undefined> = {
+  name: 'deletePet',
+  rows: ({ petId }) => ({ pets: [petId] }),
+  async run (session, inputs) {
+    const { dialect } = session
+    const loaded = await loadPets(session, inputs.map(({ account, petId }) => ({ account, id: petId })))
+    const input = dialect.inputs('i', { id: 'bigint' })
+    const ids = inputs.map(({ petId }) => ({ id: petId }))
+    const used = new Set((await session.query<{ id: number }>(
+      `SELECT i.id FROM ${input} WHERE EXISTS (SELECT 1 FROM orders o WHERE o.pet_id = i.id)`, ids)).map(({ id }) => id))
+    const gone: Array<{ id: number }> = []
+    const outcomes = inputs.map(({ account, petId, conditions }): Outcome<undefined> => {
+      const pet = loaded.get(account, petId)
+      if (pet === undefined) return new PetNotFound()
+      const refused = refusal(conditions, etagOf(pet.version))
+      if (refused !== undefined) return refused
+      if (used.has(petId)) return new PetInUse()
+      loaded.drop(pet)
+      gone.push({ id: petId })
+      return { record: undefined, events: [{ type: 'pet.deleted', data: { pet: petRecord(pet) } }] }
+    })
+    await session.execute(`DELETE FROM inventory_items WHERE pet_id IN (SELECT i.id FROM ${input})`, gone)
+    await session.execute(`DELETE FROM pets WHERE id IN (SELECT i.id FROM ${input})`, gone)
+    return outcomes
+  }
+}
+
+/** A pet with its stock, inside a command. The rows are locked; `change` and `move` note what to save. */
+export interface LoadedPet extends Stock {
+  id: number
+  account: number
+  name: string
+  categoryId: number
+  status: PetStatus
+  version: number
+  quantity: number | undefined
+  /** Version of the count; 0 for a pet that was never counted. */
+  stockVersion: number
+  open: number
+}
+
+export interface LoadedPets {
+  get: (account: number, id: number) => LoadedPet | undefined
+  change: (pet: LoadedPet, fields: Partial<Pick<LoadedPet, 'name' | 'categoryId' | 'status'>>) => void
+  /** Takes over what the rules said. @returns whether the status moved, which is a change of the pet */
+  move: (pet: LoadedPet, stock: Stock) => boolean
+  drop: (pet: LoadedPet) => void
+  save: () => Promise<void>
+}
+
+/** Open orders are counted up to this many: a batch cannot close more. One is enough where none is closed. */
+const OPEN_ORDERS = 257
+
+/**
+ * Loads the pets that a batch decides about, with their stock. What the batch decides, one input after
+ * the other, is kept here and written back in one go.
+ *
+ * @param closing whether the batch may complete or cancel orders
+ */
+export async function loadPets (session: Session, ids: Array<{ account: number, id: number }>, closing = false): Promise<LoadedPets> {
+  const { dialect, query, execute } = session
+  const rows = await query<Omit<LoadedPet, 'quantity' | 'stockVersion'> & { quantity: number | null, stockVersion: number | null }>(`
+    SELECT p.id, p.account_id AS account, p.name, p.category_id AS "categoryId", ${dialect.fromEnum('p.status')} AS status, p.version,
+      s.quantity, s.version AS "stockVersion",
+      (SELECT count(*) FROM (SELECT 1 FROM orders o WHERE o.pet_id = p.id AND NOT o.complete LIMIT ${closing ? OPEN_ORDERS : 1}) AS open) AS open
+    FROM ${dialect.inputs('i', { account: 'bigint', id: 'bigint' })}
+    JOIN pets p ON p.id = i.id AND p.account_id = i.account
+    LEFT JOIN inventory_items s ON s.pet_id = p.id`, distinct(ids))
+  const pets = new Map<number, LoadedPet>(rows.map(({ quantity, stockVersion, ...pet }) =>
+    [pet.id, { ...pet, quantity: quantity ?? undefined, stockVersion: stockVersion ?? 0 }]))
+  const loaded = new Map(rows.map(({ id, quantity }) => [id, quantity]))
+  const changed = new Set<LoadedPet>()
+  const moved = new Set<LoadedPet>()
+
+  function change (pet: LoadedPet, fields: Partial<LoadedPet>): void {
+    Object.assign(pet, fields)
+    pet.version++
+    changed.add(pet)
+  }
+
+  return {
+    change,
+    get (account, id) {
+      const pet = pets.get(id)
+      return pet?.account === account ? pet : undefined
+    },
+    move (pet, { status, quantity, open }) {
+      if (quantity !== pet.quantity) {
+        pet.quantity = quantity
+        pet.stockVersion++
+        moved.add(pet)
+      }
+      pet.open = open
+      if (status === pet.status) return false
+      change(pet, { status })
+      return true
+    },
+    drop (pet) {
+      pets.delete(pet.id)
+    },
+    async save () {
+      await execute(`
+        UPDATE pets SET name = i.name, category_id = i."categoryId", status = ${dialect.toEnum('i.status', 'pet_status')}, version = i.version
+        FROM ${dialect.inputs('i', { id: 'bigint', name: 'text', categoryId: 'bigint', status: 'text', version: 'bigint' })}
+        WHERE pets.id = i.id`, [...changed])
+      const counted = [...moved].map(({ id, account, quantity = 0, stockVersion }) => ({ id, account, quantity, version: stockVersion, before: loaded.get(id) ?? null }))
+      await execute(`
+        INSERT INTO inventory_items (pet_id, account_id, quantity, version)
+        SELECT i.id, i.account, i.quantity, i.version
+        FROM ${dialect.inputs('i', { id: 'bigint', account: 'bigint', quantity: 'bigint', version: 'bigint' })}`,
+      counted.filter(({ before }) => before === null))
+      // By difference: the column is 64 bits wide, a number here is exact to 2^53 only.
+      await execute(`
+        UPDATE inventory_items SET quantity = inventory_items.quantity + i.difference, version = i.version
+        FROM ${dialect.inputs('i', { id: 'bigint', difference: 'bigint', version: 'bigint' })}
+        WHERE pet_id = i.id`,
+      counted.flatMap(({ id, quantity, version, before }) => before === null ? [] : [{ id, difference: quantity - before, version }]))
+    }
+  }
+}
+
+export function petRecord ({ id, name, categoryId, status }: LoadedPet): Pet {
+  return { id, name, categoryId, status }
+}
+
+export function petUpdated (pet: LoadedPet): { type: string, data: object } {
+  return { type: 'pet.updated', data: { pet: petRecord(pet) } }
+}

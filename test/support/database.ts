@@ -1,0 +1,81 @@
+import { randomBytes } from 'node:crypto'
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { migrate } from '../../src/database/migrate.ts'
+
+const POSTGRES_TEMPLATE = 'petstore_template'
+
+/** The part of a tap test that is used here. */
+interface Teardown {
+  teardown: (action: () => unknown) => void
+}
+
+/** Which database this process tests: the runner says it, by hand it is SQLite. */
+export const database = process.env['TEST_DATABASE'] === 'postgresql' ? 'postgresql' : 'sqlite'
+
+/** Gives a test a migrated database of its own, without rows, as a `DATABASE_URL`. It goes when the test ends. */
+export async function freshDatabase (t: Teardown): Promise<string> {
+  return database === 'sqlite' ? sqliteFile(t, await sqliteTemplate()) : await postgresDatabase(t, POSTGRES_TEMPLATE)
+}
+
+/** As `freshDatabase`, but before any migration: an empty database, or a file that is not there yet. */
+export async function emptyDatabase (t: Teardown): Promise<string> {
+  return database === 'sqlite' ? sqliteFile(t) : await postgresDatabase(t, 'template1')
+}
+
+/** Makes the database on a new server that `freshDatabase` copies. */
+export async function makePostgresTemplate (serverUrl: string): Promise<void> {
+  await onServer(serverUrl, `CREATE DATABASE ${POSTGRES_TEMPLATE}`)
+  await migrate(databaseUrl(serverUrl, POSTGRES_TEMPLATE))
+}
+
+let ownTemplate: Promise<string> | undefined
+
+/** The runner's template, or one that this process makes for itself and removes. */
+async function sqliteTemplate (): Promise<string> {
+  ownTemplate ??= (async () => {
+    const given = process.env['TEST_SQLITE_TEMPLATE']
+    if (given !== undefined) return given
+    const folder = mkdtempSync(join(tmpdir(), 'petstore-template-'))
+    process.on('exit', () => { rmSync(folder, { recursive: true, force: true }) })
+    const file = join(folder, 'template.db')
+    await migrate(`file:${file}`)
+    return file
+  })()
+  return await ownTemplate
+}
+
+function sqliteFile (t: Teardown, template?: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-'))
+  t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
+  const file = join(folder, 'petstore.db')
+  if (template !== undefined) copyFileSync(template, file)
+  return `file:${file}`
+}
+
+async function postgresDatabase (t: Teardown, template: string): Promise<string> {
+  const serverUrl = process.env['TEST_POSTGRES_URL']
+  if (serverUrl === undefined) throw new Error('No PostgreSQL: run this test with `DATABASE=postgresql npm run test:one -- <file>`')
+  const name = `petstore_${randomBytes(6).toString('hex')}`
+  await onServer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${template}`)
+  t.teardown(async () => { await onServer(serverUrl, `DROP DATABASE ${name} WITH (FORCE)`) })
+  return databaseUrl(serverUrl, name)
+}
+
+async function onServer (serverUrl: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: serverUrl })
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}
+
+function databaseUrl (serverUrl: string, name: string): string {
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  return url.href
+}

