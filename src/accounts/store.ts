@@ -62,11 +62,9 @@ export async function findKey (read: Read, hash: string): Promise<KeyHolder | un
   }
 }
 
-const keys: Listing = {
+export const keys: Listing = {
   name: 'API keys',
   from: 'api_keys k',
-  position: 'k.id',
-  account: 'k.account_id',
   record: (dialect: Dialect) => jsonObject(dialect, {
     id: integer('k.id'),
     label: optional(text('k.label')),
@@ -76,7 +74,8 @@ const keys: Listing = {
     lastUsedAt: optional(time('k.last_used_at')),
     expiresAt: optional(time('k.expires_at'))
   }),
-  filters: {}
+  filters: {},
+  indexes: [{ name: 'api_keys_account_id_id_idx', columns: ['k.account_id'], position: 'k.id' }]
 }
 
 export async function listKeys (read: Read, account: number, page: PageRequest): Promise<Page> {

@@ -23,13 +23,12 @@ const categoryById: Query<{ account: number, id: number }, { version: bigint, re
     JOIN categories c ON c.id = i.id AND c.account_id = i.account`
 }
 
-const categories: Listing = {
+export const categories: Listing = {
   name: 'categories',
   from: 'categories c',
-  position: 'c.id',
-  account: 'c.account_id',
   record,
-  filters: {}
+  filters: {},
+  indexes: [{ name: 'categories_account_id_id_idx', columns: ['c.account_id'], position: 'c.id' }]
 }
 
 export async function findCategory (read: Read, account: number, id: number): Promise<Stored | undefined> {

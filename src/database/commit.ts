@@ -100,7 +100,7 @@ export function createCommit (database: Database, { queueLimit, timeout }: Commi
         const group = takeGroup()
         if (group.length === 0) return
         running++
-        void runGroup(group).finally(() => {
+        runGroup(group).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
           for (const entry of group) claimed.delete(keyOf(entry))
           running--
           if (queue.length > 0) schedule()

@@ -16,6 +16,13 @@ export interface Dialect {
   toEnum: (text: string, type: string) => string
   /** An enum as its text. */
   fromEnum: (column: string) => string
+  /**
+   * Walks an index: the rows whose columns have the values given, on from a position, in its order. A
+   * planner that guesses wrong would walk the whole table by its key and filter.
+   */
+  walk: Walk
+  /** The same rows, where the planner may choose. */
+  walkPlainly: Walk
   /** Whether a column is one of the numbers in a JSON array (an input of type `json`). */
   among: (column: string, array: string) => string
   /** Texts joined by commas, in the order given. */
@@ -27,12 +34,33 @@ export interface Dialect {
   newIds: (table: string, column: string) => string
 }
 
+export type Walk = (columns: Array<[column: string, value: string]>, position: string, after: string, descending: boolean) => { where: string, orderBy: string }
+
 export type DatabaseName = 'sqlite' | 'postgresql'
 export type InputType = 'bigint' | 'text' | 'boolean' | 'json'
 
 /** Which database a `DATABASE_URL` names. */
 export function databaseOf (url: string): DatabaseName {
   return url.startsWith('file:') ? 'sqlite' : 'postgresql'
+}
+
+const walkPlainly: Walk = (columns, position, after, descending) => ({
+  where: [...columns.map(([column, value]) => `${column} = ${value}`), `${position} ${descending ? '<' : '>'} ${after}`].join(' AND '),
+  orderBy: `${position} ${descending ? 'DESC' : 'ASC'}`
+})
+
+/**
+ * PostgreSQL takes any index in the order of the position and filters, when it believes the values to be
+ * common. As a comparison of rows, in the order of whole rows, only the right index can serve.
+ */
+const walkRows: Walk = (columns, position, after, descending) => {
+  const names = columns.map(([column]) => column)
+  const values = columns.map(([, value]) => value)
+  const [onwards, within, order] = descending ? ['<', '>=', 'DESC'] : ['>', '<=', 'ASC']
+  return {
+    where: `(${[...names, position].join(', ')}) ${onwards} (${[...values, after].join(', ')}) AND (${names.join(', ')}) ${within} (${values.join(', ')})`,
+    orderBy: [...names, position].map((column) => `${column} ${order}`).join(', ')
+  }
 }
 
 const sqlite: Dialect = {
@@ -45,6 +73,8 @@ const sqlite: Dialect = {
   toTime: (text) => text,
   toEnum: (text) => text,
   fromEnum: (column) => column,
+  walk: walkPlainly,
+  walkPlainly,
   among: (column, array) => `${column} IN (SELECT value FROM json_each(${array}))`,
   join: (text, orderBy) => `group_concat(${text}, ',' ORDER BY ${orderBy})`,
   forUpdate: '',
@@ -64,6 +94,8 @@ const postgresql: Dialect = {
   toTime: (text) => `CAST(${text} AS timestamp)`,
   toEnum: (text, type) => `CAST(${text} AS ${type})`,
   fromEnum: (column) => `${column}::text`,
+  walk: walkRows,
+  walkPlainly,
   among: (column, array) => `${column} = ANY (ARRAY(SELECT CAST(value AS bigint) FROM json_array_elements_text(${array}) AS value))`,
   join: (text, orderBy) => `string_agg(${text}, ',' ORDER BY ${orderBy})`,
   forUpdate: 'FOR UPDATE',

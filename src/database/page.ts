@@ -1,24 +1,32 @@
 import type { Dialect, InputType } from './dialect.ts'
 import type { Query } from './read.ts'
 
-/** A resource's list as the database sees it. */
+/** A resource's list as the database sees it. Columns are named as in `from`, such as `p.status`. */
 export interface Listing {
   name: string
   /** The tables, such as `pets p`. */
   from: string
-  /** The column the list goes by, unique and never changed. */
-  position: string
-  /** The column that says whose row it is. */
-  account: string
   /** The record's JSON text. */
   record: (dialect: Dialect) => string
   filters: Record<string, Filter>
+  /** Ways through the list; the longest that the filters allow is taken. */
+  indexes: Index[]
 }
 
 export interface Filter {
+  /** `json` is an array of ids; every other type is one value that the column equals. */
   type: InputType
-  /** A condition on `i.<name of the filter>`. */
-  where: (dialect: Dialect) => string
+  column: string
+  /** The name of the column's type on PostgreSQL, where it is an enum. */
+  enum?: string
+}
+
+export interface Index {
+  name: string
+  /** The columns before the position: accounts and filters. */
+  columns: string[]
+  /** The column that the list goes by, unique and never changed. */
+  position: string
 }
 
 /** What a client asked for. */
@@ -44,7 +52,7 @@ const queries = new Map<string, Query<object, Page>>()
  * its own text, so that the database can walk the index that fits; calls of one shape share a statement.
  */
 export function pageQuery (listing: Listing, { limit, descending, after, filters }: PageRequest, account: number): [Query<object, Page>, object] {
-  const used = Object.keys(filters).filter((name) => filters[name] !== undefined)
+  const used = Object.keys(filters).filter((name) => filters[name] !== undefined).sort()
   const shape = `${listing.name} ${used.join(',')} ${descending ? 'down' : 'up'} ${limit}`
   let query = queries.get(shape)
   if (query === undefined) {
@@ -54,21 +62,43 @@ export function pageQuery (listing: Listing, { limit, descending, after, filters
   return [query, { account, after: after ?? (descending ? Number.MAX_SAFE_INTEGER : 0), ...filters }]
 }
 
+/** The index that a list with these filters walks. */
+export function indexOf ({ filters, indexes }: Listing, used: string[]): Index {
+  const known = new Set(used.filter((name) => filters[name]!.type !== 'json').map((name) => filters[name]!.column))
+  const [longest] = indexes
+    .filter(({ columns }) => columns.every((column) => isAccount(column) || known.has(column)))
+    .sort((a, b) => b.columns.length - a.columns.length)
+  return longest!
+}
+
+function isAccount (column: string): boolean {
+  return column.endsWith('.account_id')
+}
+
 function pageSql (dialect: Dialect, listing: Listing, used: string[], descending: boolean, limit: number): string {
-  const { from, position, account, record, filters } = listing
-  const order = descending ? 'DESC' : 'ASC'
-  const columns: Record<string, InputType> = { ord: 'bigint', account: 'bigint', after: 'bigint' }
-  for (const name of used) columns[name] = filters[name]!.type
-  const rows = `
-    FROM ${from}
-    WHERE ${account} = i.account AND ${position} ${descending ? '<' : '>'} i.after
-      ${used.map((name) => `AND ${filters[name]!.where(dialect)}`).join(' ')}
-    ORDER BY ${position} ${order}`
+  const { from, record, filters } = listing
+  const { columns, position } = indexOf(listing, used)
+  const inputs: Record<string, InputType> = { ord: 'bigint', account: 'bigint', after: 'bigint' }
+  const values = new Map<string, string>()
+  const among: string[] = []
+  for (const name of used) {
+    const { type, column, enum: enumType } = filters[name]!
+    const value = `i."${name}"`
+    inputs[name] = type
+    if (type === 'json') among.push(dialect.among(column, value))
+    else values.set(column, enumType === undefined ? value : dialect.toEnum(value, enumType))
+  }
+  const prefix = columns.map((column): [string, string] => [column, isAccount(column) ? 'i.account' : values.get(column)!])
+  for (const column of columns) values.delete(column)
+  const others = [...[...values].map(([column, value]) => `${column} = ${value}`), ...among]
+  // A list of ids is looked up, not walked.
+  const { where, orderBy } = (among.length > 0 ? dialect.walkPlainly : dialect.walk)(prefix, position, 'i.after', descending)
+  const rows = `FROM ${from} WHERE ${[where, ...others].join(' AND ')} ORDER BY ${orderBy}`
   return `
     SELECT i.ord,
-      (SELECT ${dialect.join('x.json', `x.position ${order}`)}
+      (SELECT ${dialect.join('x.json', `x.position ${descending ? 'DESC' : 'ASC'}`)}
         FROM (SELECT ${position} AS position, ${record(dialect)} AS json ${rows} LIMIT ${limit}) AS x) AS records,
       (SELECT CASE WHEN count(*) = 2 THEN ${descending ? 'max' : 'min'}(y.position) END
         FROM (SELECT ${position} AS position ${rows} LIMIT 2 OFFSET ${limit - 1}) AS y) AS next
-    FROM ${dialect.inputs('i', columns)}`
+    FROM ${dialect.inputs('i', inputs)}`
 }

@@ -26,17 +26,18 @@ const itemByPet: Query<{ account: number, id: number }, { version: bigint | null
     LEFT JOIN inventory_items s ON s.pet_id = p.id`
 }
 
-const inventory: Listing = {
+export const inventory: Listing = {
   name: 'inventory',
   from: 'inventory_items s JOIN pets p ON p.id = s.pet_id',
-  position: 's.pet_id',
-  account: 's.account_id',
   record,
   filters: {
-    // The account is said twice, so that the index of either table may serve.
-    status: { type: 'text', where: (dialect) => `p.account_id = i.account AND p.status = ${dialect.toEnum('i.status', 'pet_status')}` },
-    petId: { type: 'json', where: (dialect) => dialect.among('s.pet_id', 'i."petId"') }
-  }
+    status: { type: 'text', column: 'p.status', enum: 'pet_status' },
+    petId: { type: 'json', column: 's.pet_id' }
+  },
+  indexes: [
+    { name: 'inventory_items_account_id_pet_id_idx', columns: ['s.account_id'], position: 's.pet_id' },
+    { name: 'pets_account_id_status_id_idx', columns: ['p.account_id', 'p.status'], position: 'p.id' }
+  ]
 }
 
 /** @returns `undefined` for an unknown pet, `null` for one that was never counted */

@@ -23,13 +23,12 @@ const messageById: Query<{ account: number, id: string }, { version: bigint, rec
     JOIN messages m ON m.id = i.id AND m.account_id = i.account`
 }
 
-const messages: Listing = {
+export const messages: Listing = {
   name: 'messages',
   from: 'messages m',
-  position: 'm.position',
-  account: 'm.account_id',
   record,
-  filters: {}
+  filters: {},
+  indexes: [{ name: 'messages_account_id_position_idx', columns: ['m.account_id'], position: 'm.position' }]
 }
 
 export async function findMessage (read: Read, account: number, id: string): Promise<Stored | undefined> {

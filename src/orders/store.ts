@@ -29,16 +29,19 @@ const orderById: Query<{ account: number, id: number }, { version: bigint, recor
     JOIN orders o ON o.id = i.id AND o.account_id = i.account`
 }
 
-const orders: Listing = {
+export const orders: Listing = {
   name: 'orders',
   from: 'orders o',
-  position: 'o.id',
-  account: 'o.account_id',
   record,
   filters: {
-    petId: { type: 'bigint', where: () => 'o.pet_id = i."petId"' },
-    complete: { type: 'boolean', where: () => 'o.complete = i.complete' }
-  }
+    petId: { type: 'bigint', column: 'o.pet_id' },
+    complete: { type: 'boolean', column: 'o.complete' }
+  },
+  indexes: [
+    { name: 'orders_account_id_id_idx', columns: ['o.account_id'], position: 'o.id' },
+    { name: 'orders_pet_id_account_id_id_idx', columns: ['o.pet_id', 'o.account_id'], position: 'o.id' },
+    { name: 'orders_account_id_complete_id_idx', columns: ['o.account_id', 'o.complete'], position: 'o.id' }
+  ]
 }
 
 export async function findOrder (read: Read, account: number, id: number): Promise<Stored | undefined> {

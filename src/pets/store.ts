@@ -27,17 +27,20 @@ const petById: Query<{ account: number, id: number }, { version: bigint, record:
     JOIN pets p ON p.id = i.id AND p.account_id = i.account`
 }
 
-const pets: Listing = {
+export const pets: Listing = {
   name: 'pets',
   from: 'pets p',
-  position: 'p.id',
-  account: 'p.account_id',
   record,
   filters: {
-    status: { type: 'text', where: (dialect) => `p.status = ${dialect.toEnum('i.status', 'pet_status')}` },
-    categoryId: { type: 'bigint', where: () => 'p.category_id = i."categoryId"' },
-    id: { type: 'json', where: (dialect) => dialect.among('p.id', 'i.id') }
-  }
+    status: { type: 'text', column: 'p.status', enum: 'pet_status' },
+    categoryId: { type: 'bigint', column: 'p.category_id' },
+    id: { type: 'json', column: 'p.id' }
+  },
+  indexes: [
+    { name: 'pets_account_id_id_idx', columns: ['p.account_id'], position: 'p.id' },
+    { name: 'pets_category_id_account_id_id_idx', columns: ['p.category_id', 'p.account_id'], position: 'p.id' },
+    { name: 'pets_account_id_status_id_idx', columns: ['p.account_id', 'p.status'], position: 'p.id' }
+  ]
 }
 
 export async function findPet (read: Read, account: number, id: number): Promise<Stored | undefined> {

@@ -1,16 +1,11 @@
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import type { Test } from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { readConfig, type Config } from '../../src/config.ts'
 import { contractOf, type Contract } from './contract.ts'
 import { freshDatabase } from './database.ts'
-
-/** The part of a tap test that is used here. */
-interface Test {
-  teardown: (action: () => unknown) => void
-  fail: (message: string, extra?: object) => unknown
-}
 
 export interface Answer {
   status: number

@@ -1,0 +1,199 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { createCommit, type Command, type Commit } from '../../src/database/commit.ts'
+import { openDatabase, type Database } from '../../src/database/open.ts'
+import { UnknownCategory } from '../../src/errors.ts'
+import { database as databaseName, freshDatabase } from '../support/database.ts'
+
+const NOW = '2026-11-21T10:00:00.000Z'
+
+interface Opened {
+  database: Database
+  commit: Commit
+  account: number
+  /** The names of the account's categories, as a connection of its own sees them. */
+  names: () => Promise<string[]>
+}
+
+/** A database with one account, the committer on it, and a second connection that looks on. */
+async function open (t: Test, { queueLimit = 100, timeout = 5_000 } = {}): Promise<Opened> {
+  const url = await freshDatabase(t)
+  const database = openDatabase({ url, pool: 5, timeout })
+  const onlooker = openDatabase({ url, pool: 2, timeout })
+  const { commit, close } = createCommit(database, { queueLimit, timeout })
+  t.teardown(async () => {
+    close()
+    await Promise.all([database.close(), onlooker.close()])
+  })
+  const { id } = await database.writer.account.create({ data: { name: 'A store', createdAt: NOW } })
+  const names = async (): Promise<string[]> => (await onlooker.reader.category.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
+  return { database, commit, account: Number(id), names }
+}
+
+/** Adds a category for each input; one that is called "refused" is refused, one called "broken" breaks the statement. */
+function addCategory (seen: string[][] = []): Command<{ account: number, name: string }, string> {
+  return {
+    name: 'addCategory',
+    async run ({ prisma }, inputs) {
+      seen.push(inputs.map(({ name }) => name))
+      const outcomes = []
+      for (const { account, name } of inputs) {
+        if (name === 'refused') {
+          outcomes.push(new UnknownCategory())
+          continue
+        }
+        // No account has the id 0: the foreign key fails, and on PostgreSQL the whole transaction with it.
+        await prisma.category.create({ data: { accountId: BigInt(name === 'broken' ? 0 : account), name } })
+        outcomes.push({ record: name })
+      }
+      return outcomes
+    }
+  }
+}
+
+t.test('commands that arrive together share one transaction', async (t) => {
+  const { commit, account, names } = await open(t)
+  const seen: string[][] = []
+  const add = addCategory(seen)
+  const answers = await Promise.all(['a', 'b', 'c'].map(async (name) => await commit(add, { account, name }, { account })))
+  t.same(answers.map(({ record }) => record), ['a', 'b', 'c'])
+  t.same(seen, [['a', 'b', 'c']])
+  t.same(await names(), ['a', 'b', 'c'])
+})
+
+t.test('a refused command leaves its neighbours alone', async (t) => {
+  const { commit, account, names } = await open(t)
+  const add = addCategory()
+  const settled = await Promise.allSettled(['a', 'refused', 'c'].map(async (name) => await commit(add, { account, name }, { account })))
+  t.same(settled.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
+  t.same(await names(), ['a', 'c'])
+})
+
+t.test('a command that breaks its group fails alone', async (t) => {
+  const { commit, account, names } = await open(t)
+  const seen: string[][] = []
+  const add = addCategory(seen)
+  const settled = await Promise.allSettled(['a', 'broken', 'c'].map(async (name) => await commit(add, { account, name }, { account })))
+  t.same(settled.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
+  t.same(seen, [['a', 'broken', 'c'], ['a'], ['broken'], ['c']])
+  t.same(await names(), ['a', 'c'])
+})
+
+t.test('a COMMIT that fails is answered with an error, and loses no later write', async (t) => {
+  const { database, commit, account, names } = await open(t)
+  if (databaseName === 'postgresql') {
+    await database.writer.$executeRawUnsafe('ALTER TABLE categories ALTER CONSTRAINT categories_account_id_fkey DEFERRABLE INITIALLY DEFERRED')
+  }
+  const failing: Command<{ name: string }, string> = {
+    name: 'failAtCommit',
+    async run ({ prisma }, inputs) {
+      // The foreign key is looked at only by COMMIT, which then fails.
+      if (databaseName === 'sqlite') await prisma.$executeRawUnsafe('PRAGMA defer_foreign_keys = ON')
+      for (const { name } of inputs) await prisma.category.create({ data: { accountId: 0n, name } })
+      return inputs.map(({ name }) => ({ record: name }))
+    }
+  }
+  const add = addCategory()
+  for (let round = 0; round < 3; round++) {
+    await t.rejects(commit(failing, { name: 'lost' }, { account }))
+    const { record } = await commit(add, { account, name: `kept ${round}` }, { account })
+    t.equal(record, `kept ${round}`)
+  }
+  t.same(await names(), ['kept 0', 'kept 1', 'kept 2'])
+})
+
+t.test('a write acknowledged while another transaction was open and rolled back is still there', async (t) => {
+  const { commit, account, names } = await open(t)
+  const add = addCategory()
+  let enter = (): void => {}
+  let leave = (): void => {}
+  const entered = new Promise<void>((resolve) => { enter = resolve })
+  const mayLeave = new Promise<void>((resolve) => { leave = resolve })
+  const slow: Command<{ account: number }, undefined> = {
+    name: 'slowAndDoomed',
+    async run ({ prisma }, inputs) {
+      for (const { account } of inputs) await prisma.category.create({ data: { accountId: BigInt(account), name: 'doomed' } })
+      enter()
+      await mayLeave
+      throw new Error('rolled back')
+    }
+  }
+  const doomed = commit(slow, { account }, { account })
+  await entered
+  const other = commit(add, { account, name: 'kept' }, { account })
+  setTimeout(leave, 100)
+  await t.rejects(doomed, { message: 'rolled back' })
+  t.equal((await other).record, 'kept')
+  t.same(await names(), ['kept'])
+})
+
+t.test('a command whose account is gone is unauthorized', async (t) => {
+  const { commit } = await open(t)
+  const add = addCategory()
+  await t.rejects(commit(add, { account: 4711, name: 'a' }, { account: 4711 }), { message: 'The account of this API key was deleted.' })
+})
+
+t.test('events are numbered without a gap in the order of commits', async (t) => {
+  const { database, commit, account } = await open(t)
+  const note: Command<{ n: number }, number> = {
+    name: 'note',
+    run: async (_session, inputs) => inputs.map(({ n }) => n % 5 === 0
+      ? new UnknownCategory()
+      : { record: n, events: [{ type: 'pet.created', data: { n } }, { type: 'pet.updated', data: { n } }] })
+  }
+  await Promise.allSettled(Array.from({ length: 50 }, async (_, n) => {
+    await new Promise((resolve) => setTimeout(resolve, n % 7))
+    await commit(note, { n }, { account })
+  }))
+  const events = await database.reader.event.findMany({ orderBy: { id: 'asc' } })
+  t.same(events.map(({ id }) => Number(id)), Array.from({ length: 80 }, (_, i) => i + 1))
+  t.equal(Number((await database.reader.account.findFirst())?.lastEventId), 80)
+})
+
+t.test('more writes than may wait are refused at once', async (t) => {
+  const { commit, account, names } = await open(t, { queueLimit: 10 })
+  const add = addCategory()
+  const settled = await Promise.allSettled(Array.from({ length: 15 }, async (_, i) => await commit(add, { account, name: `${i}` }, { account })))
+  const refused = settled.filter((result) => result.status === 'rejected')
+  t.equal(refused.length, 5)
+  t.ok(refused.every(({ reason }) => reason.code === 'OVERLOADED'))
+  t.equal((await names()).length, 10)
+})
+
+t.test('commands of other kinds keep their order where they touch the same row', async (t) => {
+  const { commit, account } = await open(t)
+  const ran: string[] = []
+  const touch = (name: string): Command<{ pet: number }, undefined> => ({
+    name,
+    rows: ({ pet }) => ({ pets: [pet] }),
+    async run (_session, inputs) {
+      ran.push(`${name} ${inputs.map(({ pet }) => pet).join(' ')}`)
+      return inputs.map(() => ({ record: undefined }))
+    }
+  })
+  const [order, remove] = [touch('order'), touch('remove')]
+  await Promise.all([
+    commit(order, { pet: 1 }, { account }),
+    commit(remove, { pet: 1 }, { account }),
+    commit(order, { pet: 2 }, { account }),
+    commit(order, { pet: 1 }, { account })
+  ])
+  t.same(ran, ['order 1 2', 'remove 1', 'order 1'])
+})
+
+t.test('the committing connection waits for the disk', async (t) => {
+  const { database, commit, account } = await open(t)
+  let setting: unknown
+  const look: Command<object, undefined> = {
+    name: 'look',
+    async run ({ prisma }, inputs) {
+      const [row] = await prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(databaseName === 'sqlite' ? 'PRAGMA synchronous' : 'SHOW synchronous_commit')
+      setting = Object.values(row ?? {})[0]
+      return inputs.map(() => ({ record: undefined }))
+    }
+  }
+  await commit(look, {}, { account })
+  // SQLite: 2 is FULL.
+  t.equal(String(setting), databaseName === 'sqlite' ? '2' : 'on')
+  t.ok(database)
+})

@@ -1,0 +1,80 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { openDatabase } from '../../src/database/open.ts'
+import { createRead, type Query, type Read } from '../../src/database/read.ts'
+import { freshDatabase } from '../support/database.ts'
+
+/** Answers n + 1, and nothing for a negative n. Counts its statements by its text, which is made once. */
+function successor (statements: string[] = []): Query<{ n: number }, { next: bigint | number }> {
+  return {
+    name: 'successor',
+    sql: (dialect) => {
+      statements.push('built')
+      return `SELECT i.ord, i.n + 1 AS next FROM ${dialect.inputs('i', { ord: 'bigint', n: 'bigint' })} WHERE i.n >= 0`
+    }
+  }
+}
+
+async function open (t: Test, { queueLimit = 1_000, timeout = 5_000 } = {}): Promise<{ read: Read, ran: string[] }> {
+  const database = openDatabase({ url: await freshDatabase(t), pool: 5, timeout })
+  t.teardown(database.close)
+  const ran: string[] = []
+  const counted = Object.create(database.reader, {
+    $queryRawUnsafe: {
+      value: async (sql: string, ...values: unknown[]) => {
+        ran.push(String(values[0]))
+        return await database.reader.$queryRawUnsafe(sql, ...values)
+      }
+    }
+  }) as typeof database.reader
+  return { read: createRead({ ...database, reader: counted }, { queueLimit, timeout }), ran }
+}
+
+t.test('reads of one turn share a statement, and each gets its own answer', async (t) => {
+  const { read, ran } = await open(t)
+  const query = successor()
+  const rows = await Promise.all([5, 3, 3, 9].map(async (n) => await read(query, { n })))
+  t.same(rows.map((row) => Number(row?.next)), [6, 4, 4, 10])
+  t.equal(ran.length, 1)
+})
+
+t.test('a read without a row is undefined, and its neighbours are not', async (t) => {
+  const { read } = await open(t)
+  const query = successor()
+  const rows = await Promise.all([1, -1, 2].map(async (n) => await read(query, { n })))
+  t.same(rows.map((row) => row && Number(row.next)), [2, undefined, 3])
+})
+
+t.test('many reads are cut into statements of bounded size', async (t) => {
+  const { read, ran } = await open(t)
+  const query = successor()
+  const rows = await Promise.all(Array.from({ length: 300 }, async (_, n) => await read(query, { n })))
+  t.same(rows.map((row) => Number(row?.next)), Array.from({ length: 300 }, (_, n) => n + 1))
+  t.equal(ran.length, 3)
+})
+
+t.test('the text of a query is made once', async (t) => {
+  const { read } = await open(t)
+  const built: string[] = []
+  const query = successor(built)
+  for (const n of [1, 2, 3]) await read(query, { n })
+  t.equal(built.length, 1)
+})
+
+t.test('more reads than may wait are refused, and the next are served', async (t) => {
+  const { read } = await open(t, { queueLimit: 10 })
+  const query = successor()
+  const settled = await Promise.allSettled(Array.from({ length: 15 }, async (_, n) => await read(query, { n })))
+  t.equal(settled.filter(({ status }) => status === 'fulfilled').length, 10)
+  const reasons = settled.flatMap((result) => result.status === 'rejected' ? [result.reason.code] : [])
+  t.same(reasons, Array(5).fill('OVERLOADED'))
+  t.equal(Number((await read(query, { n: 1 }))?.next), 2)
+})
+
+t.test('a query that fails does not harm the next', async (t) => {
+  const { read } = await open(t)
+  const broken: Query<object, object> = { name: 'broken', sql: () => 'SELECT nothing FROM nowhere' }
+  const settled = await Promise.allSettled([read(broken, {}), read(broken, {})])
+  t.same(settled.map(({ status }) => status), ['rejected', 'rejected'])
+  t.equal(Number((await read(successor(), { n: 1 }))?.next), 2)
+})

@@ -1,0 +1,45 @@
+import t from 'tap'
+import { startApp } from '../support/app.ts'
+
+// What a read answers is put together by the database, what a write answers by the service. They must
+// be the same text: the same fields, in the same order, escaped alike.
+// eslint-disable-next-line no-template-curly-in-string
+const NASTY = 'q" b\\ s/ \b\f\n\r\t \u0001\u001f\u007f é ü 漢 😀 \u2028\u2029 \'; DROP TABLE pets; -- ${x} %s null'
+
+t.test('a record reads as it was written, to the letter', async (t) => {
+  const { openAccount } = await startApp(t)
+  const store = await openAccount(NASTY)
+
+  async function same (name: string, written: { text: string, status: number }, path: string, list: string): Promise<void> {
+    t.ok([200, 201].includes(written.status), `${name} was written`)
+    t.equal((await store.get(path)).text, written.text, `${name} by its id`)
+    const records = (await store.get(list)).text
+    t.equal(records.slice(1, -1), written.text, `${name} in its list`)
+  }
+
+  const category = await store.post('/categories', { name: NASTY, description: NASTY })
+  await same('a category', category, `/categories/${category.body.id}`, '/categories')
+  await same('a category without a description', await store.patch(`/categories/${category.body.id}`, { description: null }), `/categories/${category.body.id}`, '/categories')
+  await same('a category with an empty description', await store.patch(`/categories/${category.body.id}`, { description: '' }), `/categories/${category.body.id}`, '/categories')
+
+  const pet = await store.post('/pets', { status: 'pending', categoryId: category.body.id, name: NASTY })
+  await same('a pet', pet, `/pets/${pet.body.id}`, '/pets')
+  await same('an inventory entry', await store.patch(`/inventory/${pet.body.id}`, { quantity: 2147483647 }), `/inventory/${pet.body.id}`, '/inventory')
+
+  const order = await store.post('/store/orders', { petId: pet.body.id, quantity: 3, shipDate: '0001-01-01T00:00:00Z' })
+  await same('an order with a date', order, `/store/orders/${order.body.id}`, '/store/orders')
+  await same('an order of the last day', await store.patch(`/store/orders/${order.body.id}`, { shipDate: '9999-12-31T23:59:59.9999Z' }), `/store/orders/${order.body.id}`, '/store/orders')
+  await same('a complete order without a date', await store.patch(`/store/orders/${order.body.id}`, { shipDate: null, complete: true }), `/store/orders/${order.body.id}`, '/store/orders')
+
+  const message = await store.post('/messages', { message: NASTY })
+  await same('a message', message, `/messages/${message.body.id}`, '/messages')
+
+  t.equal((await store.get('/account')).body.name, NASTY)
+})
+
+t.test('an account and a key without what is optional have no such fields', async (t) => {
+  const { openAccount } = await startApp(t)
+  const store = await openAccount()
+  t.same(Object.keys((await store.get('/account')).body), ['id', 'name', 'createdAt'])
+  t.same(Object.keys((await store.get('/account/keys')).body[0]), ['id', 'prefix', 'readOnly', 'createdAt', 'lastUsedAt'])
+})
