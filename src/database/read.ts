@@ -61,7 +61,8 @@ export function createRead (database: Database, { queueLimit, timeout }: ReadOpt
     try {
       const numbered = JSON.stringify(inputs.map((input, ord) => ({ ord, ...input })))
       const rows = await withDeadline(database.reader.$queryRawUnsafe<Row[]>(sql, numbered), timeout)
-      const answers: unknown[] = new Array(inputs.length)
+      // Filled, because DataLoader takes an array with a hole at its end for no array.
+      const answers = new Array<unknown>(inputs.length).fill(undefined)
       for (const row of rows) answers[Number(row.ord)] = row
       return answers
     } catch (error) {
