@@ -29,12 +29,12 @@ export const AccountWithKeySchema = Type.Object({ ...account, apiKey }, { $id: '
 export type AccountWithKey = Static<typeof AccountWithKeySchema>
 
 const label = Text(1, 255, 'What the key is for', 'Warehouse scanner')
-const readOnly = Type.Boolean({ description: 'Whether the key may only read', example: false })
+const READ_ONLY = { description: 'Whether the key may only read', example: false }
 const expiresAt = Timestamp('When the key stops working', '2027-11-21T10:00:00.000Z')
 
 export const NewApiKeySchema = Type.Object({
   label: Type.Optional(label),
-  readOnly: Type.Optional({ ...readOnly, default: false }),
+  readOnly: Type.Optional(Type.Boolean({ ...READ_ONLY, default: false })),
   expiresAt: Type.Optional(expiresAt)
 }, { $id: 'NewApiKey', ...CLOSED, description: 'A key to be made. One that expires in the past is made expired.' })
 export type NewApiKey = Static<typeof NewApiKeySchema>
@@ -43,7 +43,7 @@ const key = {
   id: Id('Identifier of the key', 2),
   label: Type.Optional(label),
   prefix: Type.String({ description: 'The 8 characters after `psk_`, by which to recognise the key', example: '8Jw3kQ2x' }),
-  readOnly,
+  readOnly: Type.Boolean(READ_ONLY),
   createdAt: Timestamp('When the key was made'),
   lastUsedAt: Type.Optional(Timestamp('When the key was last used, to the hour', '2026-11-21T10:00:00.000Z')),
   expiresAt: Type.Optional(expiresAt)

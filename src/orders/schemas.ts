@@ -2,15 +2,16 @@ import { Type, type Static } from '@sinclair/typebox'
 import { CLOSED, Id, Nullable, PageQuery, ref, SortQuery, Timestamp } from '../schema.ts'
 
 const petId = Id('Id of the animal in the order')
-const quantity = Type.Integer({ minimum: 1, maximum: 2147483647, description: 'Number of units ordered', example: 2 })
+const QUANTITY = { minimum: 1, maximum: 2147483647, description: 'Number of units ordered', example: 2 }
 const shipDate = Timestamp('Expected or actual ship date')
-const complete = Type.Boolean({ description: 'Whether the order has been fulfilled', example: false })
+const COMPLETE = { description: 'Whether the order has been fulfilled', example: false }
+const complete = Type.Boolean(COMPLETE)
 
 export const NewOrderSchema = Type.Object({
   petId,
-  quantity: Type.Optional({ ...quantity, default: 1 }),
+  quantity: Type.Optional(Type.Integer({ ...QUANTITY, default: 1 })),
   shipDate: Type.Optional(shipDate),
-  complete: Type.Optional({ ...complete, default: false })
+  complete: Type.Optional(Type.Boolean({ ...COMPLETE, default: false }))
 }, { $id: 'NewOrder', ...CLOSED, description: 'Units of an available pet to be taken out of its stock.' })
 export type NewOrder = Static<typeof NewOrderSchema>
 
