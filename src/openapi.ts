@@ -2,22 +2,55 @@ import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from './config.ts'
+import type { Document } from './openapi/document.ts'
+import type { ErrorClass } from './openapi/errors.ts'
+import { HEADERS } from './openapi/headers.ts'
+import { complete, type Facts } from './openapi/operations.ts'
+import { introduction, navigation } from './openapi/texts.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** The errors that are this operation's own; the common ones are documented everywhere. */
-    errors?: Array<new () => Error>
+    errors?: ErrorClass[]
   }
 }
 
-export const openapi = fp(async function openapi (app: FastifyInstance, config: Config) {
+/**
+ * The OpenAPI document: the routes' own schemas, and what follows from them. Error answers are added to
+ * the document alone, because as schemas of the routes each would be compiled to a serializer.
+ */
+export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_PATH, PUBLIC_URL }: Config) {
+  const server = PUBLIC_URL + BASE_PATH
+  const facts = new Map<string, Facts>()
+
   await app.register(swagger, {
     openapi: {
       openapi: '3.0.3',
-      info: { title: 'Petstore', version: '1.0.0' },
-      components: { securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer' } } },
+      info: {
+        title: 'Petstore',
+        version: '1.0.0',
+        description: introduction(server || 'http://127.0.0.1:3000'),
+        license: { name: 'MIT', url: 'https://opensource.org/license/mit' }
+      },
+      servers: [{ url: server || '/', description: 'This service' }],
+      components: {
+        headers: HEADERS as never,
+        securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer', description: 'An API key of an account, as `Authorization: Bearer <API_KEY>`. `POST /accounts` answers the first.' } }
+      },
       security: [{ bearerAuth: [] }]
     },
-    refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json.$id ?? `def-${i}`) }
+    stripBasePath: false,
+    refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json.$id ?? `def-${i}`) },
+    transform ({ schema, url, route }) {
+      if (schema?.operationId !== undefined) facts.set(schema.operationId, route.config ?? {})
+      return { schema, url: url.slice(BASE_PATH.length) }
+    },
+    transformObject (built) {
+      const document = ('openapiObject' in built ? built.openapiObject : {}) as unknown as Document
+      const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+        Object.entries(methods).map(([method, operation]) => ({ path, method, operation })))
+      for (const { path, method, operation } of operations) complete(document, path, method, facts.get(operation.operationId) ?? {})
+      return { ...document, ...navigation(new Set(operations.flatMap(({ operation }) => operation.tags))) } as never
+    }
   })
 }, { name: 'openapi' })

@@ -1,0 +1,77 @@
+/** The parts of an OpenAPI 3.0.3 document that are read or written here; the rest passes through. */
+
+export interface Schema {
+  $ref?: string
+  type?: string
+  description?: string
+  example?: unknown
+  enum?: unknown[]
+  items?: Schema
+  properties?: Record<string, Schema>
+  required?: string[]
+  pattern?: string
+  maximum?: number
+}
+
+export interface Reference { $ref: string }
+
+export interface Media { schema?: Schema, example?: unknown, examples?: Record<string, { summary?: string, value: unknown }> }
+
+export interface Header { description: string, required: boolean, schema: Schema, example?: string | number }
+
+export interface Parameter {
+  name: string
+  in: string
+  required?: boolean
+  description?: string
+  schema: Schema
+  example?: unknown
+}
+
+export interface Answer {
+  description: string
+  headers?: Record<string, Header | Reference>
+  content?: Record<string, Media>
+  links?: Record<string, Link>
+}
+
+export interface Link { operationId: string, parameters?: Record<string, string>, description: string }
+
+export interface Operation {
+  operationId: string
+  tags: string[]
+  description?: string
+  deprecated?: boolean
+  security?: unknown[]
+  parameters?: Parameter[]
+  requestBody?: { description?: string, required?: boolean, content: Record<string, Media> }
+  responses: Record<string, Answer>
+  'x-stability'?: string
+  'x-badges'?: Array<{ name: string, color: string }>
+}
+
+export interface Document {
+  openapi: string
+  info: { title: string, version: string, description: string }
+  servers: Array<{ url: string }>
+  tags: Array<{ name: string }>
+  components: { schemas: Record<string, Schema>, headers: Record<string, Header> }
+  paths: Record<string, Record<string, Operation>>
+}
+
+/** The schema that a reference names. */
+export function resolve ({ components }: Document, schema: Schema): Schema {
+  const name = schema.$ref?.split('/').at(-1)
+  return name === undefined ? schema : components.schemas[name] ?? {}
+}
+
+/** An example of a whole, made of the examples of its parts. */
+export function exampleOf (document: Document, schema: Schema): unknown {
+  const { example, properties, items, enum: values } = resolve(document, schema)
+  if (example !== undefined) return example
+  if (properties !== undefined) {
+    return Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, exampleOf(document, property)]))
+  }
+  if (items !== undefined) return [exampleOf(document, items)]
+  return values?.[0]
+}

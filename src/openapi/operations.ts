@@ -1,0 +1,158 @@
+import * as errors from '../errors.ts'
+import { MERGE_PATCH } from '../bodies.ts'
+import { exampleOf, resolve, type Answer, type Document, type Operation, type Schema } from './document.ts'
+import { errorAnswers, type ErrorClass } from './errors.ts'
+import { always, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, sometimes, WRITE_IF_NONE_MATCH } from './headers.ts'
+
+/** What a route says of its operation beside its schema: see `FastifyContextConfig`. */
+export interface Facts { errors?: ErrorClass[], secret?: boolean }
+
+const JSON_MEDIA = 'application/json'
+
+/** What reads the new record, where no item of the collection does. */
+const READS: Record<string, string> = { createAccount: 'getAccount' }
+
+const BADGES: Record<string, string> = { experimental: '#b45309', beta: '#1d4ed8' }
+
+/** Completes an operation: everything that follows from its method, its schemas and its own errors. */
+export function complete (document: Document, path: string, method: string, facts: Facts): void {
+  const operation = document.paths[path]![method]!
+  const write = method !== 'get'
+  const conditional = method === 'patch' || method === 'delete'
+  const replayed = write && facts.secret !== true
+
+  operation.parameters = [
+    ...operation.parameters ?? [],
+    ...write ? [] : [IF_NONE_MATCH],
+    ...conditional ? [IF_MATCH, WRITE_IF_NONE_MATCH] : [],
+    ...replayed ? [IDEMPOTENCY_KEY] : []
+  ]
+  completeBody(document, operation, method)
+
+  const { responses } = operation
+  for (const [status, answer] of Object.entries(responses)) completeSuccess(document, path, method, Number(status), answer, replayed)
+  if (!write) responses[304] = notModified(responses[200]!)
+  Object.assign(responses, errorAnswers(errorsOf(operation, method, facts), new Map([[errors.ValidationFailed, [violation(document, operation)]]])))
+  if (operation.deprecated === true) announceSuccessor(responses)
+
+  const stability = operation['x-stability']
+  if (stability !== undefined) operation['x-badges'] = [{ name: stability, color: BADGES[stability] ?? '#52525b' }]
+}
+
+function completeBody (document: Document, { requestBody }: Operation, method: string): void {
+  const media = requestBody?.content[JSON_MEDIA]
+  if (requestBody === undefined || media?.schema === undefined) return
+  media.example = exampleOf(document, media.schema)
+  const { description } = resolve(document, media.schema)
+  if (description !== undefined) requestBody.description = description
+  if (method === 'patch') requestBody.content[MERGE_PATCH] = media
+}
+
+function completeSuccess (document: Document, path: string, method: string, status: number, answer: Answer, replayed: boolean): void {
+  const media = answer.content?.[JSON_MEDIA]
+  const schema = media?.schema === undefined ? undefined : resolve(document, media.schema)
+  const list = method === 'get' && schema?.type === 'array'
+  if (list) answer.description = 'A page of the list.'
+  if (media !== undefined && media.example === undefined && media.examples === undefined) media.example = exampleOf(document, media.schema!)
+
+  answer.headers = { 'Request-Id': always('Request-Id'), ...answer.headers }
+  if (schema !== undefined) answer.headers['ETag'] = always('ETag')
+  if (list) answer.headers['Link'] = always('Link')
+  if (replayed) answer.headers['Idempotency-Replayed'] = sometimes('Idempotency-Replayed')
+  if (status === 201) {
+    if (readOf(document, path) !== undefined) answer.headers['Location'] = always('Location')
+    const links = linksOf(document, path)
+    if (Object.keys(links).length > 0) answer.links = links
+  }
+}
+
+function notModified ({ headers = {} }: Answer): Answer {
+  return { description: 'You have it already: `If-None-Match` names the current ETag.', headers: { ...headers } }
+}
+
+/** Its own errors, and those that follow from what it is. */
+function errorsOf ({ security, requestBody }: Operation, method: string, facts: Facts): Set<ErrorClass> {
+  const write = method !== 'get'
+  const open = security?.length === 0
+  return new Set<ErrorClass>([
+    ...requestBody === undefined ? [] : [errors.InvalidJson, errors.InvalidContentType, errors.PayloadTooLarge],
+    errors.ValidationFailed,
+    errors.BadRequest,
+    ...open ? [] : [errors.Unauthorized],
+    ...write && !open ? [errors.ReadOnlyKey] : [],
+    ...facts.errors ?? [],
+    ...write && facts.secret !== true ? [errors.IdempotencyKeyInUse, errors.IdempotencyKeyReused] : [],
+    ...method === 'patch' || method === 'delete' ? [errors.PreconditionFailed] : [],
+    errors.RequestTimeout,
+    errors.UriTooLong,
+    errors.HeadersTooLarge,
+    errors.RateLimited,
+    errors.InternalError,
+    errors.Overloaded,
+    errors.DatabaseUnavailable,
+    errors.ShuttingDown
+  ])
+}
+
+/** The likeliest mistake with this operation, as the service words it. */
+function violation (document: Document, { requestBody, parameters = [] }: Operation): string {
+  const body = requestBody?.content[JSON_MEDIA]?.schema
+  const [required] = body === undefined ? [] : resolve(document, body).required ?? []
+  if (required !== undefined) return `${required} is required`
+  const inPath = parameters.find((parameter) => parameter.in === 'path')
+  if (inPath?.schema.pattern !== undefined) return `Path parameter ${inPath.name} does not have the form ${inPath.schema.pattern}`
+  if (inPath !== undefined) return `Path parameter ${inPath.name} must be an integer`
+  const limit = parameters.find(({ name }) => name === 'limit')
+  if (limit !== undefined) return `Query parameter limit must be ${limit.schema.maximum} or less`
+  return 'Query parameter "page" is not known here'
+}
+
+/** RFC 9745, RFC 8594: where the pet is read instead, on what the operation itself answers. */
+function announceSuccessor (responses: Record<string, Answer>): void {
+  for (const [status, answer] of Object.entries(responses)) {
+    const promised = ['200', '304', '404', '410'].includes(status)
+    if (!promised && !status.startsWith('5')) continue
+    const present = promised ? always : sometimes
+    answer.headers = { ...answer.headers, Deprecation: present('Deprecation'), Sunset: present('Sunset'), Link: present('Successor') }
+  }
+}
+
+/** The operation that reads what a collection's POST made, if there is one. */
+function readOf ({ paths }: Document, path: string): Operation | undefined {
+  const { operationId } = paths[path]!['post']!
+  const name = READS[operationId]
+  if (name !== undefined) return Object.values(paths).map(({ get }) => get).find((get) => get?.operationId === name)
+  return paths[itemOf(paths, path) ?? '']?.['get']
+}
+
+function itemOf (paths: Document['paths'], path: string): string | undefined {
+  return Object.keys(paths).find((other) => other.startsWith(`${path}/{`) && other.endsWith('}'))
+}
+
+/** What can be done with the id of a new record: every operation that takes it in its path or query. */
+function linksOf (document: Document, path: string): Answer['links'] & object {
+  const { paths } = document
+  const links: Answer['links'] & object = {}
+  const item = itemOf(paths, path)
+  const idName = item?.slice(path.length + 2, -1)
+  for (const [otherPath, methods] of Object.entries(paths)) {
+    for (const operation of Object.values(methods)) {
+      const parameter = operation.parameters?.find(({ in: place, name, schema }) => takesIt(otherPath, place, name, schema))
+      if (parameter === undefined) continue
+      links[operation.operationId] = {
+        operationId: operation.operationId,
+        parameters: { [parameter.name]: '$response.body#/id' },
+        description: `The \`id\` of the answer is the \`${parameter.name}\` of \`${operation.operationId}\`.`
+      }
+    }
+  }
+  const read = READS[paths[path]!['post']!.operationId]
+  if (read !== undefined) links[read] = { operationId: read, description: `\`${read}\` reads it, with its own API key.` }
+  return links
+
+  function takesIt (otherPath: string, place: string, name: string, schema: Schema): boolean {
+    if (place !== 'path' && place !== 'query') return false
+    if (name === idName) return true
+    return otherPath === path && name === 'id' && schema.type !== undefined
+  }
+}
