@@ -8,7 +8,7 @@ import { categoryRoutes } from './categories/routes.ts'
 import { components } from './components.ts'
 import type { Config } from './config.ts'
 import { database } from './database/plugin.ts'
-import { answerClientError, answerErrors, answerFrameworkError, answerMissed, HEADERS_LIMIT } from './failures.ts'
+import { answerClientError, answerErrors, answerFrameworkError, answerMissed, HEADERS_LIMIT, originForm } from './failures.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { logging, logRequests } from './logging.ts'
@@ -18,7 +18,7 @@ import { orderRoutes } from './orders/routes.ts'
 import { petRoutes } from './pets/routes.ts'
 import { requestIdOf } from './requestId.ts'
 import { serviceRoutes } from './service.ts'
-import { buildValidator } from './validation.ts'
+import { buildValidator, closeQuery } from './validation.ts'
 
 /** Builds the service; it neither listens nor reads the environment. */
 export async function buildApp (config: Config): Promise<FastifyInstance> {
@@ -28,7 +28,15 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
     genReqId: requestIdOf,
     bodyLimit: config.BODY_LIMIT,
     requestTimeout: config.REQUEST_TIMEOUT_MS,
-    http: { maxHeaderSize: HEADERS_LIMIT, headersTimeout: config.REQUEST_TIMEOUT_MS },
+    http: {
+      maxHeaderSize: HEADERS_LIMIT,
+      headersTimeout: config.REQUEST_TIMEOUT_MS,
+      // Node looks for late requests twice a minute, which would make 10 s up to 40.
+      connectionsCheckingInterval: Math.min(config.REQUEST_TIMEOUT_MS, 1_000),
+      // Node's own refusal has no body; `answerMissed` refuses in the Error shape.
+      requireHostHeader: false
+    },
+    rewriteUrl: originForm,
     trustProxy: trusted(config.TRUST_PROXY),
     return503OnClosing: false,
     routerOptions: { maxParamLength: HEADERS_LIMIT },
@@ -62,6 +70,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
     readBodies(app)
     app.addHook('onRequest', async (_request, reply) => { reply.header('cache-control', 'private, no-cache') })
     app.addHook('preValidation', readIdempotencyKey)
+    app.addHook('onRoute', closeQuery)
 
     await app.register(signupRoutes, { open: config.SIGNUP === 'open' })
 

@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import FindMyWay from 'find-my-way'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { randomUUID } from 'node:crypto'
 import { challenge } from './auth.ts'
@@ -67,16 +68,39 @@ export function answerMissed (app: FastifyInstance): void {
     for (const name of [method].flat()) known.add(name)
   })
 
+  // Node would answer an unknown expectation with an empty 417; RFC 9110 section 10.1.1 lets it be ignored.
+  app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
+
   app.addHook('onRequest', async (request, reply) => {
     if (request.url.length > URL_LIMIT) throw new errors.UriTooLong(URL_LIMIT)
-    if (!request.is404 && request.method !== 'OPTIONS') return
+    const { headers, httpVersion } = request.raw
+    if (headers.host === undefined && httpVersion === '1.1') throw new errors.BadRequest('An HTTP/1.1 request must have a Host header')
+    if (!request.is404 && request.method !== 'OPTIONS') {
+      if (isEmptyId(request.params)) throw new errors.RouteNotFound()
+      return
+    }
     const [path = ''] = request.url.split('?')
-    const known = paths.find('GET', path)?.store as Set<string> | undefined
-    if (known === undefined) throw new errors.RouteNotFound()
+    const found = paths.find('GET', path)
+    if (found === null || isEmptyId(found.params)) throw new errors.RouteNotFound()
+    const known = found.store as Set<string>
     reply.header('allow', [...known, 'OPTIONS'].join(', '))
     if (request.method !== 'OPTIONS') throw new errors.MethodNotAllowed(request.method)
     return reply.code(204).send()
   })
+}
+
+/** The router takes `/pets/` for a pet with an empty id; to us it is another address, with nothing there. */
+function isEmptyId (params: unknown): boolean {
+  const named = params as Record<string, string>
+  for (const name in named) {
+    if (named[name] === '' && name !== '*') return true
+  }
+  return false
+}
+
+/** The path and query of a request; a proxy may send the whole address (RFC 9112 section 3.2.2). */
+export function originForm ({ url = '' }: IncomingMessage): string {
+  return url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/')
 }
 
 /** A router's own failures (a broken percent-escape) come before any hook. */

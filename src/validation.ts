@@ -1,4 +1,5 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import type { RouteOptions } from 'fastify'
 import { ValidationFailed } from './errors.ts'
 
 /**
@@ -37,6 +38,11 @@ export function buildValidator (externalSchemas: unknown): (part: Part) => (data
     }
     return (data) => judge(validate, readText(data as Record<string, unknown>, properties), part)
   }
+}
+
+/** A hook: an operation that names no query parameters takes none. */
+export function closeQuery ({ schema }: RouteOptions): void {
+  if (schema !== undefined) schema.querystring ??= { type: 'object', properties: {}, additionalProperties: false }
 }
 
 function judge (validate: ValidateFunction, data: unknown, part: HttpPart): { value: unknown } | { error: Error } {
