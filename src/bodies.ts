@@ -1,10 +1,13 @@
 import { isUtf8 } from 'node:buffer'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import secureJson from 'secure-json-parse'
 import { InvalidContentType, InvalidJson, ValidationFailed } from './errors.ts'
 
 /** A patch may say that it is a merge patch (RFC 7396); it is read as one either way. */
 export const MERGE_PATCH = 'application/merge-patch+json'
+
+/** What `Accept-Patch` (RFC 5789 section 3.1) says wherever a patch is taken. */
+export const ACCEPT_PATCH = `application/json, ${MERGE_PATCH}`
 
 /**
  * How request bodies are read: JSON and nothing else, where the operation takes a body; where it takes
@@ -17,10 +20,10 @@ export function readBodies (app: FastifyInstance): void {
     payload.resume()
     done(null, undefined)
   })
-  app.addHook('preParsing', async (request) => { checkContentType(request) })
+  app.addHook('preParsing', async (request, reply) => { checkContentType(request, reply) })
 }
 
-function checkContentType (request: FastifyRequest): void {
+function checkContentType (request: FastifyRequest, reply: FastifyReply): void {
   const { headers } = request.raw
   if (request.routeOptions.schema?.body === undefined) {
     // Without a content type the body falls to the parser that drops it.
@@ -32,6 +35,7 @@ function checkContentType (request: FastifyRequest): void {
   const known = /^application\/json$/i.test(type.trim()) || (patch && type.trim().toLowerCase() === MERGE_PATCH)
   const encoding = headers['content-encoding'] ?? 'identity'
   if (!known || encoding.toLowerCase() !== 'identity') {
+    if (patch) reply.header('accept-patch', ACCEPT_PATCH)
     throw new InvalidContentType(patch ? `application/json or ${MERGE_PATCH}` : 'application/json')
   }
 }

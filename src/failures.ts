@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { randomUUID } from 'node:crypto'
 import { challenge } from './auth.ts'
+import { ACCEPT_PATCH } from './bodies.ts'
 import * as errors from './errors.ts'
 
 /** The closed list of codes, as clients see them. */
@@ -85,6 +86,7 @@ export function answerMissed (app: FastifyInstance): void {
     const known = found.store as Set<string>
     reply.header('allow', [...known, 'OPTIONS'].join(', '))
     if (request.method !== 'OPTIONS') throw new errors.MethodNotAllowed(request.method)
+    if (known.has('PATCH')) reply.header('accept-patch', ACCEPT_PATCH)
     return reply.code(204).send()
   })
 }

@@ -1,0 +1,361 @@
+import t from 'tap'
+import { startApp, type Answer } from '../support/app.ts'
+import { answered, linkOf, lists, needsKey, refused, refusesInput, refusesOtherThanJson, refusesReaders, walk } from '../support/checks.ts'
+import { count, newCategory, newOrder, newPet, petOf, setStatus, stocked } from '../support/store.ts'
+
+const UNKNOWN = '9223372036854775807'
+
+t.test('pets', async (t) => {
+  const running = await startApp(t)
+  const { openAccount } = running
+
+  await needsKey(t, running, [
+    ['GET', '/pets'], ['POST', '/pets', { name: 'Rex', categoryId: 1 }], ['GET', '/pets/1'], ['PATCH', '/pets/1', { name: 'Rex' }], ['DELETE', '/pets/1']
+  ])
+  await refusesReaders(t, running, [['POST', '/pets'], ['PATCH', '/pets/1'], ['DELETE', '/pets/1']])
+
+  await t.test('bad input is refused with the field and the rule', async (t) => {
+    const ada = await openAccount()
+    const petId = await newPet(ada)
+    const { categoryId } = await petOf(ada, petId)
+    await refusesInput(t, async (body) => await ada.post('/pets', body), [
+      [{}, /(name|categoryId) is required/],
+      [{ categoryId }, 'name is required'],
+      [{ name: 'Rex' }, 'categoryId is required'],
+      [{ name: null, categoryId }, 'name must be a string'],
+      [{ name: 5, categoryId }, 'name must be a string'],
+      [{ name: '', categoryId }, 'name must have at least 1 character'],
+      [{ name: 'x'.repeat(256), categoryId }, 'name must have at most 255 characters'],
+      [{ name: 'Rex', categoryId: '1' }, 'categoryId must be an integer'],
+      [{ name: 'Rex', categoryId: 1.5 }, 'categoryId must be an integer'],
+      [{ name: 'Rex', categoryId: 0 }, 'categoryId must be 1 or more'],
+      [{ name: 'Rex', categoryId, status: 'lost' }, 'status must be one of available, pending, sold'],
+      [{ name: 'Rex', categoryId, status: null }, 'status must be'],
+      [{ name: 'Rex', categoryId, id: 7 }, '"id" is not known'],
+      [{ name: 'Rex', categoryId, tag: 'x' }, '"tag" is not known']
+    ])
+    await refusesInput(t, async (body) => await ada.patch(`/pets/${petId}`, body), [
+      [{ name: null }, 'name must be a string'],
+      [{ categoryId: null }, 'categoryId must be an integer'],
+      [{ status: null }, 'status must be'],
+      [{ name: '' }, 'name must have at least 1 character'],
+      [{ id: petId }, '"id" is not known']
+    ])
+    await refusesOtherThanJson(t, ada, 'POST', '/pets', '{"name":"Rex","categoryId":1}')
+    await refusesOtherThanJson(t, ada, 'PATCH', `/pets/${petId}`, '{"name":"Rex"}')
+    await refusesInput(t, async (id) => await ada.get(`/pets/${id}`), [
+      ['0', 'petId'], ['-1', 'petId'], ['01', 'petId'], ['1e3', 'petId'], ['1.0', 'petId'], ['rex', 'petId'], ['9223372036854775808', 'petId']
+    ])
+    await refusesInput(t, async (query) => await ada.get(`/pets?${query}`), [
+      ['limit=0', 'limit'], ['limit=101', 'limit'], ['limit=', 'limit'], ['limit=Infinity', 'limit'], ['limit=1&limit=2', 'limit'],
+      ['cursor=', 'cursor'], ['cursor=K', 'cursor'], ['cursor=01234567890', 'cursor'],
+      ['sort=name', 'sort'], ['sort=+id', 'sort'],
+      ['status=lost', 'status'], ['status=sold&status=pending', 'status'],
+      ['categoryId=0', 'categoryId'], ['categoryId=1&categoryId=2', 'categoryId'],
+      ['id=', 'id'], ['id=0', 'id'], ['id=1&id=x', 'id'], [Array.from({ length: 101 }, (_, i) => `id=${i + 1}`).join('&'), 'id must have at most 100'],
+      ['name=Rex', '"name" is not known']
+    ])
+    lists(t, await ada.get('/pets'), [petId], 'nothing was added')
+  })
+
+  await t.test('a pet is added available, with its address and its entity tag', async (t) => {
+    const ada = await openAccount()
+    const categoryId = await newCategory(ada)
+    const added = await ada.post('/pets', { name: 'Rex', categoryId })
+    const { id } = added.body
+    answered(t, added, 201, { id, name: 'Rex', categoryId, status: 'available' })
+    t.ok(Number.isSafeInteger(id) && id > 0)
+    t.match(added.headers, { location: `/pets/${id}`, etag: /^"[^"]+"$/, 'cache-control': 'private, no-cache' })
+
+    for (const status of ['available', 'pending', 'sold']) {
+      const { body } = await ada.post('/pets', { name: 'Rex', categoryId, status })
+      t.same(body, { id: body.id, name: 'Rex', categoryId, status })
+      t.same(await petOf(ada, body.id), body)
+    }
+  })
+
+  await t.test('a name comes back as it was sent', async (t) => {
+    const ada = await openAccount()
+    const categoryId = await newCategory(ada)
+    for (const name of [' ', 'Ré🐶\n"\\\u0001\u2028', '🐶'.repeat(255), 'null', '%_', "'; --"]) {
+      const { body } = await ada.post('/pets', { name, categoryId })
+      t.equal(body.name, name)
+      t.equal((await petOf(ada, body.id)).name, name)
+      t.equal((await ada.get(`/pets/${body.id}`)).body.name, name)
+    }
+  })
+
+  await t.test('filters narrow the list together', async (t) => {
+    const ada = await openAccount()
+    const [dogs, cats] = [await newCategory(ada, 'Dogs'), await newCategory(ada, 'Cats')]
+    const rex = await newPet(ada, { categoryId: dogs })
+    const bella = await newPet(ada, { categoryId: dogs, status: 'pending' })
+    const minka = await newPet(ada, { categoryId: cats, status: 'pending' })
+    const felix = await newPet(ada, { categoryId: cats, status: 'sold' })
+    const table: Array<[query: string, ids: number[]]> = [
+      ['', [rex, bella, minka, felix]],
+      ['sort=id', [rex, bella, minka, felix]],
+      ['sort=-id', [felix, minka, bella, rex]],
+      ['status=pending', [bella, minka]],
+      ['status=available', [rex]],
+      [`categoryId=${cats}`, [minka, felix]],
+      [`categoryId=${cats}&status=pending&sort=-id`, [minka]],
+      [`categoryId=${UNKNOWN}`, []],
+      [`id=${felix}&id=${rex}`, [rex, felix]],
+      [`id=${felix}&id=${rex}&sort=-id`, [felix, rex]],
+      [`id=${rex}&id=${rex}`, [rex]],
+      [`id=${rex}&id=${bella}&status=pending`, [bella]],
+      [`id=${rex}`, [rex]],
+      [`id=${rex}&status=sold`, []],
+      [`id=${UNKNOWN}&id=9007199254740993`, []],
+      [`id=${UNKNOWN}`, []]
+    ]
+    for (const [query, ids] of table) lists(t, await ada.get(`/pets?${query}`), ids, query)
+    const list = await ada.get(`/pets?id=${rex}&id=${bella}`)
+    t.same(list.body, [{ id: rex, name: 'Rex', categoryId: dogs, status: 'available' }, { id: bella, name: 'Rex', categoryId: dogs, status: 'pending' }])
+  })
+
+  await t.test('a list comes in pages of 20, or of the limit', async (t) => {
+    const ada = await openAccount()
+    const categoryId = await newCategory(ada)
+    const ids: number[] = []
+    for (let i = 0; i < 25; i++) ids.push(await newPet(ada, { categoryId }))
+
+    const page = await ada.get('/pets')
+    lists(t, page, ids.slice(0, 20))
+    t.equal(linkOf(page, 'first'), '/pets')
+    lists(t, await ada.get(linkOf(page, 'next')!), ids.slice(20))
+    const whole = await ada.get('/pets?limit=25')
+    lists(t, whole, ids)
+    t.equal(whole.headers.link, '</pets?limit=25>; rel="first"', 'there is no next page')
+    lists(t, await ada.get('/pets?limit=100'), ids)
+    for (const query of ['limit=1', 'limit=7', 'limit=24', 'limit=7&sort=-id', `limit=7&status=available&categoryId=${categoryId}`]) {
+      const expected = query.includes('-id') ? [...ids].reverse() : ids
+      t.same((await walk(ada, `/pets?${query}`)).map((pet: any) => pet.id), expected, query)
+    }
+    // Any position is a cursor, also one that no page gave out.
+    for (const cursor of ['0', 'zzzzzzzzzz', '0000000001']) t.equal((await ada.get(`/pets?cursor=${cursor}`)).status, 200, cursor)
+    lists(t, await ada.get('/pets?cursor=zzzzzzzzzz'), [])
+
+    const asked = ids.map((id) => `id=${id}`).join('&')
+    const byId = await ada.get(`/pets?${asked}`)
+    lists(t, byId, ids, 'pets asked for by id fit one page')
+    t.equal(linkOf(byId, 'next'), undefined)
+    const limited = await ada.get(`/pets?${asked}&limit=20`)
+    lists(t, limited, ids.slice(0, 20))
+    lists(t, await ada.get(linkOf(limited, 'next')!), ids.slice(20))
+  })
+
+  await t.test('the list of one pet carries that pet\'s entity tag, and no other list does', async (t) => {
+    const ada = await openAccount()
+    const categoryId = await newCategory(ada)
+    const added = await ada.post('/pets', { name: 'Rex', categoryId })
+    const path = `/pets?id=${added.body.id}`
+    const list = await ada.get(path)
+    answered(t, list, 200, [added.body])
+    t.equal(list.headers.etag, added.headers.etag)
+    t.equal((await ada.get(`/pets/${added.body.id}`)).headers.etag, list.headers.etag)
+    const known = await ada.get(path, { 'if-none-match': list.headers.etag! })
+    answered(t, known, 304)
+    t.equal(known.headers.link, list.headers.link)
+    for (const query of ['&sort=id', '&limit=1', '&status=available', `&id=${added.body.id}`]) {
+      t.not((await ada.get(path + query)).headers.etag, list.headers.etag, query)
+    }
+    const changed = await ada.patch(`/pets/${added.body.id}`, { name: 'Waldi' }, { 'if-match': list.headers.etag! })
+    t.equal(changed.status, 200, 'the tag is good for a conditional change')
+    t.equal((await ada.get(path, { 'if-none-match': list.headers.etag! })).headers.etag, changed.headers.etag)
+    t.match((await ada.get(`/pets?id=${UNKNOWN}`)).headers.etag, /^"[^"]{20,}"$/, 'a list of nothing has a tag of its own')
+  })
+
+  await t.test('a patch changes the fields it names and leaves the others', async (t) => {
+    const ada = await openAccount()
+    const [dogs, cats] = [await newCategory(ada, 'Dogs'), await newCategory(ada, 'Cats')]
+    const added = await ada.post('/pets', { name: 'Rex', categoryId: dogs })
+    const { id } = added.body
+    const path = `/pets/${id}`
+    let tag = added.headers.etag
+    const steps: Array<[patch: object, pet: object]> = [
+      [{ name: 'Waldi' }, { id, name: 'Waldi', categoryId: dogs, status: 'available' }],
+      [{ categoryId: cats }, { id, name: 'Waldi', categoryId: cats, status: 'available' }],
+      [{ status: 'pending' }, { id, name: 'Waldi', categoryId: cats, status: 'pending' }],
+      [{ name: 'Rex', categoryId: dogs, status: 'sold' }, { id, name: 'Rex', categoryId: dogs, status: 'sold' }]
+    ]
+    for (const [patch, pet] of steps) {
+      const changed = await ada.patch(path, patch)
+      answered(t, changed, 200, pet)
+      t.not(changed.headers.etag, tag, 'a change has a new tag')
+      t.equal(changed.headers['cache-control'], 'private, no-cache')
+      tag = changed.headers.etag
+      t.same(await petOf(ada, id), pet)
+      t.equal((await ada.get(path)).headers.etag, tag)
+    }
+    for (const patch of [{}, { name: 'Rex' }, { status: 'sold' }, { name: 'Rex', categoryId: dogs, status: 'sold' }]) {
+      const same = await ada.patch(path, patch)
+      answered(t, same, 200, steps.at(-1)![1])
+      t.equal(same.headers.etag, tag, `${JSON.stringify(patch)} changes nothing`)
+    }
+  })
+
+  await t.test('a patch is sent as JSON or as a merge patch', async (t) => {
+    const ada = await openAccount()
+    const petId = await newPet(ada)
+    for (const type of ['application/json', 'application/merge-patch+json', 'Application/Merge-Patch+JSON; charset=utf-8', 'application/json;charset=UTF-8']) {
+      const changed = await ada.request('PATCH', `/pets/${petId}`, { headers: { 'content-type': type }, body: JSON.stringify({ name: type }) })
+      t.same([changed.status, changed.body.name], [200, type])
+    }
+    const options = await ada.request('OPTIONS', `/pets/${petId}`)
+    t.same([options.status, options.headers['accept-patch']], [204, 'application/json, application/merge-patch+json'])
+    t.equal(options.headers.allow, 'GET, HEAD, PATCH, DELETE, OPTIONS')
+    const wrong = await ada.request('PATCH', `/pets/${petId}`, { headers: { 'content-type': 'application/json-patch+json' }, body: '[]' })
+    refused(t, wrong, 400, 'invalid_content_type', 'application/merge-patch+json')
+    t.equal(wrong.headers['accept-patch'], 'application/json, application/merge-patch+json')
+    t.equal((await ada.request('OPTIONS', '/pets')).headers['accept-patch'], undefined)
+  })
+
+  await t.test('a pet of a category that is not there, or is another store\'s, is refused', async (t) => {
+    const [ada, bob] = [await openAccount(), await openAccount()]
+    const foreign = await newCategory(bob)
+    const petId = await newPet(ada)
+    const pet = await petOf(ada, petId)
+    const gone = await newCategory(ada)
+    await ada.delete(`/categories/${gone}`)
+    const answers: string[] = []
+    for (const categoryId of [foreign, gone, 999_999, 2 ** 53, 1e300]) {
+      const [added, changed] = [await ada.post('/pets', { name: 'Rex', categoryId }), await ada.patch(`/pets/${petId}`, { categoryId, name: 'Waldi' })]
+      for (const answer of [added, changed]) {
+        refused(t, answer, 409, 'unknown_category', 'categoryId', String(categoryId))
+        answers.push(answer.text)
+      }
+    }
+    t.equal(new Set(answers).size, 1, 'and nobody can tell which of the two')
+    t.same(await petOf(ada, petId), pet, 'nothing of a refused patch is kept')
+    lists(t, await ada.get('/pets'), [petId])
+  })
+
+  await t.test('a status moves by hand only as the rules say', async (t) => {
+    const ada = await openAccount()
+    const categoryId = await newCategory(ada)
+    const allowed: Record<string, string[]> = { available: ['pending', 'sold'], pending: ['available', 'sold'], sold: [] }
+    for (const from of Object.keys(allowed)) {
+      for (const to of Object.keys(allowed)) {
+        const petId = await newPet(ada, { categoryId, status: from })
+        const answer = await ada.patch(`/pets/${petId}`, { name: 'Waldi', status: to })
+        if (from === to || allowed[from]!.includes(to)) {
+          answered(t, answer, 200, { id: petId, name: 'Waldi', categoryId, status: to }, `${from} to ${to}`)
+        } else {
+          refused(t, answer, 409, 'invalid_status_transition', new RegExp(`${from}.*${to}`), `${from} to ${to}`)
+          t.same(await petOf(ada, petId), { id: petId, name: 'Rex', categoryId, status: from })
+        }
+      }
+    }
+  })
+
+  await t.test('a pet with nothing in stock cannot be made available by hand', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 1)
+    const orderId = await newOrder(ada, petId)
+    t.equal((await petOf(ada, petId)).status, 'pending')
+    refused(t, await ada.patch(`/pets/${petId}`, { status: 'available' }), 409, 'invalid_status_transition', 'stock is 0')
+    await ada.delete(`/store/orders/${orderId}`)
+    t.equal((await petOf(ada, petId)).status, 'available', 'the cancelled order gave it back')
+    await setStatus(ada, petId, 'pending')
+    answered(t, await ada.patch(`/pets/${petId}`, { status: 'available' }), 200, { ...await petOf(ada, petId), status: 'available' })
+    await count(ada, petId, 0)
+    refused(t, await ada.patch(`/pets/${petId}`, { status: 'available' }), 409, 'invalid_status_transition', 'sold')
+  })
+
+  await t.test('a pet that any order names is not deleted', async (t) => {
+    const ada = await openAccount()
+    for (const complete of [false, true]) {
+      const petId = await stocked(ada, 3)
+      const orderId = await newOrder(ada, petId, 1, complete)
+      refused(t, await ada.delete(`/pets/${petId}`), 409, 'pet_in_use', 'Orders name this pet')
+      t.equal((await petOf(ada, petId)).id, petId)
+      if (complete) continue
+      await ada.delete(`/store/orders/${orderId}`)
+      answered(t, await ada.delete(`/pets/${petId}`), 204)
+    }
+  })
+
+  await t.test('a deleted pet is gone, with its inventory entry', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 3)
+    const deleted = await ada.delete(`/pets/${petId}`)
+    answered(t, deleted, 204)
+    t.equal(deleted.text, '')
+    for (const answer of [await ada.get(`/pets/${petId}`), await ada.patch(`/pets/${petId}`, {}), await ada.delete(`/pets/${petId}`), await ada.get(`/inventory/${petId}`), await ada.patch(`/inventory/${petId}`, { quantity: 1 })]) {
+      refused(t, answer, 404, 'pet_not_found')
+    }
+    refused(t, await ada.post('/store/orders', { petId }), 409, 'unknown_pet')
+    for (const path of ['/pets', `/pets?id=${petId}`, '/inventory', `/inventory?petId=${petId}`]) answered(t, await ada.get(path), 200, [])
+    t.ok(await newPet(ada) > petId, 'its id is not used again')
+  })
+
+  await t.test('a pet that is not there is not found', async (t) => {
+    const ada = await openAccount()
+    for (const id of ['999999', '9007199254740993', UNKNOWN]) {
+      refused(t, await ada.get(`/pets/${id}`), 404, 'pet_not_found')
+      refused(t, await ada.patch(`/pets/${id}`, { name: 'Rex' }), 404, 'pet_not_found')
+      refused(t, await ada.delete(`/pets/${id}`), 404, 'pet_not_found')
+    }
+  })
+})
+
+t.test('the deprecated read of one pet', async (t) => {
+  const successor = (answer: Answer): object => {
+    const { deprecation, sunset, link } = answer.headers
+    return { deprecation, sunset, link }
+  }
+  const announced = (petId: number | string, sunset = 'Thu, 05 Dec 2030 00:00:00 GMT'): object =>
+    ({ deprecation: '@1764892800', sunset, link: `</pets?id=${petId}>; rel="successor-version"` })
+
+  await t.test('says so on 200, 304 and 404, and for GET and HEAD alone', async (t) => {
+    const { openAccount } = await startApp(t)
+    const ada = await openAccount()
+    const petId = await newPet(ada)
+    const read = await ada.get(`/pets/${petId}`)
+    answered(t, read, 200, await petOf(ada, petId))
+    t.same(successor(read), announced(petId))
+    t.equal(read.headers['cache-control'], 'private, no-cache')
+    const known = await ada.get(`/pets/${petId}`, { 'if-none-match': read.headers.etag! })
+    answered(t, known, 304)
+    t.same(successor(known), announced(petId))
+    t.equal(known.headers.etag, read.headers.etag)
+    const head = await ada.request('HEAD', `/pets/${petId}`)
+    t.same([head.status, successor(head)], [200, announced(petId)])
+    const missing = await ada.get('/pets/999999')
+    refused(t, missing, 404, 'pet_not_found')
+    t.same(successor(missing), announced(999_999))
+
+    const none = { deprecation: undefined, sunset: undefined, link: undefined }
+    t.same(successor(await ada.patch(`/pets/${petId}`, {})), none)
+    t.equal((await ada.get(`/pets?id=${petId}`)).headers.deprecation, undefined)
+    t.same(successor(await ada.delete(`/pets/${petId}`)), none)
+  })
+
+  await t.test('answers 410 from its sunset on, whatever is asked for', async (t) => {
+    const { openAccount, nobody } = await startApp(t, { PET_READ_SUNSET: '2025-12-05' })
+    const ada = await openAccount()
+    const petId = await newPet(ada)
+    const sunset = 'Fri, 05 Dec 2025 00:00:00 GMT'
+    for (const headers of [{}, { 'if-none-match': '*' }]) {
+      for (const id of [petId, 999_999]) {
+        const gone = await ada.get(`/pets/${id}`, headers)
+        refused(t, gone, 410, 'operation_sunset', '/pets?id={petId}')
+        t.same(successor(gone), announced(id, sunset))
+        t.equal(gone.headers.etag, undefined)
+      }
+    }
+    refused(t, await ada.get('/pets/0'), 400, 'validation_failed')
+    refused(t, await nobody.get(`/pets/${petId}`), 401, 'unauthorized')
+    lists(t, await ada.get(`/pets?id=${petId}`), [petId], 'the successor answers')
+    t.equal((await ada.patch(`/pets/${petId}`, { name: 'Waldi' })).status, 200)
+    answered(t, await ada.delete(`/pets/${petId}`), 204)
+  })
+
+  await t.test('announces the date that is set', async (t) => {
+    const { openAccount } = await startApp(t, { PET_READ_SUNSET: '2096-02-29' })
+    const ada = await openAccount()
+    t.same(successor(await ada.get('/pets/1')), announced(1, 'Wed, 29 Feb 2096 00:00:00 GMT'))
+  })
+})
