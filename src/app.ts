@@ -11,6 +11,7 @@ import { database } from './database/plugin.ts'
 import { answerClientError, answerErrors, answerFrameworkError, answerMissed, HEADERS_LIMIT, originForm } from './failures.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
+import { limits } from './limits.ts'
 import { logging, logRequests } from './logging.ts'
 import { messageRoutes } from './messages/routes.ts'
 import { openapi } from './openapi.ts'
@@ -63,6 +64,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
     queueLimit: config.QUEUE_LIMIT,
     timeout: config.REQUEST_TIMEOUT_MS
   })
+  await app.register(limits, config)
   await app.register(authentication)
   await app.register(openapi, config)
 
@@ -76,6 +78,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
 
     await app.register(async function keyHolders (app) {
       app.addHook('onRequest', app.verifyBearerAuth!)
+      if (config.RATE_LIMIT_PER_KEY > 0) app.addHook('onRequest', app.limits.perKey)
       app.addHook('onRequest', refuseWritesOfReaders)
 
       await app.register(accountRoutes)

@@ -20,7 +20,7 @@ export function codeOf ({ code }: { code: string }): string {
 /** Answers every error in the Error shape: a 4xx says what is wrong, a 5xx says nothing and logs all. */
 export function answerErrors (app: FastifyInstance): void {
   app.setErrorHandler<FastifyError>(async (thrown, request, reply) => {
-    const error = coded(thrown, app)
+    const error = await limited(coded(thrown, app), request, reply)
     const status = error.statusCode ?? 500
     if (status >= 500) request.log.error({ err: thrown }, error.message)
     if (status === 401) challenge(request, reply)
@@ -30,6 +30,17 @@ export function answerErrors (app: FastifyInstance): void {
     return reply.code(status).headers({ 'cache-control': 'no-store' }).send({ code: codeOf(error), message: error.message, status })
   })
   app.setNotFoundHandler(async () => { throw new errors.RouteNotFound() })
+}
+
+/** Who tries one bad credential after the other is told to wait; a good key never comes here. */
+async function limited (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyError> {
+  if (error.statusCode !== 401 || request.headers.authorization === undefined) return error
+  try {
+    await request.server.limits.failedAuth(request, reply)
+    return error
+  } catch (limit) {
+    return limit as FastifyError
+  }
 }
 
 /** Ours as it is; Fastify's own by what it means; anything else is a defect and says nothing. */

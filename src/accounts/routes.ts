@@ -27,7 +27,8 @@ export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async func
       body: ref(NewAccountSchema),
       response: { 201: ref(AccountWithKeySchema) }
     },
-    config: { errors: [SignupClosed], secret: true }
+    config: { errors: [SignupClosed], secret: true },
+    onRequest: app.limits.signup
   }, async (request, reply) => {
     if (!open) throw new SignupClosed()
     const created = await app.commit(createAccount, { account: request.body }, { account: null })

@@ -1,7 +1,7 @@
 import * as errors from '../errors.ts'
 import { codeOf, HEADERS_LIMIT } from '../failures.ts'
 import type { Answer } from './document.ts'
-import { always, sometimes } from './headers.ts'
+import { always, certainly, sometimes } from './headers.ts'
 
 interface CodedError { code: string, message: string, statusCode?: number }
 /** One of the classes of errors.ts. */
@@ -88,7 +88,7 @@ function headersOf (CodedError: ErrorClass): Answer['headers'] {
     case errors.ShuttingDown:
       return { 'Retry-After': always('Retry-After') }
     case errors.RateLimited:
-      return { 'Retry-After': always('Retry-After'), RateLimit: always('RateLimit'), 'RateLimit-Policy': always('RateLimit-Policy') }
+      return { 'Retry-After': always('Retry-After'), RateLimit: certainly('RateLimit'), 'RateLimit-Policy': certainly('RateLimit-Policy') }
     default:
       return {}
   }

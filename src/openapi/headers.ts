@@ -14,17 +14,25 @@ export const HEADERS = {
   Sunset: text('When the operation ends (RFC 8594).', 'Thu, 05 Dec 2030 00:00:00 GMT'),
   'WWW-Authenticate': text('How to authenticate, and what was wrong (RFC 6750).', 'Bearer realm="petstore"'),
   'Retry-After': { description: 'Seconds to wait before you try again.', required: true, schema: { type: 'integer' }, example: 1 },
-  RateLimit: text('What is left of the limit, and in how many seconds it is whole again.', '"default";r=0;t=12'),
-  'RateLimit-Policy': text('The limit: so many requests in so many seconds.', '"default";q=600;w=60'),
+  RateLimit: { ...text('Where the service has a limit: what is left of it, and in how many seconds it is whole again.', '"default";r=599;t=12'), required: false },
+  'RateLimit-Policy': { ...text('Where the service has a limit: so many requests in so many seconds.', '"default";q=600;w=60'), required: false },
   'Idempotency-Replayed': text('`true` when this is the answer of an earlier request with the same `Idempotency-Key`.', 'true')
 } satisfies Record<string, Header>
 
 export type HeaderName = keyof typeof HEADERS
 
-/** A field that every such answer carries. */
+/** A field that every such answer carries, or as its component says. */
 export function always (name: HeaderName): Reference {
   return { $ref: `#/components/headers/${name}` }
 }
+
+/** As `always`, for a field whose component leaves it open. */
+export function certainly (name: HeaderName): Header {
+  return { ...HEADERS[name], required: true }
+}
+
+/** On every answer of an operation whose caller may be limited. */
+export const LIMITS = { RateLimit: always('RateLimit'), 'RateLimit-Policy': always('RateLimit-Policy') }
 
 /** A field that such an answer carries at times. */
 export function sometimes (name: HeaderName): Header {

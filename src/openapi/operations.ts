@@ -2,7 +2,7 @@ import * as errors from '../errors.ts'
 import { MERGE_PATCH } from '../bodies.ts'
 import { exampleOf, resolve, type Answer, type Document, type Operation, type Schema } from './document.ts'
 import { errorAnswers, type ErrorClass } from './errors.ts'
-import { always, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, sometimes, WRITE_IF_NONE_MATCH } from './headers.ts'
+import { always, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LIMITS, sometimes, WRITE_IF_NONE_MATCH } from './headers.ts'
 
 /** What a route says of its operation beside its schema: see `FastifyContextConfig`. */
 export interface Facts { errors?: ErrorClass[], secret?: boolean }
@@ -34,6 +34,7 @@ export function complete (document: Document, path: string, method: string, fact
   if (!write) responses[304] = notModified(responses[200]!)
   Object.assign(responses, errorAnswers(errorsOf(operation, method, facts), new Map([[errors.ValidationFailed, [violation(document, operation)]]])))
   if (operation.deprecated === true) announceSuccessor(responses)
+  for (const answer of Object.values(responses)) answer.headers = { ...LIMITS, ...answer.headers }
 
   const stability = operation['x-stability']
   if (stability !== undefined) operation['x-badges'] = [{ name: stability, color: BADGES[stability] ?? '#52525b' }]

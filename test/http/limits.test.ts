@@ -1,0 +1,63 @@
+import t from 'tap'
+import { startApp } from '../support/app.ts'
+
+const WRONG = { authorization: 'Bearer psk_AAAAAAAA_notakey' }
+
+t.test('limits are off by default', async (t) => {
+  const { openAccount, nobody } = await startApp(t)
+  const store = await openAccount()
+  for (let i = 0; i < 30; i++) await store.get('/account')
+  const { status, headers } = await store.get('/account')
+  t.equal(status, 200)
+  t.equal(headers.ratelimit, undefined)
+  t.equal((await nobody.get('/account', WRONG)).headers.ratelimit, undefined)
+})
+
+t.test('a key that asks too often is told when to come back, and other keys are not held up', async (t) => {
+  const { openAccount } = await startApp(t, { RATE_LIMIT_PER_KEY: '3' })
+  const [busy, calm] = [await openAccount(), await openAccount()]
+  const answers = []
+  for (let i = 0; i < 4; i++) answers.push(await busy.get('/account'))
+  t.same(answers.map(({ status }) => status), [200, 200, 200, 429])
+  t.same(answers.map(({ headers }) => headers['ratelimit-policy']), Array(4).fill('"default";q=3;w=60'))
+  t.same(answers.map(({ headers }) => /^"default";r=(\d+);t=\d+$/.exec(String(headers.ratelimit))?.[1]), ['2', '1', '0', '0'])
+  const [, seconds] = /t=(\d+)$/.exec(String(answers[3]!.headers.ratelimit)) ?? []
+  t.ok(Number(answers[3]!.headers['retry-after']) >= Number(seconds), 'Retry-After is not earlier than t')
+  t.same(answers[3]!.body, { code: 'rate_limited', message: `Too many requests. Try again in ${seconds} seconds.`, status: 429 })
+  t.equal((await calm.get('/account')).status, 200)
+})
+
+t.test('304 answers and replays count like any request', async (t) => {
+  const { openAccount } = await startApp(t, { RATE_LIMIT_PER_KEY: '4' })
+  const store = await openAccount()
+  const { headers: { etag } } = await store.get('/account')
+  t.equal((await store.get('/account', { 'if-none-match': String(etag) })).status, 304)
+  for (const status of [201, 201, 429]) {
+    t.equal((await store.post('/messages', { message: 'Hello' }, { 'idempotency-key': 'once' })).status, status)
+  }
+})
+
+t.test('an address that opens too many accounts has to wait', async (t) => {
+  const { nobody } = await startApp(t, { RATE_LIMIT_SIGNUP: '2' })
+  const answers = []
+  for (let i = 0; i < 3; i++) answers.push(await nobody.post('/accounts', { name: 'A store' }))
+  t.same(answers.map(({ status }) => status), [201, 201, 429])
+  t.equal(answers[2]!.headers['ratelimit-policy'], '"default";q=2;w=3600')
+})
+
+t.test('bad credentials are limited, and a good key passes all the same', async (t) => {
+  const { openAccount, nobody } = await startApp(t, { RATE_LIMIT_FAILED_AUTH: '2' })
+  const store = await openAccount()
+  const statuses = []
+  for (let i = 0; i < 4; i++) statuses.push((await nobody.get('/account', WRONG)).status)
+  t.same(statuses, [401, 401, 429, 429])
+  t.equal((await store.get('/account')).status, 200)
+  t.equal((await nobody.get('/account')).status, 401, 'no credential is no bad credential')
+})
+
+t.test('a limited caller cannot have a body read', async (t) => {
+  const { openAccount } = await startApp(t, { RATE_LIMIT_PER_KEY: '1' })
+  const store = await openAccount()
+  await store.get('/account')
+  t.equal((await store.request('POST', '/pets', { body: '{', headers: { 'content-type': 'application/json' } })).status, 429)
+})
