@@ -16,6 +16,8 @@ import { join } from 'node:path'
 
 process.chdir(join(import.meta.dirname, '..'))
 
+const SQLITE = '../node_modules/better-sqlite3/build/Release/better_sqlite3.node'
+
 class Failure extends Error {}
 
 try {
@@ -37,7 +39,7 @@ function packagesInstalled () {
   return Object.entries(readJson('package-lock.json').packages).every(([path, wanted]) => {
     const found = installed[path]
     // Optional packages are those of other platforms, which npm leaves out.
-    if (!found) return path === '' || wanted.optional || wanted.devOptional
+    if (!found) return path === '' || wanted.optional || wanted.os !== undefined
     return found.version === wanted.version && found.integrity === wanted.integrity
   })
 }
@@ -51,7 +53,7 @@ function install () {
 /** False after a change of the Node version, and where npm did not run the package's install script. */
 function sqliteLoads () {
   try {
-    createRequire(import.meta.url)('../node_modules/better-sqlite3/build/Release/better_sqlite3.node')
+    createRequire(import.meta.url)(SQLITE)
     return true
   } catch {
     return false
@@ -61,7 +63,9 @@ function sqliteLoads () {
 function compileSqlite () {
   console.error(`Preparing SQLite for Node ${process.versions.node} …`)
   npm('rebuild', 'better-sqlite3', '--loglevel=error')
-  if (!sqliteLoads()) throw new Failure('better-sqlite3 cannot be loaded: npm did not build it for this Node. Try `npm rebuild better-sqlite3 --foreground-scripts`.')
+  // Asked in a new process, because this one keeps the binary that it failed to load.
+  if (spawnSync(process.execPath, ['-e', `require('./scripts/${SQLITE}')`]).status === 0) return
+  throw new Failure('better-sqlite3 cannot be loaded: npm did not build it for this Node. Try `npm rebuild better-sqlite3 --foreground-scripts`.')
 }
 
 /** One set of models, two databases: puts each datasource before the models and generates its client. */
@@ -113,10 +117,17 @@ function setUpTap () {
 function npm (...args) {
   // npm names its own script to what it runs; by hand, the one on the PATH is meant (a .cmd on Windows).
   const own = process.env.npm_execpath
+  const options = { stdio: ['ignore', 2, 2], env: { ...process.env, ...headers() } }
   const done = own?.endsWith('npm-cli.js')
-    ? spawnSync(process.execPath, [own, ...args], { stdio: ['ignore', 2, 2] })
-    : spawnSync('npm', args, { stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
+    ? spawnSync(process.execPath, [own, ...args], options)
+    : spawnSync('npm', args, { ...options, shell: process.platform === 'win32' })
   if (done.status !== 0) throw new Failure(`npm ${args[0]} failed${done.error ? `: ${done.error.message}` : ', see above.'}`)
+}
+
+/** Node's own headers, where it came with them: no download, and never those of another version. */
+function headers () {
+  const prefix = join(process.execPath, '..', '..')
+  return existsSync(join(prefix, 'include/node/node.h')) ? { npm_config_nodedir: prefix } : {}
 }
 
 function node (name, args, settings = {}) {

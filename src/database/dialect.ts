@@ -30,6 +30,8 @@ export interface Dialect {
   /** Row locks until the end of the transaction; SQLite's one writer needs none. */
   forUpdate: string
   forKeyShare: string
+  /** As `forUpdate`, leaving out rows that another transaction has locked. */
+  forUpdateOfFree: string
   /** Takes as many new ids of a table as the parameter says, as rows `id`. Only inside a commit. */
   newIds: (table: string, column: string) => string
 }
@@ -79,6 +81,7 @@ const sqlite: Dialect = {
   join: (text, orderBy) => `group_concat(${text}, ',' ORDER BY ${orderBy})`,
   forUpdate: '',
   forKeyShare: '',
+  forUpdateOfFree: '',
   newIds: (table) =>
     'WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?) ' +
     `SELECT i + coalesce((SELECT seq FROM sqlite_sequence WHERE name = '${table}'), 0) AS id FROM n`
@@ -100,6 +103,7 @@ const postgresql: Dialect = {
   join: (text, orderBy) => `string_agg(${text}, ',' ORDER BY ${orderBy})`,
   forUpdate: 'FOR UPDATE',
   forKeyShare: 'FOR KEY SHARE',
+  forUpdateOfFree: 'FOR UPDATE SKIP LOCKED',
   newIds: (table, column) =>
     `SELECT nextval('${table}_${column}_seq') AS id FROM generate_series(1, $1::int)`
 }

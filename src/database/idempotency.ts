@@ -1,6 +1,6 @@
 import type { FastifyError } from '@fastify/error'
 import { IdempotencyKeyReused } from '../errors.ts'
-import type { Committed, Done, Entry } from './commit.ts'
+import type { Command, Committed, Done, Entry } from './commit.ts'
 import type { Session } from './session.ts'
 
 export interface IdempotencyKey {
@@ -75,4 +75,21 @@ export async function settleKeys ({ dialect, execute }: Session, done: Array<{ e
   await execute(`
     DELETE FROM idempotency_records WHERE (account_id, key) IN
       (SELECT i.account, i.key FROM ${dialect.inputs('i', { account: 'bigint', key: 'text' })})`, forgotten)
+}
+
+/** Expired records removed in one transaction: few enough that no write waits noticeably for it. */
+const SWEEP_SIZE = 500
+
+/** Removes some of the expired records; `true` when there may be more. */
+export const forgetExpired: Command<object, boolean> = {
+  name: 'forgetExpired',
+  async run ({ dialect, query, now }, inputs) {
+    const gone = await query<object>(`
+      DELETE FROM idempotency_records WHERE (account_id, key) IN (
+        SELECT r.account_id, r.key FROM idempotency_records r
+        WHERE r.expires_at <= (SELECT ${dialect.toTime('i.now')} FROM ${dialect.inputs('i', { now: 'text' })})
+        LIMIT ${SWEEP_SIZE} ${dialect.forUpdateOfFree})
+      RETURNING account_id`, [{ now }])
+    return inputs.map(() => ({ record: gone.length === SWEEP_SIZE }))
+  }
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { createCommit, type Commit } from './commit.ts'
+import { forgetExpired } from './idempotency.ts'
 import { migrationNames } from './migrate.ts'
 import { openDatabase, type Database, type DatabaseOptions } from './open.ts'
 import { withDeadline } from './failure.ts'
@@ -23,6 +24,9 @@ export interface DatabasePluginOptions extends DatabaseOptions {
   queueLimit: number
 }
 
+/** How often expired idempotency records are removed. */
+const SWEEP_MS = 60_000
+
 /** Opens the database, and closes it after the last request was answered. */
 export const database = fp(async function database (app: FastifyInstance, options: DatabasePluginOptions) {
   const opened = openDatabase(options)
@@ -41,7 +45,16 @@ export const database = fp(async function database (app: FastifyInstance, option
       return false
     }
   })
+  const sweep = setInterval(() => { forgetAllExpired().catch((error: unknown) => { app.log.warn({ err: error }, 'could not remove expired idempotency records') }) }, SWEEP_MS)
+  sweep.unref()
+
+  /** A little at a time: between two steps, the writes that wait get their turn. */
+  async function forgetAllExpired (): Promise<void> {
+    while ((await commit(forgetExpired, {}, { account: null })).record) continue
+  }
+
   app.addHook('onClose', async () => {
+    clearInterval(sweep)
     close()
     await opened.close()
   })

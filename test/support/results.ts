@@ -1,6 +1,9 @@
 import { Parser, type Result, type TapError } from 'tap-parser'
 import { stringify } from 'yaml'
 
+/** Of one failure; a test that hangs lists every open handle. */
+const DETAIL_LINES = 60
+
 /** Tests are the innermost subtests, whose names say what the service does; a file without any is one test. */
 export interface Counts {
   passed: number
@@ -90,7 +93,7 @@ function fail (counts: Counts, report: string[], path: string[], problem: TapErr
   counts.failures.push(path.join(' › '))
   report.push(`  ✖ ${path.slice(1).join(' › ') || path.join()}`)
   const text = 'diag' in problem ? `${String(problem['name'])}\n${details(problem['diag'])}` : String(problem.tapError)
-  report.push(...text.trimEnd().split('\n').map((line) => `      ${line}`))
+  report.push(...text.trimEnd().split('\n').slice(0, DETAIL_LINES).map((line) => `      ${line}`))
 }
 
 /** What a person needs of tap's diagnostics: where, the difference, and whatever else it holds. */

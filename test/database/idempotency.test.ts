@@ -1,0 +1,26 @@
+import t from 'tap'
+import { createCommit } from '../../src/database/commit.ts'
+import { forgetExpired } from '../../src/database/idempotency.ts'
+import { openDatabase } from '../../src/database/open.ts'
+import { freshDatabase } from '../support/database.ts'
+
+t.test('expired records are removed a step at a time, and others stay', async (t) => {
+  const database = openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
+  const { commit, close } = createCommit(database, { queueLimit: 10, timeout: 5_000 })
+  t.teardown(async () => {
+    close()
+    await database.close()
+  })
+  const now = new Date().toISOString()
+  const { id: accountId } = await database.writer.account.create({ data: { name: 'A store', createdAt: now } })
+  const record = (key: string, expiresAt: Date): object => ({ accountId, key, fingerprint: 'f', createdAt: now, expiresAt })
+  const past = new Date(Date.now() - 1000)
+  const future = new Date(Date.now() + 60_000)
+  await database.writer.idempotencyRecord.createMany({
+    data: [...Array.from({ length: 700 }, (_, i) => record(`old ${i}`, past)), record('new', future)] as never
+  })
+  t.equal((await commit(forgetExpired, {}, { account: null })).record, true, 'there is more')
+  t.equal(await database.reader.idempotencyRecord.count(), 201)
+  t.equal((await commit(forgetExpired, {}, { account: null })).record, false)
+  t.same((await database.reader.idempotencyRecord.findMany()).map(({ key }) => key), ['new'])
+})
