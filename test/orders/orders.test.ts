@@ -1,0 +1,304 @@
+import t from 'tap'
+import { startApp } from '../support/app.ts'
+import { answered, linkOf, lists, needsKey, refused, refusesInput, refusesOtherThanJson, refusesReaders, walk } from '../support/checks.ts'
+import { count, itemOf, newOrder, newPet, petOf, setStatus, stocked } from '../support/store.ts'
+
+const UNKNOWN = '9223372036854775807'
+const SHIP_DATE = '2026-12-24T18:00:00.000Z'
+
+t.test('orders', async (t) => {
+  const running = await startApp(t)
+  const { openAccount } = running
+
+  await needsKey(t, running, [
+    ['GET', '/store/orders'], ['POST', '/store/orders', { petId: 1 }],
+    ['GET', '/store/orders/1'], ['PATCH', '/store/orders/1', { complete: true }], ['DELETE', '/store/orders/1']
+  ])
+  await refusesReaders(t, running, [['POST', '/store/orders'], ['PATCH', '/store/orders/1'], ['DELETE', '/store/orders/1']])
+
+  await t.test('bad input is refused with the field and the rule', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 5)
+    const orderId = await newOrder(ada, petId)
+    await refusesInput(t, async (body) => await ada.post('/store/orders', body), [
+      [{}, 'petId is required'],
+      [{ quantity: 1 }, 'petId is required'],
+      [{ petId: null }, 'petId must be an integer'],
+      [{ petId: String(petId) }, 'petId must be an integer'],
+      [{ petId: 0 }, 'petId must be 1 or more'],
+      [{ petId, quantity: 0 }, 'quantity must be 1 or more'],
+      [{ petId, quantity: -1 }, 'quantity must be 1 or more'],
+      [{ petId, quantity: 2_147_483_648 }, 'quantity must be 2147483647 or less'],
+      [{ petId, quantity: 1.5 }, 'quantity must be an integer'],
+      [{ petId, quantity: '1' }, 'quantity must be an integer'],
+      [{ petId, quantity: null }, 'quantity must be an integer'],
+      [{ petId, complete: 'true' }, 'complete must be a boolean'],
+      [{ petId, complete: null }, 'complete must be a boolean'],
+      [{ petId, shipDate: null }, 'shipDate must be a string'],
+      [{ petId, shipDate: '2026-12-24' }, 'shipDate must be an RFC 3339 date'],
+      [{ petId, shipDate: '2026-12-24T18:00:00' }, 'shipDate must be an RFC 3339 date'],
+      [{ petId, id: 21 }, '"id" is not known']
+    ])
+    await refusesInput(t, async (body) => await ada.patch(`/store/orders/${orderId}`, body), [
+      [{ complete: null }, 'complete must be a boolean'],
+      [{ complete: 1 }, 'complete must be a boolean'],
+      [{ shipDate: 'soon' }, 'shipDate must be an RFC 3339 date'],
+      [{ shipDate: 5 }, 'shipDate must be'],
+      [{ quantity: 2 }, '"quantity" is not known'],
+      [{ petId }, '"petId" is not known']
+    ])
+    await refusesOtherThanJson(t, ada, 'POST', '/store/orders', `{"petId":${petId}}`)
+    await refusesOtherThanJson(t, ada, 'PATCH', `/store/orders/${orderId}`, '{"complete":true}')
+    await refusesInput(t, async (id) => await ada.get(`/store/orders/${id}`), [['0', 'orderId'], ['-1', 'orderId'], ['01', 'orderId'], ['x', 'orderId']])
+    await refusesInput(t, async (query) => await ada.get(`/store/orders?${query}`), [
+      ['limit=0', 'limit'], ['limit=101', 'limit'], ['cursor=', 'cursor'], ['sort=shipDate', 'sort'],
+      ['petId=0', 'petId'], ['petId=1&petId=2', 'petId'], ['complete=1', 'complete'], ['complete=TRUE', 'complete'], ['complete=true&complete=true', 'complete'],
+      ['status=open', '"status" is not known']
+    ])
+    lists(t, await ada.get('/store/orders'), [orderId], 'nothing was ordered')
+    t.equal((await itemOf(ada, petId)).quantity, 4)
+  })
+
+  await t.test('an order takes its units at once, one unless it says otherwise', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 10)
+    const placed = await ada.post('/store/orders', { petId })
+    const { id } = placed.body
+    answered(t, placed, 201, { id, petId, quantity: 1, complete: false })
+    t.match(placed.headers, { location: `/store/orders/${id}`, etag: /^"[^"]+"$/, 'cache-control': 'private, no-cache' })
+    answered(t, await ada.get(`/inventory/${petId}`), 200, { petId, quantity: 9, status: 'available' })
+
+    const read = await ada.get(`/store/orders/${id}`)
+    answered(t, read, 200, placed.body)
+    t.equal(read.headers.etag, placed.headers.etag)
+    answered(t, await ada.get(`/store/orders/${id}`, { 'if-none-match': read.headers.etag! }), 304)
+    const head = await ada.request('HEAD', `/store/orders/${id}`)
+    t.same([head.status, head.text, head.headers.etag], [200, '', read.headers.etag])
+
+    const full = await ada.post('/store/orders', { petId, quantity: 3, shipDate: '2026-12-24T19:00:00.0009+01:00', complete: true })
+    answered(t, full, 201, { id: full.body.id, petId, quantity: 3, shipDate: SHIP_DATE, complete: true })
+    answered(t, await ada.get(`/store/orders/${full.body.id}`), 200, full.body)
+    t.equal((await itemOf(ada, petId)).quantity, 6)
+    const past = await ada.post('/store/orders', { petId, shipDate: '0001-01-01T00:00:00Z' })
+    t.equal(past.body.shipDate, '0001-01-01T00:00:00.000Z', 'a ship date may lie in the past')
+  })
+
+  await t.test('the last unit holds the pet while an order is open, and sells it otherwise', async (t) => {
+    const ada = await openAccount()
+    // [units ordered before and still open, the order of the last unit is complete, status afterwards]
+    const table: Array<[before: boolean, complete: boolean, status: string]> = [
+      [false, false, 'pending'], [false, true, 'sold'], [true, false, 'pending'], [true, true, 'pending']
+    ]
+    for (const [before, complete, status] of table) {
+      const petId = await stocked(ada, 3)
+      if (before) await newOrder(ada, petId, 1)
+      t.equal((await itemOf(ada, petId)).status, 'available')
+      await newOrder(ada, petId, before ? 2 : 3, complete)
+      t.same(await itemOf(ada, petId), { petId, quantity: 0, status })
+      t.equal((await petOf(ada, petId)).status, status)
+    }
+  })
+
+  await t.test('an order is refused for an unknown pet, then for its status, then for its stock', async (t) => {
+    const [ada, bob] = [await openAccount(), await openAccount()]
+    const foreign = await stocked(bob, 3)
+    for (const petId of [foreign, 999_999, 2 ** 53, 1e300]) {
+      refused(t, await ada.post('/store/orders', { petId, quantity: 5 }), 409, 'unknown_pet', 'petId', String(petId))
+    }
+    for (const status of ['pending', 'sold']) {
+      const [never, some] = [await newPet(ada, { status }), await stocked(ada, 3)]
+      await setStatus(ada, some, status)
+      for (const [petId, quantity] of [[never, 1], [some, 1], [some, 3], [some, 4]] as const) {
+        refused(t, await ada.post('/store/orders', { petId, quantity }), 409, 'pet_not_available', status, `${quantity} of ${status}`)
+      }
+    }
+    const soldOut = await stocked(ada, 2)
+    await newOrder(ada, soldOut, 2)
+    refused(t, await ada.post('/store/orders', { petId: soldOut }), 409, 'pet_not_available', 'pending')
+
+    refused(t, await ada.post('/store/orders', { petId: await newPet(ada) }), 409, 'insufficient_stock', 'never counted')
+    const some = await stocked(ada, 3)
+    for (const complete of [false, true]) {
+      refused(t, await ada.post('/store/orders', { petId: some, quantity: 4, complete }), 409, 'insufficient_stock', '3 in stock')
+    }
+    t.same(await itemOf(ada, some), { petId: some, quantity: 3, status: 'available' }, 'a refused order changes nothing')
+    t.equal((await itemOf(bob, foreign)).quantity, 3)
+    t.equal((await ada.get('/store/orders')).body.length, 1)
+  })
+
+  await t.test('of many orders at once, no more succeed than there are units', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 10)
+    const answers = await Promise.all(Array.from({ length: 30 }, async () => await ada.post('/store/orders', { petId, quantity: 3 })))
+    const placed = answers.filter(({ status }) => status === 201)
+    t.equal(placed.length, 3)
+    for (const answer of answers) if (answer.status !== 201) refused(t, answer, 409, 'insufficient_stock', '1 in stock')
+    t.same(await itemOf(ada, petId), { petId, quantity: 1, status: 'available' })
+    lists(t, await ada.get(`/store/orders?petId=${petId}`), placed.map(({ body }) => body.id).sort((a, b) => a - b))
+  })
+
+  await t.test('filters narrow the list together', async (t) => {
+    const ada = await openAccount()
+    const [rex, minka] = [await stocked(ada, 10), await stocked(ada, 10)]
+    const [a, b, c, d] = [await newOrder(ada, rex), await newOrder(ada, minka, 2), await newOrder(ada, rex, 1, true), await newOrder(ada, minka, 1, true)]
+    const table: Array<[query: string, ids: number[]]> = [
+      ['', [a, b, c, d]],
+      ['sort=-id', [d, c, b, a]],
+      [`petId=${rex}`, [a, c]],
+      ['complete=true', [c, d]],
+      ['complete=false', [a, b]],
+      [`complete=false&petId=${minka}`, [b]],
+      [`complete=true&petId=${minka}&sort=-id`, [d]],
+      [`petId=${UNKNOWN}`, []]
+    ]
+    for (const [query, ids] of table) lists(t, await ada.get(`/store/orders?${query}`), ids, query)
+    answered(t, await ada.get(`/store/orders?petId=${minka}`), 200, [
+      { id: b, petId: minka, quantity: 2, complete: false }, { id: d, petId: minka, quantity: 1, complete: true }
+    ])
+    const page = await ada.get('/store/orders?limit=3')
+    lists(t, page, [a, b, c])
+    t.equal(linkOf(page, 'first'), '/store/orders?limit=3')
+    for (const query of ['limit=1', `limit=1&petId=${rex}`, 'limit=1&complete=true', 'limit=1&complete=false&sort=-id']) {
+      t.same(await walk(ada, `/store/orders?${query}`), (await ada.get(`/store/orders?${query.slice('limit=1'.length + 1)}`)).body, query)
+    }
+  })
+
+  await t.test('a patch changes the fields it names; null clears the ship date', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 10)
+    const placed = await ada.post('/store/orders', { petId, quantity: 2 })
+    const { id } = placed.body
+    const path = `/store/orders/${id}`
+    let tag = placed.headers.etag
+    const steps: Array<[patch: object, order: object]> = [
+      [{ shipDate: '2026-12-24T13:00:00-05:00' }, { id, petId, quantity: 2, shipDate: SHIP_DATE, complete: false }],
+      [{ shipDate: null }, { id, petId, quantity: 2, complete: false }],
+      [{ shipDate: SHIP_DATE, complete: true }, { id, petId, quantity: 2, shipDate: SHIP_DATE, complete: true }]
+    ]
+    for (const [patch, order] of steps) {
+      const changed = await ada.patch(path, patch)
+      answered(t, changed, 200, order)
+      t.not(changed.headers.etag, tag)
+      tag = changed.headers.etag
+      const read = await ada.get(path)
+      answered(t, read, 200, order)
+      t.equal(read.headers.etag, tag)
+      for (const same of [{}, patch]) {
+        const again = await ada.patch(path, same)
+        answered(t, again, 200, order, 'changes nothing')
+        t.equal(again.headers.etag, tag)
+      }
+    }
+    t.equal((await itemOf(ada, petId)).quantity, 8, 'stock is not touched')
+  })
+
+  await t.test('completing changes no stock and sets no date', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 3)
+    const orderId = await newOrder(ada, petId, 2)
+    answered(t, await ada.patch(`/store/orders/${orderId}`, { complete: true }), 200, { id: orderId, petId, quantity: 2, complete: true })
+    t.same(await itemOf(ada, petId), { petId, quantity: 1, status: 'available' })
+  })
+
+  await t.test('the last open order to complete sells a pet with nothing in stock', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 3)
+    const [first, last] = [await newOrder(ada, petId, 1), await newOrder(ada, petId, 2)]
+    t.equal((await itemOf(ada, petId)).status, 'pending')
+    await ada.patch(`/store/orders/${first}`, { complete: true })
+    t.equal((await itemOf(ada, petId)).status, 'pending', 'one is still open')
+    await ada.patch(`/store/orders/${last}`, { complete: true })
+    t.same(await itemOf(ada, petId), { petId, quantity: 0, status: 'sold' })
+  })
+
+  await t.test('completing and cancelling leave a hold that was set by hand', async (t) => {
+    const ada = await openAccount()
+    for (const status of ['pending', 'sold']) {
+      const petId = await stocked(ada, 3)
+      const [first, last] = [await newOrder(ada, petId), await newOrder(ada, petId)]
+      await setStatus(ada, petId, status)
+      await ada.patch(`/store/orders/${first}`, { complete: true })
+      t.same(await itemOf(ada, petId), { petId, quantity: 1, status })
+      await ada.delete(`/store/orders/${last}`)
+      t.same(await itemOf(ada, petId), { petId, quantity: 2, status })
+    }
+  })
+
+  await t.test('a complete order changes no more, and is not cancelled', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 5)
+    const placed = await ada.post('/store/orders', { petId, complete: true })
+    const completed = await newOrder(ada, petId)
+    await ada.patch(`/store/orders/${completed}`, { complete: true, shipDate: SHIP_DATE })
+    for (const [id, patches] of [
+      [placed.body.id, [{ complete: false }, { shipDate: SHIP_DATE }, { complete: true, shipDate: SHIP_DATE }]],
+      [completed, [{ complete: false }, { shipDate: null }, { shipDate: '2026-12-25T18:00:00Z' }]]
+    ] as const) {
+      const before = await ada.get(`/store/orders/${id}`)
+      for (const patch of patches) refused(t, await ada.patch(`/store/orders/${id}`, patch), 409, 'order_already_shipped', 'changed', JSON.stringify(patch))
+      refused(t, await ada.delete(`/store/orders/${id}`), 409, 'order_already_shipped', 'cancelled')
+      for (const patch of [{}, { complete: true }, before.body.shipDate === undefined ? { shipDate: null } : { shipDate: '2026-12-24T19:00:00+01:00' }]) {
+        const same = await ada.patch(`/store/orders/${id}`, patch)
+        answered(t, same, 200, before.body, JSON.stringify(patch))
+        t.equal(same.headers.etag, before.headers.etag)
+      }
+    }
+    t.equal((await itemOf(ada, petId)).quantity, 3)
+  })
+
+  await t.test('a cancelled order is gone, and its units are back', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 3)
+    const orderId = await newOrder(ada, petId, 3)
+    t.equal((await itemOf(ada, petId)).status, 'pending')
+    const cancelled = await ada.delete(`/store/orders/${orderId}`)
+    answered(t, cancelled, 204)
+    t.equal(cancelled.text, '')
+    t.same(await itemOf(ada, petId), { petId, quantity: 3, status: 'available' })
+    for (const answer of [await ada.get(`/store/orders/${orderId}`), await ada.patch(`/store/orders/${orderId}`, {}), await ada.delete(`/store/orders/${orderId}`)]) {
+      refused(t, answer, 404, 'order_not_found')
+    }
+    answered(t, await ada.get('/store/orders'), 200, [])
+    t.ok(await newOrder(ada, petId) > orderId, 'ids are not used again')
+  })
+
+  await t.test('units come back also to a pet that was sold out by hand or by a count', async (t) => {
+    const ada = await openAccount()
+    const byHand = await stocked(ada, 1)
+    const first = await newOrder(ada, byHand)
+    await setStatus(ada, byHand, 'sold')
+    await ada.delete(`/store/orders/${first}`)
+    t.same(await itemOf(ada, byHand), { petId: byHand, quantity: 1, status: 'available' })
+    const byCount = await stocked(ada, 5)
+    const second = await newOrder(ada, byCount, 2)
+    await count(ada, byCount, 0)
+    await ada.delete(`/store/orders/${second}`)
+    t.same(await itemOf(ada, byCount), { petId: byCount, quantity: 2, status: 'available' })
+  })
+
+  await t.test('of completing and cancelling an order at once, one happens', async (t) => {
+    const ada = await openAccount()
+    for (let round = 0; round < 8; round++) {
+      const petId = await stocked(ada, 1)
+      const path = `/store/orders/${await newOrder(ada, petId)}`
+      const [completed, cancelled] = await Promise.all([ada.patch(path, { complete: true }), ada.delete(path)])
+      if (completed.status === 200) {
+        refused(t, cancelled, 409, 'order_already_shipped')
+        t.same(await itemOf(ada, petId), { petId, quantity: 0, status: 'sold' })
+      } else {
+        refused(t, completed, 404, 'order_not_found')
+        answered(t, cancelled, 204)
+        t.same(await itemOf(ada, petId), { petId, quantity: 1, status: 'available' })
+      }
+    }
+  })
+
+  await t.test('an order that is not there is not found', async (t) => {
+    const ada = await openAccount()
+    for (const id of ['999999', '9007199254740993', UNKNOWN]) {
+      refused(t, await ada.get(`/store/orders/${id}`), 404, 'order_not_found')
+      refused(t, await ada.patch(`/store/orders/${id}`, { complete: true }), 404, 'order_not_found')
+      refused(t, await ada.delete(`/store/orders/${id}`), 404, 'order_not_found')
+    }
+  })
+})
