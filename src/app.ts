@@ -19,6 +19,7 @@ import { orderRoutes } from './orders/routes.ts'
 import { petRoutes } from './pets/routes.ts'
 import { requestIdOf } from './requestId.ts'
 import { serviceRoutes } from './service.ts'
+import { stopGracefully } from './shutdown.ts'
 import { buildValidator, closeQuery } from './validation.ts'
 
 /** Builds the service; it neither listens nor reads the environment. */
@@ -54,6 +55,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   answerErrors(app)
   logRequests(app)
   app.addHook('onRequest', async (request, reply) => { reply.header('request-id', request.id) })
+  stopGracefully(app, config.SHUTDOWN_GRACE_MS)
   await app.register(helmet, SECURITY)
   await app.register(cors, { preflightContinue: true, strictPreflight: false, ...crossOrigin(config) })
   answerMissed(app)

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { LRUCache } from 'lru-cache'
 import { findKey, markKeyUsed, type KeyHolder } from './accounts/store.ts'
-import { hashOfCredential } from './credential.ts'
+import { hashOf, isCredential } from './credential.ts'
 import { ReadOnlyKey, Unauthorized } from './errors.ts'
 
 declare module 'fastify' {
@@ -51,10 +51,10 @@ export const authentication = fp(async function authentication (app: FastifyInst
   })
 
   async function holderOf (credential: string): Promise<KeyHolder> {
-    const hash = hashOfCredential(credential)
-    if (hash === undefined) throw new Unauthorized('This is not an API key: it is misspelt or was cut off')
+    const hash = hashOf(credential)
     let holder = holders.get(hash)
     if (holder === undefined) {
+      if (!isCredential(credential)) throw new Unauthorized('This is not an API key: it is misspelt or was cut off')
       holder = await findKey(app.read, hash)
       if (holder === undefined) throw new Unauthorized('This API key does not exist or was revoked')
       holders.set(hash, holder)
@@ -78,8 +78,8 @@ export const authentication = fp(async function authentication (app: FastifyInst
 }, { name: 'authentication', dependencies: ['database'] })
 
 /** A read-only key may ask, and nothing else. */
-export async function refuseWritesOfReaders ({ holder, method }: FastifyRequest): Promise<void> {
-  if (holder.readOnly && method !== 'GET' && method !== 'HEAD') throw new ReadOnlyKey()
+export function refuseWritesOfReaders ({ holder, method }: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
+  done(holder.readOnly && method !== 'GET' && method !== 'HEAD' ? new ReadOnlyKey() : undefined)
 }
 
 /** The challenge of RFC 6750 section 3: what was wrong is said only to who sent a bearer credential. */

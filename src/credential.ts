@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 /**
@@ -24,15 +24,15 @@ export function createCredential (): Credential {
   return { apiKey, prefix, hash: hashOf(apiKey) }
 }
 
-/** The key's hash, or `undefined` for a text that was never a key of this service. */
-export function hashOfCredential (text: string): string | undefined {
+/** Whether a text is a key of this service, to judge by its form and its checksum alone. */
+export function isCredential (text: string): boolean {
   const [, , sum] = FORM.exec(text) ?? []
-  if (sum === undefined) return undefined
-  return timingSafeEqual(Buffer.from(sum), Buffer.from(checksum(text.slice(0, -6)))) ? hashOf(text) : undefined
+  return sum !== undefined && timingSafeEqual(Buffer.from(sum), Buffer.from(checksum(text.slice(0, -6))))
 }
 
-function hashOf (apiKey: string): string {
-  return createHash('sha256').update(apiKey).digest('hex')
+/** What the database holds of a key, and finds it by. */
+export function hashOf (apiKey: string): string {
+  return hash('sha256', apiKey, 'hex')
 }
 
 /** CRC-32 in base 62: six digits hold all of its values. */

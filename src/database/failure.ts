@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable } from '../errors.ts'
 
 /**
@@ -69,12 +68,8 @@ interface Nested {
  * hold its requests for ever.
  */
 export async function withDeadline<T> (work: Promise<T>, ms: number): Promise<T> {
-  const timer = new AbortController()
-  const deadline = sleep(ms, undefined, { signal: timer.signal }).then(() => { throw new DatabaseUnavailable() })
-  try {
-    return await Promise.race([work, deadline])
-  } finally {
-    deadline.catch(() => {})
-    timer.abort()
-  }
+  return await new Promise((resolve, reject) => {
+    const timer = setTimeout(() => { reject(new DatabaseUnavailable()) }, ms)
+    work.then(resolve, reject).finally(() => { clearTimeout(timer) })
+  })
 }
