@@ -5,8 +5,11 @@ import type { Config } from './config.ts'
 import type { Document } from './openapi/document.ts'
 import type { ErrorClass } from './openapi/errors.ts'
 import { HEADERS } from './openapi/headers.ts'
+import { homeRoutes } from './openapi/home.ts'
 import { complete, type Facts } from './openapi/operations.ts'
+import { catalogRoutes, documentRoutes } from './openapi/serve.ts'
 import { introduction, navigation } from './openapi/texts.ts'
+import { viewerRoutes } from './openapi/viewer.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -19,7 +22,7 @@ declare module 'fastify' {
  * The OpenAPI document: the routes' own schemas, and what follows from them. Error answers are added to
  * the document alone, because as schemas of the routes each would be compiled to a serializer.
  */
-export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_PATH, PUBLIC_URL }: Config) {
+export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_PATH, PUBLIC_URL, PORT }: Config) {
   const server = PUBLIC_URL + BASE_PATH
   const facts = new Map<string, Facts>()
 
@@ -29,7 +32,7 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_P
       info: {
         title: 'Petstore',
         version: '1.0.0',
-        description: introduction(server || 'http://127.0.0.1:3000'),
+        description: introduction(server || `http://127.0.0.1:${PORT}`),
         license: { name: 'MIT', url: 'https://opensource.org/license/mit' }
       },
       servers: [{ url: server || '/', description: 'This service' }],
@@ -53,4 +56,10 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_P
       return { ...document, ...navigation(new Set(operations.flatMap(({ operation }) => operation.tags))) } as never
     }
   })
+
+  const base = { prefix: BASE_PATH }
+  await app.register(homeRoutes, base)
+  await app.register(documentRoutes, base)
+  await app.register(viewerRoutes, base)
+  await app.register(catalogRoutes)
 }, { name: 'openapi' })

@@ -47,7 +47,7 @@ export interface Operation {
   requestBody?: { description?: string, required?: boolean, content: Record<string, Media> }
   responses: Record<string, Answer>
   'x-stability'?: string
-  'x-badges'?: Array<{ name: string, color: string }>
+  'x-badges'?: Array<{ name: string }>
 }
 
 export interface Document {

@@ -12,8 +12,6 @@ const JSON_MEDIA = 'application/json'
 /** What reads the new record, where no item of the collection does. */
 const READS: Record<string, string> = { createAccount: 'getAccount' }
 
-const BADGES: Record<string, string> = { experimental: '#b45309', beta: '#1d4ed8' }
-
 /** Completes an operation: everything that follows from its method, its schemas and its own errors. */
 export function complete (document: Document, path: string, method: string, facts: Facts): void {
   const operation = document.paths[path]![method]!
@@ -37,7 +35,7 @@ export function complete (document: Document, path: string, method: string, fact
   for (const answer of Object.values(responses)) answer.headers = { ...LIMITS, ...answer.headers }
 
   const stability = operation['x-stability']
-  if (stability !== undefined) operation['x-badges'] = [{ name: stability, color: BADGES[stability] ?? '#52525b' }]
+  if (stability !== undefined) operation['x-badges'] = [{ name: stability }]
 }
 
 function completeBody (document: Document, { requestBody }: Operation, method: string): void {

@@ -56,8 +56,14 @@ export function introduction (server: string): string {
 Open an account, take the \`apiKey\` of the answer, and send a message:
 
 \`\`\`sh
-curl ${server}/accounts -H 'Content-Type: application/json' -d '{"name": "My store"}'
-curl ${server}/messages -H 'Content-Type: application/json' -H 'Authorization: Bearer <API_KEY>' -d '{"message": "Hello"}'
+curl ${server}/accounts \\
+  -H 'Content-Type: application/json' \\
+  -d '{"name": "My store"}'
+
+curl ${server}/messages \\
+  -H 'Authorization: Bearer <API_KEY>' \\
+  -H 'Content-Type: application/json' \\
+  -d '{"message": "Hello"}'
 \`\`\`
 
 ## Conventions

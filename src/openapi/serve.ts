@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto'
+import type { FastifyCorsOptions } from '@fastify/cors'
+import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { stringify } from 'yaml'
+import { locationOf } from '../answers.ts'
+import { matchesWeakly } from '../conditions.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Read by @fastify/cors in place of its own options. */
+    cors?: FastifyCorsOptions
+  }
+}
+
+/** Whatever is read by programs of others may be read by their pages, too. */
+const OPEN_TO_ALL: FastifyContextConfig = { cors: { origin: '*' } }
+
+interface Kept { text: string, etag: string }
+
+/** A text that is made when it is first asked for, and then kept. */
+export function kept (make: () => string): () => Kept {
+  let made: Kept | undefined
+  return () => {
+    if (made === undefined) {
+      const text = make()
+      made = { text, etag: `"${createHash('sha256').update(text).digest('base64url')}"` }
+    }
+    return made
+  }
+}
+
+/** 200, or 304 to who has it; it may be stored, but only be used after asking whether it changed. */
+export function sendKept ({ headers }: FastifyRequest, reply: FastifyReply, type: string, { text, etag }: Kept): FastifyReply {
+  reply.headers({ 'cache-control': 'no-cache', etag })
+  const known = headers['if-none-match']
+  if (known !== undefined && matchesWeakly(known, etag)) return reply.code(304).send()
+  return reply.header('content-type', type).send(text)
+}
+
+/** The document, as JSON and as YAML (RFC 9512). */
+export async function documentRoutes (app: FastifyInstance): Promise<void> {
+  const json = kept(() => JSON.stringify(app.swagger()))
+  // From the JSON, because what the document holds twice would become anchors and aliases.
+  const yaml = kept(() => stringify(JSON.parse(json().text), { aliasDuplicateObjects: false, lineWidth: 0 }))
+
+  app.get('/openapi.json', { schema: { hide: true }, config: OPEN_TO_ALL }, async (request, reply) =>
+    sendKept(request, reply, 'application/json; charset=utf-8', json()))
+
+  app.get('/openapi.yaml', { schema: { hide: true }, config: OPEN_TO_ALL }, async (request, reply) =>
+    sendKept(request, reply, 'application/yaml; charset=utf-8', yaml()))
+}
+
+/** Where programs look for what there is (RFC 9727), as a link set (RFC 9264). Never under the base path. */
+export async function catalogRoutes (app: FastifyInstance): Promise<void> {
+  const own = `${app.publicUrl}/.well-known/api-catalog`
+  const links = {
+    'service-desc': [
+      { href: locationOf(app, '/openapi.json'), type: 'application/json' },
+      { href: locationOf(app, '/openapi.yaml'), type: 'application/yaml' }
+    ],
+    'service-doc': [{ href: locationOf(app, '/docs'), type: 'text/html' }],
+    status: [{ href: `${app.publicUrl}/readyz`, type: 'application/json' }]
+  }
+  const catalog = kept(() => JSON.stringify({ linkset: [{ anchor: locationOf(app, '') || '/', ...links }] }))
+  const field = [
+    `<${own}>; rel="api-catalog"`,
+    ...Object.entries(links).flatMap(([rel, targets]) => targets.map(({ href, type }) => `<${href}>; rel="${rel}"; type="${type}"`))
+  ].join(', ')
+
+  app.get('/.well-known/api-catalog', { schema: { hide: true }, config: OPEN_TO_ALL }, async (request, reply) =>
+    sendKept(request, reply.header('link', field), 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"', catalog()))
+}
