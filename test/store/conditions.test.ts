@@ -1,0 +1,282 @@
+import t from 'tap'
+import { startApp, type Answer, type Client } from '../support/app.ts'
+import { answered, linkOf, refused } from '../support/checks.ts'
+import { count, itemOf, newCategory, newOrder, newPet, petOf, setStatus, stocked } from '../support/store.ts'
+
+const STRONG = /^"[\x21\x23-\x7e]+"$/
+
+const ifMatch = (tag: string | undefined): Record<string, string> => ({ 'if-match': String(tag) })
+const ifNoneMatch = (tag: string | undefined): Record<string, string> => ({ 'if-none-match': String(tag) })
+
+/** The address of one record of each kind, in a store made for it. */
+const RECORDS: Record<string, (client: Client) => Promise<string>> = {
+  account: async () => '/account',
+  category: async (ada) => `/categories/${await newCategory(ada)}`,
+  pet: async (ada) => `/pets/${await newPet(ada)}`,
+  'pet in a list of one': async (ada) => `/pets?id=${await newPet(ada)}`,
+  'inventory entry': async (ada) => `/inventory/${await stocked(ada, 3)}`,
+  order: async (ada) => `/store/orders/${await newOrder(ada, await stocked(ada, 3))}`,
+  message: async (ada) => `/messages/${(await ada.post('/messages', { message: 'Hello' })).body.id}`
+}
+
+/** Lists, each with what adds a record to it. */
+const LISTS: Record<string, (client: Client) => Promise<unknown>> = {
+  '/account/keys': async (ada) => await ada.post('/account/keys', {}),
+  '/categories': async (ada) => await newCategory(ada),
+  '/pets': async (ada) => await newPet(ada),
+  '/inventory': async (ada) => await stocked(ada, 3),
+  '/store/orders': async (ada) => await newOrder(ada, await stocked(ada, 3)),
+  '/messages': async (ada) => await ada.post('/messages', { message: 'Hello' })
+}
+
+/** Writes to one record: where it is read, and two changes of it (a deletion is only one). */
+const CHANGES: Record<string, (client: Client) => Promise<{ read: string, method: string, path: string, bodies: unknown[] }>> = {
+  updateCategory: async (ada) => {
+    const path = `/categories/${await newCategory(ada)}`
+    return { read: path, method: 'PATCH', path, bodies: [{ name: 'Cats' }, { name: 'Birds' }] }
+  },
+  deleteCategory: async (ada) => {
+    const path = `/categories/${await newCategory(ada)}`
+    return { read: path, method: 'DELETE', path, bodies: [undefined] }
+  },
+  updatePet: async (ada) => {
+    const petId = await newPet(ada)
+    return { read: `/pets?id=${petId}`, method: 'PATCH', path: `/pets/${petId}`, bodies: [{ name: 'Waldi' }, { status: 'pending' }] }
+  },
+  deletePet: async (ada) => {
+    const petId = await newPet(ada)
+    return { read: `/pets?id=${petId}`, method: 'DELETE', path: `/pets/${petId}`, bodies: [undefined] }
+  },
+  updateOrder: async (ada) => {
+    const path = `/store/orders/${await newOrder(ada, await stocked(ada, 3))}`
+    return { read: path, method: 'PATCH', path, bodies: [{ shipDate: '2026-12-24T18:00:00Z' }, { complete: true }] }
+  },
+  cancelOrder: async (ada) => {
+    const path = `/store/orders/${await newOrder(ada, await stocked(ada, 3))}`
+    return { read: path, method: 'DELETE', path, bodies: [undefined] }
+  },
+  updateInventory: async (ada) => {
+    const path = `/inventory/${await stocked(ada, 3)}`
+    return { read: path, method: 'PATCH', path, bodies: [{ quantity: 5 }, { quantity: 0 }] }
+  },
+  deleteAccount: async () => ({ read: '/account', method: 'DELETE', path: '/account', bodies: [undefined] })
+}
+
+t.test('conditional requests', async (t) => {
+  const { app, openAccount, withKey } = await startApp(t)
+
+  await t.test('every change of one record is in the table', async (t) => {
+    const paths = app.swagger().paths as Record<string, Record<string, { operationId: string }>>
+    const changes = Object.values(paths).flatMap((methods) => Object.entries(methods))
+      .filter(([method]) => ['patch', 'delete', 'put'].includes(method)).map(([, { operationId }]) => operationId)
+    // A key is read in its list alone, so its tag is only that of its creation.
+    t.same(changes.sort(), [...Object.keys(CHANGES), 'revokeApiKey'].sort())
+  })
+
+  for (const [name, prepare] of Object.entries(RECORDS)) {
+    await t.test(`a client that has the ${name} is told so, and gets it otherwise`, async (t) => {
+      const ada = await openAccount()
+      const path = await prepare(ada)
+      const read = await ada.get(path)
+      const tag = read.headers.etag!
+      t.match(tag, STRONG)
+      for (const known of [tag, `W/${tag}`, '*', `"other", ${tag}`, `"a","b",W/${tag} , "c"`]) {
+        for (const method of ['GET', 'HEAD']) {
+          const answer = await ada.request(method, path, { headers: ifNoneMatch(known) })
+          answered(t, answer, 304, undefined, `${method} ${known}`)
+          t.same([answer.text, answer.headers.etag, answer.headers.link], ['', tag, read.headers.link])
+          t.equal(answer.headers['cache-control'], 'private, no-cache')
+        }
+      }
+      for (const unknown of ['"other"', 'W/"other"', tag.slice(1, -1), `"${tag}"`, '']) {
+        const answer = await ada.get(path, ifNoneMatch(unknown))
+        answered(t, answer, 200, read.body, unknown)
+        t.equal(answer.headers.etag, tag)
+      }
+      const other = withKey((await ada.post('/account/keys', { readOnly: true })).body.apiKey)
+      t.equal((await other.get(path)).headers.etag, tag, 'the tag is the same for every key')
+    })
+  }
+
+  for (const [path, add] of Object.entries(LISTS)) {
+    await t.test(`a client that has the page of ${path} is told so, with its links`, async (t) => {
+      const ada = await openAccount()
+      await add(ada)
+      await add(ada)
+      for (const query of ['', '?limit=1', '?limit=1&cursor=1']) {
+        const page = await ada.get(path + query)
+        t.match(page.headers.etag, /^"[\w-]{20,}"$/, 'called strong, so no short hash')
+        for (const method of ['GET', 'HEAD']) {
+          const known = await ada.request(method, path + query, { headers: ifNoneMatch(page.headers.etag) })
+          answered(t, known, 304, undefined, `${method} ${query}`)
+          t.same([known.text, known.headers.etag, known.headers.link], ['', page.headers.etag, page.headers.link])
+        }
+      }
+      const whole = await ada.get(path)
+      t.equal((await ada.get(path)).headers.etag, whole.headers.etag, 'nothing happened')
+      await add(ada)
+      const more = await ada.get(path, ifNoneMatch(whole.headers.etag))
+      t.equal(more.status, 200)
+      t.not(more.headers.etag, whole.headers.etag)
+    })
+  }
+
+  await t.test('a page whose records are the same, but not its links, has another tag', async (t) => {
+    const ada = await openAccount()
+    await newCategory(ada)
+    const last = await ada.get('/categories?limit=1')
+    await newCategory(ada)
+    const page = await ada.get('/categories?limit=1', ifNoneMatch(last.headers.etag))
+    answered(t, page, 200, last.body)
+    t.not(page.headers.etag, last.headers.etag)
+    t.ok(linkOf(page, 'next'))
+  })
+
+  for (const [name, prepare] of Object.entries(CHANGES)) {
+    await t.test(`${name} happens only to the record that the client saw`, async (t) => {
+      const ada = await openAccount()
+      const { read, method, path, bodies } = await prepare(ada)
+      const before = await ada.get(read)
+      const tag = before.headers.etag!
+      const change = async (headers: Record<string, string>, body = bodies[0]): Promise<Answer> => await ada.request(method, path, { headers, body })
+      for (const headers of [
+        ifMatch('"other"'), ifMatch(`W/${tag}`), ifMatch(tag.slice(1, -1)), ifMatch('"a", "b"'), ifMatch('"*"'), ifMatch(''),
+        ifNoneMatch(tag), ifNoneMatch('*'), ifNoneMatch(`W/${tag}`), ifNoneMatch(`"a", ${tag}`),
+        { ...ifMatch(tag), ...ifNoneMatch(tag) }, { ...ifMatch('"other"'), ...ifNoneMatch('"other"') }
+      ]) {
+        const answer = await change(headers)
+        refused(t, answer, 412, 'precondition_failed', headers['if-none-match'] === undefined ? 'If-Match' : /If-(None-)?Match/, JSON.stringify(headers))
+        t.equal(answer.headers.etag, undefined)
+      }
+      const unchanged = await ada.get(read)
+      answered(t, unchanged, 200, before.body, 'nothing happened')
+      t.equal(unchanged.headers.etag, tag)
+
+      const first = await change({ ...ifMatch(`"a", ${tag}`), ...ifNoneMatch('"a"') })
+      if (method === 'DELETE') return answered(t, first, 204)
+      t.equal(first.status, 200)
+      t.not(first.headers.etag, tag)
+      refused(t, await change(ifMatch(tag), bodies[1]), 412, 'precondition_failed')
+      t.equal((await change(ifMatch('*'), bodies[1])).status, 200)
+      t.not((await ada.get(read)).headers.etag, first.headers.etag)
+    })
+  }
+
+  await t.test('revoking a key takes conditions too', async (t) => {
+    const ada = await openAccount()
+    const made = await ada.post('/account/keys', {})
+    const path = `/account/keys/${made.body.id}`
+    refused(t, await ada.delete(path, ifMatch('"other"')), 412, 'precondition_failed')
+    refused(t, await ada.delete(path, ifNoneMatch('*')), 412, 'precondition_failed')
+    answered(t, await ada.delete(path, ifMatch('*')), 204)
+  })
+
+  await t.test('a record that is not there is a 404 before it is a 412', async (t) => {
+    const ada = await openAccount()
+    for (const headers of [ifMatch('"1"'), ifMatch('*')]) {
+      refused(t, await ada.patch('/categories/999999', { name: 'Dogs' }, headers), 404, 'category_not_found')
+      refused(t, await ada.delete('/categories/999999', headers), 404, 'category_not_found')
+      refused(t, await ada.patch('/pets/999999', { name: 'Rex' }, headers), 404, 'pet_not_found')
+      refused(t, await ada.delete('/pets/999999', headers), 404, 'pet_not_found')
+      refused(t, await ada.patch('/inventory/999999', { quantity: 1 }, headers), 404, 'pet_not_found')
+      refused(t, await ada.patch('/store/orders/999999', { complete: true }, headers), 404, 'order_not_found')
+      refused(t, await ada.delete('/store/orders/999999', headers), 404, 'order_not_found')
+      refused(t, await ada.delete('/account/keys/999999', headers), 404, 'api_key_not_found')
+    }
+  })
+
+  await t.test('a stale record is a 412 before it is any other 409', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 3)
+    const { categoryId } = await petOf(ada, petId)
+    const orderId = await newOrder(ada, petId, 1, true)
+    await setStatus(ada, petId, 'sold')
+    const conflicts: Array<[method: string, path: string, body: unknown, code: string]> = [
+      ['DELETE', `/categories/${categoryId}`, undefined, 'category_in_use'],
+      ['DELETE', `/pets/${petId}`, undefined, 'pet_in_use'],
+      ['PATCH', `/pets/${petId}`, { status: 'available' }, 'invalid_status_transition'],
+      ['PATCH', `/pets/${petId}`, { categoryId: 999_999 }, 'unknown_category'],
+      ['PATCH', `/store/orders/${orderId}`, { complete: false }, 'order_already_shipped'],
+      ['DELETE', `/store/orders/${orderId}`, undefined, 'order_already_shipped'],
+      ['DELETE', `/account/keys/${(await ada.get('/account/keys')).body[0].id}`, undefined, 'last_api_key']
+    ]
+    for (const [method, path, body, code] of conflicts) {
+      refused(t, await ada.request(method, path, { headers: ifMatch('"other"'), body }), 412, 'precondition_failed', /\w/, code)
+      refused(t, await ada.request(method, path, { headers: ifMatch('*'), body }), 409, code)
+    }
+    refused(t, await ada.patch(`/pets/${petId}`, { status: 'lost' }, ifMatch('"other"')), 400, 'validation_failed', 'status')
+  })
+
+  await t.test('before the first count there is nothing to match', async (t) => {
+    const ada = await openAccount()
+    const petId = await newPet(ada)
+    for (const tag of ['*', '"1"', '"0-available"', '"1-available"']) {
+      refused(t, await ada.patch(`/inventory/${petId}`, { quantity: 5 }, ifMatch(tag)), 412, 'precondition_failed', 'If-Match', tag)
+    }
+    refused(t, await ada.get(`/inventory/${petId}`, ifNoneMatch('*')), 404, 'inventory_not_found')
+    answered(t, await ada.patch(`/inventory/${petId}`, { quantity: 5 }, ifNoneMatch('*')), 200, { petId, quantity: 5, status: 'available' })
+    refused(t, await ada.patch(`/inventory/${petId}`, { quantity: 6 }, ifNoneMatch('*')), 412, 'precondition_failed', 'If-None-Match')
+    t.equal((await itemOf(ada, petId)).quantity, 5)
+  })
+
+  await t.test('of many first counts at once, one is the first', async (t) => {
+    const ada = await openAccount()
+    for (let round = 0; round < 5; round++) {
+      const petId = await newPet(ada)
+      const answers = await Promise.all(Array.from({ length: 10 }, async (_, i) => await ada.patch(`/inventory/${petId}`, { quantity: i + 1 }, ifNoneMatch('*'))))
+      const [first, ...others] = answers.filter(({ status }) => status === 200)
+      t.same(others, [])
+      t.same(await itemOf(ada, petId), first!.body)
+      t.equal(answers.filter(({ status }) => status === 412).length, 9)
+    }
+  })
+
+  await t.test('the tags of a pet and of its entry move with the status they share, and apart otherwise', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 3)
+    const tags = async (): Promise<Array<string | undefined>> =>
+      [(await ada.get(`/pets?id=${petId}`)).headers.etag, (await ada.get(`/inventory/${petId}`)).headers.etag]
+    let known = await tags()
+    const moves = async (what: string, pet: boolean, entry: boolean): Promise<void> => {
+      const now = await tags()
+      t.same([now[0] !== known[0], now[1] !== known[1]], [pet, entry], what)
+      known = now
+    }
+    await count(ada, petId, 3)
+    await moves('the same count', false, false)
+    await count(ada, petId, 4)
+    await moves('another count', false, true)
+    await newOrder(ada, petId, 1, true)
+    await moves('an order that leaves units', false, true)
+    await ada.patch(`/pets/${petId}`, { name: 'Waldi' })
+    await moves('a new name', true, false)
+    await setStatus(ada, petId, 'pending')
+    await moves('a status set by hand', true, true)
+    await count(ada, petId, 3)
+    await moves('the same count, which ends the hold', true, true)
+    const orderId = await newOrder(ada, petId, 3)
+    await moves('an order of the last units', true, true)
+    await ada.patch(`/store/orders/${orderId}`, { shipDate: '2026-12-24T18:00:00Z' })
+    await moves('a ship date', false, false)
+    await ada.patch(`/store/orders/${orderId}`, { complete: true })
+    await moves('the last open order complete, none in stock', true, true)
+  })
+
+  await t.test('fifty clients that read, change and write lose no update', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 0)
+    const path = `/inventory/${petId}`
+    let refusals = 0
+    await Promise.all(Array.from({ length: 50 }, async () => {
+      for (;;) {
+        const { body, headers } = await ada.get(path)
+        const { status } = await ada.patch(path, { quantity: body.quantity + 1 }, ifMatch(headers.etag))
+        if (status === 200) return
+        if (status !== 412) throw new Error(`answered ${status}`)
+        refusals++
+      }
+    }))
+    t.equal((await itemOf(ada, petId)).quantity, 50)
+    t.ok(refusals > 0, `${refusals} were refused`)
+  })
+})
