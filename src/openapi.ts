@@ -15,6 +15,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The errors that are this operation's own; the common ones are documented everywhere. */
     errors?: ErrorClass[]
+    /** The operation answers with a stream of events as well. */
+    stream?: boolean
   }
 }
 

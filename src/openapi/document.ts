@@ -7,6 +7,7 @@ export interface Schema {
   example?: unknown
   enum?: unknown[]
   items?: Schema
+  oneOf?: Schema[]
   properties?: Record<string, Schema>
   required?: string[]
   pattern?: string
@@ -67,11 +68,12 @@ export function resolve ({ components }: Document, schema: Schema): Schema {
 
 /** An example of a whole, made of the examples of its parts. */
 export function exampleOf (document: Document, schema: Schema): unknown {
-  const { example, properties, items, enum: values } = resolve(document, schema)
+  const { example, properties, items, oneOf, enum: values } = resolve(document, schema)
   if (example !== undefined) return example
   if (properties !== undefined) {
     return Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, exampleOf(document, property)]))
   }
   if (items !== undefined) return [exampleOf(document, items)]
+  if (oneOf?.[0] !== undefined) return exampleOf(document, oneOf[0])
   return values?.[0]
 }

@@ -7,25 +7,26 @@ interface CodedError { code: string, message: string, statusCode?: number }
 /** One of the classes of errors.ts. */
 export type ErrorClass = new (...values: any[]) => Error
 
-/** What stands for `%s` in the examples. */
-const VALUES = new Map<ErrorClass, unknown[]>([
-  [errors.InvalidJson, ['see position 12']],
-  [errors.InvalidContentType, ['application/json']],
-  [errors.ValidationFailed, ['Query parameter "page" is not known here']],
-  [errors.BadRequest, ['The address holds a broken percent-escape']],
-  [errors.Unauthorized, ['Send your API key as "Authorization: Bearer <API_KEY>"']],
-  [errors.MethodNotAllowed, ['PUT']],
-  [errors.PetNotAvailable, ['sold']],
-  [errors.InsufficientStock, ['The stock is 1, which is less than the 2 ordered']],
-  [errors.OrderAlreadyShipped, ['changed']],
-  [errors.InvalidStatusTransition, ['sold', 'available', '']],
-  [errors.OperationSunset, ['2030-12-05']],
-  [errors.PreconditionFailed, ['If-Match']],
-  [errors.PayloadTooLarge, [131072]],
-  [errors.UriTooLong, [8192]],
-  [errors.HeadersTooLarge, [HEADERS_LIMIT]],
-  [errors.RateLimited, [12]]
-])
+/** What stands for `%s` in the examples, by code. */
+const VALUES: Record<string, unknown[]> = {
+  invalid_json: ['see position 12'],
+  invalid_content_type: ['application/json'],
+  validation_failed: ['Query parameter "page" is not known here'],
+  bad_request: ['The address holds a broken percent-escape'],
+  unauthorized: ['Send your API key as "Authorization: Bearer <API_KEY>"'],
+  method_not_allowed: ['PUT'],
+  pet_not_available: ['sold'],
+  insufficient_stock: ['The stock is 1, which is less than the 2 ordered'],
+  order_already_shipped: ['changed'],
+  invalid_status_transition: ['sold', 'available', ''],
+  operation_sunset: ['2030-12-05'],
+  events_expired: ['the oldest that is held is 1200'],
+  precondition_failed: ['If-Match'],
+  payload_too_large: [131072],
+  uri_too_long: [8192],
+  headers_too_large: [HEADERS_LIMIT],
+  rate_limited: [12]
+}
 
 const DESCRIPTIONS: Record<number, string> = {
   400: 'The request breaks a rule of form; the message names the field and the rule.',
@@ -58,7 +59,7 @@ export function allCodes (): Array<{ code: string, status: number }> {
  *
  * @param values what stands for `%s` where this operation has better examples
  */
-export function errorAnswers (classes: Iterable<ErrorClass>, values: Map<ErrorClass, unknown[]>): Record<string, Answer> {
+export function errorAnswers (classes: Iterable<ErrorClass>, values: Record<string, unknown[]>): Record<string, Answer> {
   const answers: Record<string, Answer & { content: { 'application/json': { examples: Record<string, { value: unknown }> } } }> = {}
   for (const CodedError of classes) {
     const error = instance(CodedError, values)
@@ -94,6 +95,7 @@ function headersOf (CodedError: ErrorClass): Answer['headers'] {
   }
 }
 
-function instance (CodedError: ErrorClass, values = VALUES): CodedError {
-  return new CodedError(...values.get(CodedError) ?? VALUES.get(CodedError) ?? []) as unknown as CodedError
+function instance (CodedError: ErrorClass, values: Record<string, unknown[]> = {}): CodedError {
+  const code = codeOf(new CodedError() as unknown as CodedError)
+  return new CodedError(...values[code] ?? VALUES[code] ?? []) as unknown as CodedError
 }

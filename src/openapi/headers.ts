@@ -16,6 +16,8 @@ export const HEADERS = {
   'Retry-After': { description: 'Seconds to wait before you try again.', required: true, schema: { type: 'integer' }, example: 1 },
   RateLimit: { ...text('Where the service has a limit: what is left of it, and in how many seconds it is whole again.', '"default";r=599;t=12'), required: false },
   'RateLimit-Policy': { ...text('Where the service has a limit: so many requests in so many seconds.', '"default";q=600;w=60'), required: false },
+  'Event-Id': text('Number of the newest event of the account, 0 before the first.', '42'),
+  'X-Accel-Buffering': text('Asks proxies to pass a stream on at once.', 'no'),
   'Idempotency-Replayed': text('`true` when this is the answer of an earlier request with the same `Idempotency-Key`.', 'true')
 } satisfies Record<string, Header>
 
@@ -47,6 +49,8 @@ export const IF_MATCH = field('If-Match', 'Write only if the record still has on
 export const IF_NONE_MATCH = field('If-None-Match', 'Answer only if the ETag is none of these; else 304.', '"3"')
 
 export const WRITE_IF_NONE_MATCH = field('If-None-Match', 'Write only if the record has none of these ETags; `*` for no record at all.', '"2"')
+
+export const LAST_EVENT_ID = field('Last-Event-ID', 'Where a stream goes on: the number of the last event that was seen.', '41', { pattern: '^(0|[1-9][0-9]{0,15})?$' })
 
 export const IDEMPOTENCY_KEY = field(
   'Idempotency-Key',

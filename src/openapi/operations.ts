@@ -2,10 +2,10 @@ import * as errors from '../errors.ts'
 import { MERGE_PATCH } from '../bodies.ts'
 import { exampleOf, resolve, type Answer, type Document, type Operation, type Schema } from './document.ts'
 import { errorAnswers, type ErrorClass } from './errors.ts'
-import { always, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LIMITS, sometimes, WRITE_IF_NONE_MATCH } from './headers.ts'
+import { always, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, LIMITS, sometimes, WRITE_IF_NONE_MATCH } from './headers.ts'
 
 /** What a route says of its operation beside its schema: see `FastifyContextConfig`. */
-export interface Facts { errors?: ErrorClass[], secret?: boolean }
+export interface Facts { errors?: ErrorClass[], secret?: boolean, stream?: boolean }
 
 const JSON_MEDIA = 'application/json'
 
@@ -30,9 +30,11 @@ export function complete (document: Document, path: string, method: string, fact
   const { responses } = operation
   for (const [status, answer] of Object.entries(responses)) completeSuccess(document, path, method, Number(status), answer, replayed)
   if (!write) responses[304] = notModified(responses[200]!)
-  Object.assign(responses, errorAnswers(errorsOf(operation, method, facts), new Map([[errors.ValidationFailed, [violation(document, operation)]]])))
+  Object.assign(responses, errorAnswers(errorsOf(operation, method, facts), { validation_failed: [violation(document, operation)] }))
   if (operation.deprecated === true) announceSuccessor(responses)
   for (const answer of Object.values(responses)) answer.headers = { ...LIMITS, ...answer.headers }
+
+  if (facts.stream === true) announceStream(operation)
 
   const stability = operation['x-stability']
   if (stability !== undefined) operation['x-badges'] = [{ name: stability }]
@@ -63,6 +65,20 @@ function completeSuccess (document: Document, path: string, method: string, stat
     const links = linksOf(document, path)
     if (Object.keys(links).length > 0) answer.links = links
   }
+}
+
+/** Where a feed stands is said with every answer that knows it; the stream is another media type of the 200. */
+function announceStream ({ parameters = [], responses }: Operation): void {
+  parameters.push(LAST_EVENT_ID)
+  for (const status of [200, 304, 410]) responses[status]!.headers!['Event-Id'] = always('Event-Id')
+  const { content, headers } = responses[200]!
+  content!['text/event-stream'] = {
+    schema: { type: 'string', description: 'Events as `id`, `event` (the type) and `data` (the event); a comment every 15 seconds.' },
+    example: 'id: 1\nevent: message.created\ndata: {"id":1,"type":"message.created"}\n\n'
+  }
+  headers!['X-Accel-Buffering'] = sometimes('X-Accel-Buffering')
+  // A stream has neither.
+  for (const name of ['ETag', 'Link'] as const) headers![name] = sometimes(name)
 }
 
 function notModified ({ headers = {} }: Answer): Answer {
