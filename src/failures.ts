@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import FindMyWay from 'find-my-way'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { randomUUID } from 'node:crypto'
 import { challenge } from './auth.ts'
@@ -126,7 +126,15 @@ export function answerFrameworkError (error: FastifyError, request: FastifyReque
 
 /** What is no HTTP, or too slow, or too large before there is a request: answered on the bare socket. */
 export function answerClientError (this: FastifyInstance, error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  // Node's name for the answer that is due on this connection.
+  const due = (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage
+  if (due?.req.complete === true && error.code !== 'ECONNRESET') {
+    // The request of that answer was whole: what follows it must not change what its client is told.
+    due.shouldKeepAlive = false
+    due.once('finish', () => { socket.end() })
+    return
+  }
+  if (error.code === 'ECONNRESET' || !socket.writable || due?.headersSent === true) {
     socket.destroy()
     return
   }
