@@ -26,13 +26,18 @@ export function sendStored (request: FastifyRequest, reply: FastifyReply, { reco
   return sendText(request, reply, record, etag)
 }
 
+interface PageOptions {
+  /** The entity tag, where it is not the page's own. */
+  tag?: string | undefined
+  /** The query parameter that says where a page begins: the opaque cursor, or the number of an event. */
+  parameter?: 'cursor' | 'after'
+}
+
 /**
  * 200 with a page of a list, or 304 when the client has it; `Link` on both (RFC 8288).
- *
- * @param tag the entity tag, where it is not the page's own
  */
-export function sendPage (request: FastifyRequest, reply: FastifyReply, { records, next }: Page, tag?: string): FastifyReply {
-  const link = pageLinks(request, next)
+export function sendPage (request: FastifyRequest, reply: FastifyReply, { records, next }: Page, { tag, parameter = 'cursor' }: PageOptions = {}): FastifyReply {
+  const link = pageLinks(request, next, parameter)
   const text = `[${records ?? ''}]`
   // Called strong, so it is no 32-bit hash.
   const etag = tag ?? `"${createHash('sha1').update(text).update(link).digest('base64url')}"`
@@ -47,13 +52,13 @@ function sendText ({ headers }: FastifyRequest, reply: FastifyReply, text: strin
 }
 
 /** The links of a page: the same query, at another cursor. */
-export function pageLinks ({ server, url }: FastifyRequest, next: Page['next']): string {
+function pageLinks ({ server, url }: FastifyRequest, next: Page['next'], parameter: 'cursor' | 'after'): string {
   const [path = '', search = ''] = url.split('?')
   const query = new URLSearchParams(search)
-  query.delete('cursor')
+  query.delete(parameter)
   const first = address(path, query)
   if (next === null) return `<${first}>; rel="first"`
-  query.set('cursor', next.toString(36))
+  query.set(parameter, next.toString(parameter === 'cursor' ? 36 : 10))
   return `<${address(path, query)}>; rel="next", <${first}>; rel="first"`
 
   function address (path: string, query: URLSearchParams): string {

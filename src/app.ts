@@ -8,6 +8,7 @@ import { categoryRoutes } from './categories/routes.ts'
 import { components } from './components.ts'
 import type { Config } from './config.ts'
 import { database } from './database/plugin.ts'
+import { eventRoutes } from './events/routes.ts'
 import { answerClientError, answerErrors, answerFrameworkError, answerMissed, HEADERS_LIMIT, originForm } from './failures.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
@@ -89,6 +90,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
       await app.register(orderRoutes)
       await app.register(inventoryRoutes)
       await app.register(messageRoutes)
+      await app.register(eventRoutes)
     })
   }, { prefix: config.BASE_PATH })
 

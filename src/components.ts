@@ -1,6 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import * as accounts from './accounts/schemas.ts'
 import * as categories from './categories/schemas.ts'
+import * as events from './events/schemas.ts'
 import * as inventory from './inventory/schemas.ts'
 import * as messages from './messages/schemas.ts'
 import * as orders from './orders/schemas.ts'
@@ -11,7 +12,7 @@ import { ErrorSchema, PetStatusSchema } from './schema.ts'
 export const components: TSchema[] = [
   ErrorSchema,
   PetStatusSchema,
-  ...[accounts, pets, categories, orders, inventory, messages]
-    .flatMap((schemas) => Object.values(schemas) as TSchema[])
+  ...[accounts, pets, categories, orders, inventory, messages, events]
+    .flatMap((schemas) => Object.values(schemas).flat() as TSchema[])
     .filter(({ $id }) => $id !== undefined)
 ]

@@ -48,6 +48,7 @@ export const IdempotencyKeyInUse = createError('idempotency_key_in_use', 'A requ
 
 // 410
 export const OperationSunset = createError('operation_sunset', 'This operation ended on %s. Its successor is GET /pets?id={petId}.', 410)
+export const EventsExpired = createError('events_expired', 'Events after this one are no longer held: %s. Read the lists again and follow from Event-Id.', 410)
 
 // 412
 export const PreconditionFailed = createError('precondition_failed', 'The record is not as %s expects it. Read it again and decide anew.', 412)

@@ -55,6 +55,7 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_P
       const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
         Object.entries(methods).map(([method, operation]) => ({ path, method, operation })))
       for (const { path, method, operation } of operations) complete(document, path, method, facts.get(operation.operationId) ?? {})
+      document.components.headers = referred(document)
       return { ...document, ...navigation(new Set(operations.flatMap(({ operation }) => operation.tags))) } as never
     }
   })
@@ -65,3 +66,9 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_P
   await app.register(viewerRoutes, base)
   await app.register(catalogRoutes)
 }, { name: 'openapi' })
+
+/** A field that only some answers carry stands where they do, so that its component may be left without a reference. */
+function referred (document: Document): Document['components']['headers'] {
+  const paths = JSON.stringify(document.paths)
+  return Object.fromEntries(Object.entries(document.components.headers).filter(([name]) => paths.includes(`"#/components/headers/${name}"`)))
+}

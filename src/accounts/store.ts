@@ -62,6 +62,18 @@ export async function findKey (read: Read, hash: string): Promise<KeyHolder | un
   }
 }
 
+const keyById: Query<{ key: number }, { id: bigint }> = {
+  name: 'API key by id',
+  sql: (dialect) => `
+    SELECT i.ord, k.id FROM ${dialect.inputs('i', { ord: 'bigint', key: 'bigint' })}
+    JOIN api_keys k ON k.id = i.key`
+}
+
+/** Whether a key is still there; `undefined` when it was revoked. */
+export async function findKeyById (read: Read, key: number): Promise<object | undefined> {
+  return await read(keyById, { key })
+}
+
 export const keys: Listing = {
   name: 'API keys',
   from: 'api_keys k',

@@ -50,6 +50,8 @@ export interface CommitOptions {
   queueLimit: number
   /** How long one may wait, in ms. */
   timeout: number
+  /** Told of the accounts that have new events, after COMMIT. */
+  onEvents?: (accounts: number[]) => void
 }
 
 export interface Entry {
@@ -76,7 +78,7 @@ const SWEEP_MS = 250
  *
  * @throws Overloaded when too many wait, DatabaseUnavailable when the outcome is unknown
  */
-export function createCommit (database: Database, { queueLimit, timeout }: CommitOptions): { commit: Commit, close: () => void } {
+export function createCommit (database: Database, { queueLimit, timeout, onEvents }: CommitOptions): { commit: Commit, close: () => void } {
   let queue: Entry[] = []
   /** Idempotency keys of the groups under way: a second request waits for the first. */
   const claimed = new Set<string>()
@@ -128,8 +130,9 @@ export function createCommit (database: Database, { queueLimit, timeout }: Commi
   async function runGroup (group: Entry[]): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        const settled = await transact(group)
+        const { settled, accounts } = await transact(group)
         for (const settle of settled) settle()
+        if (accounts.length > 0) onEvents?.(accounts)
         return
       } catch (error) {
         const kind = failureKind(error)
@@ -149,8 +152,8 @@ export function createCommit (database: Database, { queueLimit, timeout }: Commi
     for (const entry of group) await runGroup([entry])
   }
 
-  /** @returns how to answer each entry, once COMMIT has returned */
-  async function transact (group: Entry[]): Promise<Array<() => void>> {
+  /** @returns how to answer each entry once COMMIT has returned, and the accounts that have new events */
+  async function transact (group: Entry[]): Promise<{ settled: Array<() => void>, accounts: number[] }> {
     return await database.writer.$transaction(async (prisma) => {
       const session = createSession(prisma, database.dialect)
       const settled: Array<() => void> = []
@@ -176,8 +179,7 @@ export function createCommit (database: Database, { queueLimit, timeout }: Commi
         })
       }
       await settleKeys(session, done, failed)
-      await appendEvents(session, done)
-      return settled
+      return { settled, accounts: await appendEvents(session, done) }
     })
   }
 

@@ -25,8 +25,8 @@ export interface Dialect {
   walkPlainly: Walk
   /** Whether a column is one of the numbers in a JSON array (an input of type `json`). */
   among: (column: string, array: string) => string
-  /** Texts joined by commas, in the order given. */
-  join: (text: string, orderBy: string) => string
+  /** Texts in one, in the order given, with commas between them or what `separator` says. */
+  join: (text: string, orderBy: string, separator?: string) => string
   /** Row locks until the end of the transaction; SQLite's one writer needs none. */
   forUpdate: string
   forKeyShare: string
@@ -78,7 +78,7 @@ const sqlite: Dialect = {
   walk: walkPlainly,
   walkPlainly,
   among: (column, array) => `${column} IN (SELECT value FROM json_each(${array}))`,
-  join: (text, orderBy) => `group_concat(${text}, ',' ORDER BY ${orderBy})`,
+  join: (text, orderBy, separator = ',') => `group_concat(${text}, '${separator}' ORDER BY ${orderBy})`,
   forUpdate: '',
   forKeyShare: '',
   forUpdateOfFree: '',
@@ -100,7 +100,7 @@ const postgresql: Dialect = {
   walk: walkRows,
   walkPlainly,
   among: (column, array) => `${column} = ANY (ARRAY(SELECT CAST(value AS bigint) FROM json_array_elements_text(${array}) AS value))`,
-  join: (text, orderBy) => `string_agg(${text}, ',' ORDER BY ${orderBy})`,
+  join: (text, orderBy, separator = ',') => `string_agg(${text}, '${separator}' ORDER BY ${orderBy})`,
   forUpdate: 'FOR UPDATE',
   forKeyShare: 'FOR KEY SHARE',
   forUpdateOfFree: 'FOR UPDATE SKIP LOCKED',

@@ -13,9 +13,10 @@ export interface NewEvent {
  * are locked here, after every other row and in id order, and nothing but COMMIT follows: locks never
  * cross and are held only through the fsync.
  *
+ * @returns the accounts that have new events
  * @throws when an account is gone, which undoes the group
  */
-export async function appendEvents ({ dialect, query, execute, now }: Session, done: Array<{ entry: Entry, done: Done<unknown> }>): Promise<void> {
+export async function appendEvents ({ dialect, query, execute, now }: Session, done: Array<{ entry: Entry, done: Done<unknown> }>): Promise<number[]> {
   const byAccount = new Map<number, NewEvent[]>()
   for (const { entry: { writer: { account } }, done: { events = [] } } of done) {
     if (account === null || events.length === 0) continue
@@ -23,7 +24,7 @@ export async function appendEvents ({ dialect, query, execute, now }: Session, d
     if (list === undefined) byAccount.set(account, [...events])
     else list.push(...events)
   }
-  if (byAccount.size === 0) return
+  if (byAccount.size === 0) return []
 
   const counts = [...byAccount].map(([account, events]) => ({ account, count: events.length }))
   const counters = await query<{ id: number, last: number }>(`
@@ -46,4 +47,5 @@ export async function appendEvents ({ dialect, query, execute, now }: Session, d
     INSERT INTO events (account_id, id, type, timestamp, data)
     SELECT i.account, i.id, i.type, ${dialect.toTime('i.now')}, i.data
     FROM ${dialect.inputs('i', { account: 'bigint', id: 'bigint', type: 'text', data: 'text', now: 'text' })}`, rows)
+  return [...byAccount.keys()]
 }

@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import { createCommit, type Commit } from './commit.ts'
 import { forgetExpired } from './idempotency.ts'
 import { migrationNames } from './migrate.ts'
+import { createNotifier } from './notify.ts'
 import { openDatabase, type Database, type DatabaseOptions } from './open.ts'
 import { withDeadline } from './failure.ts'
 import { createRead, type Read } from './read.ts'
@@ -14,6 +15,8 @@ declare module 'fastify' {
     read: Read
     /** The only way to write: concurrent commands share a transaction. */
     commit: Commit
+    /** Calls the listener with each account that has new events, whichever process made them. */
+    onEvents: (listener: (account: number) => void) => void
     /** Whether the database can be reached and has all migrations. */
     isReady: () => Promise<boolean>
   }
@@ -30,7 +33,15 @@ const SWEEP_MS = 60_000
 /** Opens the database, and closes it after the last request was answered. */
 export const database = fp(async function database (app: FastifyInstance, options: DatabasePluginOptions) {
   const opened = openDatabase(options)
-  const { commit, close } = createCommit(opened, options)
+  const listeners: Array<(account: number) => void> = []
+  const hear = (account: number): void => { for (const listener of listeners) listener(account) }
+  const notifier = createNotifier(opened, options.url, hear, (error) => { app.log.warn({ err: error }, 'could not reach the other processes') })
+  const onEvents = (accounts: number[]): void => {
+    accounts.forEach(hear)
+    notifier.tell(accounts)
+  }
+  const { commit, close } = createCommit(opened, { ...options, onEvents })
+  app.decorate('onEvents', (listener) => { listeners.push(listener) })
   app.decorate('database', opened)
   app.decorate('read', createRead(opened, options))
   app.decorate('commit', commit)
@@ -56,6 +67,7 @@ export const database = fp(async function database (app: FastifyInstance, option
   app.addHook('onClose', async () => {
     clearInterval(sweep)
     close()
+    await notifier.close()
     await opened.close()
   })
 }, { name: 'database' })

@@ -36,7 +36,7 @@ export interface Answer {
   links?: Record<string, Link>
 }
 
-export interface Link { operationId: string, parameters?: Record<string, string>, description: string }
+export interface Link { operationId: string, parameters?: Record<string, string>, requestBody?: unknown, description: string }
 
 export interface Operation {
   operationId: string

@@ -144,21 +144,27 @@ function itemOf (paths: Document['paths'], path: string): string | undefined {
   return Object.keys(paths).find((other) => other.startsWith(`${path}/{`) && other.endsWith('}'))
 }
 
-/** What can be done with the id of a new record: every operation that takes it in its path or query. */
+/** The id of a new record, as links name it. */
+const ID = '$response.body#/id'
+
+/** What can be done with the id of a new record: every operation that takes it in its path, query or body. */
 function linksOf (document: Document, path: string): Answer['links'] & object {
   const { paths } = document
   const links: Answer['links'] & object = {}
   const item = itemOf(paths, path)
   const idName = item?.slice(path.length + 2, -1)
   for (const [otherPath, methods] of Object.entries(paths)) {
-    for (const operation of Object.values(methods)) {
-      const parameter = operation.parameters?.find(({ in: place, name, schema }) => takesIt(otherPath, place, name, schema))
-      if (parameter === undefined) continue
-      links[operation.operationId] = {
-        operationId: operation.operationId,
-        parameters: { [parameter.name]: '$response.body#/id' },
-        description: `The \`id\` of the answer is the \`${parameter.name}\` of \`${operation.operationId}\`.`
+    for (const { operationId, parameters, requestBody } of Object.values(methods)) {
+      const parameter = parameters?.find(({ in: place, name, schema }) => takesIt(otherPath, place, name, schema))
+      if (parameter !== undefined) {
+        links[operationId] = { operationId, parameters: { [parameter.name]: ID }, description: `The \`id\` of the answer is the \`${parameter.name}\` of \`${operationId}\`.` }
+        continue
       }
+      const body = requestBody?.content[JSON_MEDIA]?.schema
+      const { required = [], properties = {} } = body === undefined ? {} : resolve(document, body)
+      if (idName === undefined || !required.includes(idName)) continue
+      const sent = required.map((name) => [name, name === idName ? ID : exampleOf(document, properties[name]!)])
+      links[operationId] = { operationId, requestBody: Object.fromEntries(sent), description: `The \`id\` of the answer is the \`${idName}\` in the body of \`${operationId}\`.` }
     }
   }
   const read = READS[paths[path]!['post']!.operationId]

@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import type { Database } from './open.ts'
+
+/**
+ * Tells the other processes on the same PostgreSQL which accounts have new events, and hears it from
+ * them. Sent after COMMIT, outside the transaction: inside, NOTIFY would lock all commits of the
+ * database against each other. What gets lost is found by the feed's slow poll. On SQLite there is
+ * nobody to tell.
+ */
+export interface Notifier {
+  tell: (accounts: Iterable<number>) => void
+  close: () => Promise<void>
+}
+
+const CHANNEL = 'petstore_events'
+
+/** Accounts are collected this long before they are told of, in ms. */
+const GATHER_MS = 10
+
+/** A notification holds 8000 bytes at most; what does not fit is left to the poll. */
+const MAX_ACCOUNTS = 400
+
+/** Pause before a lost connection is made again, in ms. */
+const RECONNECT_MS = 1_000
+
+export function createNotifier (database: Database, url: string, heard: (account: number) => void, failed: (error: unknown) => void): Notifier {
+  if (database.dialect.name === 'sqlite') return { tell () {}, close: async () => {} }
+
+  const self = randomBytes(6).toString('hex')
+  const gathered = new Set<number>()
+  let closed = false
+  let client: pg.Client | undefined
+  let timer: NodeJS.Timeout | undefined
+
+  function tell (accounts: Iterable<number>): void {
+    for (const account of accounts) gathered.add(account)
+    timer ??= setTimeout(() => {
+      timer = undefined
+      const payload = `${self} ${[...gathered].slice(0, MAX_ACCOUNTS).join(',')}`
+      gathered.clear()
+      if (!closed) database.reader.$queryRawUnsafe('SELECT pg_notify($1, $2)::text', CHANNEL, payload).catch(failed)
+    }, GATHER_MS)
+  }
+
+  async function listen (): Promise<void> {
+    for (;;) {
+      const connection = new pg.Client({ connectionString: url, keepAlive: true, application_name: 'petstore events' })
+      try {
+        const lost = new Promise((_resolve, reject) => { connection.on('error', reject).on('end', () => { reject(new Error('the connection ended')) }) })
+        lost.catch(() => {})
+        await connection.connect()
+        client = connection
+        connection.on('notification', ({ payload = '' }) => {
+          const [origin, accounts = ''] = payload.split(' ')
+          if (origin !== self) for (const account of accounts.split(',')) heard(Number(account))
+        })
+        await connection.query(`LISTEN ${CHANNEL}`)
+        await lost
+      } catch (error) {
+        if (!closed) failed(error)
+      }
+      client = undefined
+      await connection.end().catch(() => {})
+      if (closed) return
+      await sleep(RECONNECT_MS, undefined, { ref: false })
+    }
+  }
+  listen().catch(failed)
+
+  return {
+    tell,
+    async close () {
+      closed = true
+      clearTimeout(timer)
+      await client?.end().catch(() => {})
+    }
+  }
+}

@@ -1,0 +1,250 @@
+import t from 'tap'
+import { startApp, type Client } from '../support/app.ts'
+import { openStream, type StreamedEvent } from '../support/stream.ts'
+
+t.test('the feed belongs to key holders', async (t) => {
+  const { nobody } = await startApp(t)
+  t.equal((await nobody.get('/events')).status, 401)
+})
+
+t.test('bad positions are refused', async (t) => {
+  const { openAccount } = await startApp(t)
+  const store = await openAccount()
+  for (const query of ['after=-1', 'after=x', 'after=1&after=2', 'limit=0', 'limit=101', 'cursor=1']) {
+    t.equal((await store.get(`/events?${query}`)).body.code, 'validation_failed', query)
+  }
+  t.equal((await store.get('/events', { accept: 'text/event-stream', 'last-event-id': 'x' })).body.code, 'validation_failed')
+})
+
+t.test('every change writes its event, with whole records as they are after it', async (t) => {
+  const { openAccount } = await startApp(t)
+  const store = await openAccount()
+  const { body: category } = await store.post('/categories', { name: 'Dogs' })
+  const { body: renamed } = await store.patch(`/categories/${category.id}`, { description: 'Loyal' })
+  const { body: pet } = await store.post('/pets', { name: 'Rex', categoryId: category.id })
+  const { body: counted } = await store.patch(`/inventory/${pet.id}`, { quantity: 3 })
+  const { body: order } = await store.post('/store/orders', { petId: pet.id, quantity: 3 })
+  const soldOut = { petId: pet.id, quantity: 0, status: 'pending' }
+  const { body: dated } = await store.patch(`/store/orders/${order.id}`, { shipDate: '2026-12-24T12:00:00Z' })
+  await store.delete(`/store/orders/${order.id}`)
+  const { body: bought } = await store.post('/store/orders', { petId: pet.id, complete: true })
+  const { body: message } = await store.post('/messages', { message: 'Hello' })
+  const { body: events } = await store.get('/events')
+  const restored = { petId: pet.id, quantity: 3, status: 'available' }
+  const left = { petId: pet.id, quantity: 2, status: 'available' }
+  t.same(events.map(({ id, type, data }: StreamedEvent) => ({ id, type, data })), [
+    { id: 1, type: 'category.created', data: { category } },
+    { id: 2, type: 'category.updated', data: { category: renamed } },
+    { id: 3, type: 'pet.created', data: { pet } },
+    { id: 4, type: 'inventory.counted', data: { inventory: counted, previousQuantity: 0 } },
+    { id: 5, type: 'order.placed', data: { order, inventory: soldOut } },
+    { id: 6, type: 'pet.updated', data: { pet: { ...pet, status: 'pending' } } },
+    { id: 7, type: 'order.updated', data: { order: dated, inventory: soldOut } },
+    { id: 8, type: 'order.cancelled', data: { order: dated, inventory: restored } },
+    { id: 9, type: 'pet.updated', data: { pet } },
+    { id: 10, type: 'order.placed', data: { order: bought, inventory: left } },
+    { id: 11, type: 'order.completed', data: { order: bought, inventory: left } },
+    { id: 12, type: 'message.created', data: { message } }
+  ])
+})
+
+t.test('what changes nothing, what fails, and what is repeated write no event', async (t) => {
+  const { openAccount } = await startApp(t)
+  const store = await openAccount()
+  const { body: category } = await store.post('/categories', { name: 'Dogs' })
+  await store.patch(`/categories/${category.id}`, { name: 'Dogs' })
+  await store.post('/pets', { name: 'Rex', categoryId: 4711 })
+  await store.post('/account/keys', {})
+  for (let i = 0; i < 2; i++) await store.post('/messages', { message: 'Hello' }, { 'idempotency-key': 'once' })
+  t.equal((await store.get('/events')).headers['event-id'], '2')
+})
+
+t.test('the list is walked by its links, and says where the feed stands', async (t) => {
+  const { openAccount } = await startApp(t)
+  const store = await openAccount()
+  t.same((await store.get('/events')).body, [])
+  t.equal((await store.get('/events')).headers['event-id'], '0')
+  for (let i = 0; i < 5; i++) await store.post('/messages', { message: `${i}` })
+  const seen: number[] = []
+  let path: string | undefined = '/events?limit=2'
+  while (path !== undefined) {
+    const { body, headers } = await store.get(path)
+    seen.push(...body.map(({ id }: StreamedEvent) => id))
+    t.equal(headers['event-id'], '5')
+    path = /<([^>]*)>; rel="next"/.exec(String(headers.link))?.[1]
+  }
+  t.same(seen, [1, 2, 3, 4, 5])
+  t.same((await store.get('/events?after=3')).body.map(({ id }: StreamedEvent) => id), [4, 5])
+  t.same((await store.get('/events?after=9007199254740993')).body, [])
+  const { headers: { etag } } = await store.get('/events')
+  t.equal((await store.get('/events', { 'if-none-match': String(etag) })).status, 304)
+})
+
+t.test('a stream brings what was, then what happens, and resumes without a loss', async (t) => {
+  const service = await startApp(t)
+  const store = await service.openAccount()
+  await store.post('/messages', { message: '1' })
+  const first = await openStream(service, store)
+  t.equal(first.status, 200)
+  t.equal(first.headers['content-type'], 'text/event-stream; charset=utf-8')
+  t.equal(first.headers['event-id'], '1')
+  await first.until(1)
+  await store.post('/messages', { message: 'two\nlines' })
+  await first.until(2)
+  first.close()
+  await store.post('/messages', { message: '3' })
+  const second = await openStream(service, store, { headers: { 'last-event-id': '2' } })
+  await store.post('/messages', { message: '4' })
+  await second.until(2)
+  t.same([...first.events, ...second.events].map(({ id }) => id), [1, 2, 3, 4])
+  t.same([...first.events, ...second.events].map(({ data }) => data.message.message), ['1', 'two\nlines', '3', '4'])
+  const third = await openStream(service, store, { path: '/events?after=3' })
+  await third.until(1)
+  t.same(third.events.map(({ id }) => id), [4])
+  second.close()
+  third.close()
+})
+
+t.test('many followers see the same events once each, also of other processes', async (t) => {
+  const here = await startApp(t)
+  const there = await startApp(t, { DATABASE_URL: here.config.DATABASE_URL })
+  const store = await here.openAccount()
+  const streams = await Promise.all([here, there, here, there].map(async (service) => await openStream(service, store)))
+  const elsewhere = there.withKey(store.key!)
+  await Promise.all(Array.from({ length: 20 }, async (_, i) => await (i % 2 === 0 ? store : elsewhere).post('/messages', { message: `${i}` })))
+  await Promise.all(streams.map(async (stream) => { await stream.until(20) }))
+  for (const stream of streams) {
+    t.same(stream.events.map(({ id }) => id), Array.from({ length: 20 }, (_, i) => i + 1))
+    stream.close()
+  }
+})
+
+t.test('a stream ends when its key is revoked or expires, and when the service stops', async (t) => {
+  const service = await startApp(t)
+  const store = await service.openAccount()
+  const { body: other } = await store.post('/account/keys', {})
+  const { body: brief } = await store.post('/account/keys', { expiresAt: new Date(Date.now() + 1500).toISOString() })
+  const revoked = await openStream(service, { key: other.apiKey })
+  const expiring = await openStream(service, { key: brief.apiKey })
+  const staying = await openStream(service, store)
+  await store.delete(`/account/keys/${other.id}`)
+  const began = Date.now()
+  await revoked.ended
+  t.ok(Date.now() - began < 5_500, 'within 5 s')
+  await expiring.ended
+  await store.post('/messages', { message: 'still here' })
+  await staying.until(1)
+  await service.app.close()
+  await staying.ended
+})
+
+t.test('a reader that does not read is cut off before it costs memory', async (t) => {
+  const service = await startApp(t)
+  const store = await service.openAccount()
+  const stream = await openStream(service, store)
+  stream.pause()
+  const text = '漢'.repeat(10_000)
+  // The kernel's buffers take some megabytes; beyond them the service keeps one and no more.
+  for (let i = 0; i < 100; i++) await Promise.all(Array.from({ length: 10 }, async () => await store.post('/messages', { message: text })))
+  stream.resume()
+  await stream.ended
+  t.ok(stream.events.length < 1_000, `cut off after ${stream.events.length} events`)
+})
+
+t.test('events that are gone are answered 410, with the oldest that is held', async (t) => {
+  const { app, openAccount } = await startApp(t)
+  const store = await openAccount()
+  for (let i = 0; i < 5; i++) await store.post('/messages', { message: `${i}` })
+  await app.database.writer.event.deleteMany({ where: { id: { lte: 3 } } })
+  const { status, body, headers } = await store.get('/events?after=1')
+  t.equal(status, 410)
+  t.equal(body.code, 'events_expired')
+  t.match(body.message, 'the oldest that is held is 4')
+  t.equal(headers['event-id'], '5')
+  t.same((await store.get('/events')).body.map(({ id }: StreamedEvent) => id), [4, 5])
+  t.same((await store.get('/events?after=3')).body.map(({ id }: StreamedEvent) => id), [4, 5])
+  t.equal((await store.get('/events', { accept: 'text/event-stream', 'last-event-id': '0' })).status, 410)
+})
+
+/** A copy of a store that knows nothing but events. */
+function mirror (events: StreamedEvent[], from: Record<string, Map<number, unknown>> = { pets: new Map(), categories: new Map(), orders: new Map(), inventory: new Map() }): typeof from {
+  for (const { type, data: { pet, category, order, inventory } } of events) {
+    if (category !== undefined) set(from.categories!, category.id, category, type)
+    if (pet !== undefined) {
+      set(from.pets!, pet.id, pet, type)
+      const item = from.inventory!.get(pet.id) as object | undefined
+      if (type === 'pet.deleted') from.inventory!.delete(pet.id)
+      else if (item !== undefined) from.inventory!.set(pet.id, { ...item, status: pet.status })
+    }
+    if (order !== undefined) set(from.orders!, order.id, order, type === 'order.cancelled' ? 'deleted' : type)
+    if (inventory !== undefined) from.inventory!.set(inventory.petId, inventory)
+  }
+  return from
+
+  function set (records: Map<number, unknown>, id: number, record: unknown, type: string): void {
+    if (type.endsWith('deleted')) records.delete(id)
+    else records.set(id, record)
+  }
+}
+
+async function walk (client: Client, path: string): Promise<unknown[]> {
+  const { body, headers } = await client.get(path)
+  const next = /<([^>]*)>; rel="next"/.exec(String(headers.link))?.[1]
+  return next === undefined ? body : [...body, ...await walk(client, next)]
+}
+
+async function lists (client: Client): Promise<Record<string, unknown[]>> {
+  const [pets, categories, orders, inventory] = await Promise.all(['/pets', '/categories', '/store/orders', '/inventory'].map(async (path) => await walk(client, `${path}?limit=100`)))
+  return { pets: pets!, categories: categories!, orders: orders!, inventory: inventory! }
+}
+
+function sorted (copy: ReturnType<typeof mirror>): Record<string, unknown[]> {
+  return Object.fromEntries(Object.entries(copy).map(([name, records]) => [name, [...records].sort(([a], [b]) => a - b).map(([, record]) => record)]))
+}
+
+t.test('replaying the feed from nothing rebuilds the store, whoever wrote at once from wherever', async (t) => {
+  const services = [await startApp(t)]
+  for (let i = 0; i < 2; i++) services.push(await startApp(t, { DATABASE_URL: services[0]!.config.DATABASE_URL }))
+  const store = await services[0]!.openAccount()
+  const clients = services.map(({ withKey }) => withKey(store.key!))
+  const { body: category } = await store.post('/categories', { name: 'Dogs' })
+  const pets: number[] = []
+  for (let i = 0; i < 5; i++) pets.push((await store.post('/pets', { name: `${i}`, categoryId: category.id })).body.id)
+
+  const pick = <T>(items: T[]): T => items[Math.floor(Math.random() * items.length)]!
+  async function write (client: Client): Promise<void> {
+    const pet = pick(pets)
+    const orders = (await client.get(`/store/orders?petId=${pet}&complete=false`)).body.map(({ id }: { id: number }) => id)
+    const action = Math.random()
+    if (action < 0.3) await client.patch(`/inventory/${pet}`, { quantity: Math.floor(Math.random() * 6) })
+    else if (action < 0.6) await client.post('/store/orders', { petId: pet, quantity: 1 + Math.floor(Math.random() * 3), complete: Math.random() < 0.3 })
+    else if (action < 0.7 && orders.length > 0) await client.delete(`/store/orders/${pick(orders)}`)
+    else if (action < 0.8 && orders.length > 0) await client.patch(`/store/orders/${pick(orders)}`, { complete: true })
+    else if (action < 0.9) await client.patch(`/pets/${pet}`, { status: pick(['available', 'pending', 'sold']) })
+    else {
+      const { body } = await client.post('/pets', { name: 'brief', categoryId: category.id })
+      if (Math.random() < 0.5) await client.delete(`/pets/${body.id}`)
+    }
+  }
+  const writers = clients.flatMap((client) => Array.from({ length: 4 }, async () => { for (let i = 0; i < 12; i++) await write(client) }))
+
+  // One that comes in the middle: reads where the feed stands, walks the lists, then follows.
+  await Promise.race(writers)
+  const start = Number((await store.get('/events?limit=1')).headers['event-id'])
+  const early = await lists(store)
+  await Promise.all(writers)
+
+  const events: StreamedEvent[] = []
+  for (let last = 0; ;) {
+    const { body } = await store.get(`/events?limit=100&after=${last}`)
+    events.push(...body)
+    if (body.length < 100) break
+    last = body.at(-1).id
+  }
+  t.same(events.map(({ id }) => id), events.map((_, i) => i + 1), 'no gap, no double')
+  const truth = await lists(store)
+  t.same(sorted(mirror(events)), truth)
+
+  const copy = Object.fromEntries(Object.entries(early).map(([name, records]) => [name, new Map(records.map((record) => [(record as { id?: number, petId: number })[name === 'inventory' ? 'petId' : 'id']!, record]))]))
+  t.same(sorted(mirror(events.filter(({ id }) => id > start), copy)), truth)
+})

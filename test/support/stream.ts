@@ -1,0 +1,67 @@
+import { request, type IncomingMessage } from 'node:http'
+import { once } from 'node:events'
+import type { Client, TestApp } from './app.ts'
+
+export interface StreamedEvent {
+  id: number
+  type: string
+  // Tests reach into events of every shape.
+  data: any
+}
+
+export interface Stream {
+  status: number
+  headers: IncomingMessage['headers']
+  events: StreamedEvent[]
+  /** Waits until so many events have come; fails after `ms`. */
+  until: (count: number, ms?: number) => Promise<void>
+  /** Settles when the service has ended the stream. */
+  ended: Promise<void>
+  pause: () => void
+  resume: () => void
+  close: () => void
+}
+
+/** Follows the events of a client's account as text/event-stream. */
+export async function openStream ({ port }: Pick<TestApp, 'port'>, { key }: Pick<Client, 'key'>, { path = '/events', headers = {} }: { path?: string, headers?: Record<string, string> } = {}): Promise<Stream> {
+  const asked = request({ host: '127.0.0.1', port, path, agent: false, headers: { authorization: `Bearer ${key}`, accept: 'text/event-stream', ...headers } })
+  asked.on('error', () => {})
+  asked.end()
+  const [response] = await once(asked, 'response') as [IncomingMessage]
+  const events: StreamedEvent[] = []
+  let rest = ''
+  let changed = (): void => {}
+  response.setEncoding('utf8').on('data', (chunk: string) => {
+    const blocks = (rest + chunk).split('\n\n')
+    rest = blocks.pop() ?? ''
+    for (const block of blocks) {
+      const fields = new Map(block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]))
+      const { id, type, data } = JSON.parse(fields.get('data') ?? 'null') ?? {}
+      if (fields.has('id')) {
+        if (fields.get('id') !== String(id) || fields.get('event') !== type) throw new Error(`the fields of the event disagree: ${block}`)
+        events.push({ id, type, data })
+      }
+    }
+    changed()
+  })
+  const ended = new Promise<void>((resolve) => { response.on('close', resolve).on('error', () => {}) })
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    events,
+    ended,
+    async until (count, ms = 10_000) {
+      const deadline = Date.now() + ms
+      while (events.length < count) {
+        if (Date.now() > deadline) throw new Error(`only ${events.length} of ${count} events came`)
+        await new Promise<void>((resolve) => {
+          changed = resolve
+          setTimeout(resolve, 50)
+        })
+      }
+    },
+    pause: () => { response.pause() },
+    resume: () => { response.resume() },
+    close: () => { asked.destroy() }
+  }
+}
