@@ -1,0 +1,153 @@
+import t from 'tap'
+import type { Answer, Client } from '../support/app.ts'
+import { startApp } from '../support/app.ts'
+import { refused } from '../support/checks.ts'
+import { bodyOf, operationsOf, pathOf, stockedStore, type Ids, type Operation } from '../support/operations.ts'
+import { sendBytes } from '../support/socket.ts'
+
+// What comes where a body is due, and where none is.
+
+const JSON_TYPE = { 'content-type': 'application/json' }
+
+const operations = operationsOf((await startApp(t)).app)
+const writers = operations.filter(({ body }) => body !== undefined)
+const others = operations.filter(({ body }) => body === undefined)
+
+function sender (client: Client, ids: Ids) {
+  return async (operation: Operation, body: string | Buffer, headers: Record<string, string> = JSON_TYPE): Promise<Answer> =>
+    await client.request(operation.method, pathOf(operation, ids), { headers, body })
+}
+
+t.test('what is no JSON object is refused by every operation with a body', async (t) => {
+  const { openAccount } = await startApp(t)
+  const client = await openAccount()
+  const send = sender(client, await stockedStore(client))
+  const broken: Array<string | Buffer> = [
+    '', ' ', '{', '}', '{"a":1', '{"a"}', "{'a':1}", '{a:1}', '{"a":1,}', '{}{}', '{} x', 'undefined', 'NaN', '// x\n{}', '{"name":"\n"}', '{"name":"\\x"}', '{"name":"\\u12"}',
+    Buffer.from([0xff]), Buffer.from('{"name":"\xff"}', 'latin1'), Buffer.from('{"name":"\xed\xa0\x80"}', 'latin1'), Buffer.from('{"name":"\xc0\x80"}', 'latin1'), Buffer.from('{"name":"\xf4\x90\x80\x80"}', 'latin1'),
+    Buffer.from('{"name":"x"}', 'utf16le'), Buffer.from([0, 0, 0, 0]), '[' + '['.repeat(100_000), '{"name":'.repeat(16_000)
+  ]
+  for (const operation of writers) {
+    for (const body of broken) refused(t, await send(operation, body), 400, 'invalid_json', 'not valid JSON', `${operation.operationId} ${JSON.stringify(String(body).slice(0, 20))}`)
+    for (const body of ['null', 'true', '5', '1e400', '"text"', '[]', '[{"name":"x"}]', '['.repeat(60_000) + ']'.repeat(60_000)]) {
+      refused(t, await send(operation, body), 400, 'validation_failed', 'The body must be an object', `${operation.operationId} ${body.slice(0, 20)}`)
+    }
+  }
+})
+
+t.test('100,000 levels of nesting are no trouble wherever they stand', async (t) => {
+  const { openAccount } = await startApp(t, { BODY_LIMIT: '1048576' })
+  const client = await openAccount()
+  const ids = await stockedStore(client)
+  const send = sender(client, ids)
+  for (const operation of writers) {
+    for (const [name] of Object.entries(operation.body?.properties ?? {})) {
+      for (const deep of ['['.repeat(100_000) + ']'.repeat(100_000), '{"a":'.repeat(100_000) + '1' + '}'.repeat(100_000), '{"__proto__":'.repeat(20_000) + '1' + '}'.repeat(20_000)]) {
+        const text = JSON.stringify(bodyOf(operation, ids, { [name]: 0 })).replace(`"${name}":0`, `"${name}":${deep}`)
+        refused(t, await send(operation, text), 400, 'validation_failed', /\w/, `${operation.operationId} ${name} ${deep.slice(0, 14)}`)
+      }
+    }
+  }
+  t.equal((await client.get('/account')).status, 200)
+})
+
+t.test('a member given twice counts as its last', async (t) => {
+  const { openAccount } = await startApp(t)
+  const client = await openAccount()
+  const ids = await stockedStore(client)
+  const { body: category } = await client.request('POST', '/categories', { headers: JSON_TYPE, body: '{"name": 5, "description": "x", "name": "Cats", "n\\u0061me": "Birds"}' })
+  t.match(category, { name: 'Birds', description: 'x' })
+  const { body: item } = await client.request('PATCH', `/inventory/${ids.petId}`, { headers: JSON_TYPE, body: '{"quantity": 5.5, "quantity": 6}' })
+  t.equal(item.quantity, 6)
+  refused(t, await client.request('PATCH', `/inventory/${ids.petId}`, { headers: JSON_TYPE, body: '{"quantity": 6, "quantity": "6"}' }), 400, 'validation_failed', 'quantity')
+})
+
+t.test('__proto__ is refused as a member and fine as a text', async (t) => {
+  const { openAccount } = await startApp(t)
+  const client = await openAccount()
+  for (const name of ['__proto__', 'constructor', '"__proto__":', '{"__proto__": 1}']) {
+    const { status, body } = await client.post('/categories', { name })
+    t.same({ status, name: body.name }, { status: 201, name })
+  }
+  refused(t, await client.request('POST', '/categories', { headers: JSON_TYPE, body: '{"name": {"__proto__": 1}}' }), 400, 'validation_failed')
+})
+
+t.test('a byte order mark is passed over', async (t) => {
+  const { openAccount } = await startApp(t)
+  const { status, body } = await (await openAccount()).request('POST', '/categories', { headers: JSON_TYPE, body: '\ufeff{"name": "Cats"}' })
+  t.same({ status, name: body.name }, { status: 201, name: 'Cats' })
+})
+
+t.test('a body must say that it is JSON, in no encoding', async (t) => {
+  const { openAccount } = await startApp(t)
+  const client = await openAccount()
+  const ids = await stockedStore(client)
+  const send = sender(client, ids)
+  for (const operation of writers) {
+    const text = JSON.stringify(bodyOf(operation, ids))
+    const patch = operation.method === 'PATCH'
+    for (const type of [undefined, '', ' ', 'text/plain', 'text/json', 'application/jsonx', 'application/json-patch+json', 'application/problem+json', 'json', 'application/', '/json', 'application/json, text/plain', 'multipart/form-data; boundary=x', 'application/x-www-form-urlencoded', '*/*', ';']) {
+      refused(t, await send(operation, text, type === undefined ? {} : { 'content-type': type }), 400, 'invalid_content_type', 'application/json', `${operation.operationId} ${type}`)
+    }
+    for (const encoding of ['gzip', 'GZIP', 'br', 'deflate', 'x', 'gzip, identity']) {
+      refused(t, await send(operation, text, { ...JSON_TYPE, 'content-encoding': encoding }), 400, 'invalid_content_type', 'content encoding', `${operation.operationId} ${encoding}`)
+    }
+    for (const type of ['APPLICATION/JSON', 'application/json; charset=utf-8', 'application/json;charset="UTF-8"', 'application/json; charset=latin1', 'application/json ; a=b', ...(patch ? ['application/merge-patch+json', 'Application/Merge-Patch+JSON; charset=utf-8'] : [])]) {
+      t.ok((await send(operation, text, { 'content-type': type })).status < 300, `${operation.operationId} ${type}`)
+    }
+    t.ok((await send(operation, text, { ...JSON_TYPE, 'content-encoding': 'Identity' })).status < 300)
+    const merge = await send(operation, text, { 'content-type': 'application/merge-patch+json' })
+    if (!patch) refused(t, merge, 400, 'invalid_content_type', 'application/json')
+    const nothing = await client.request(operation.method, pathOf(operation, ids))
+    refused(t, nothing, 400, 'invalid_content_type', 'application/json', `${operation.operationId} without anything`)
+  }
+})
+
+t.test('a body sent where none is due is ignored, whatever it is', async (t) => {
+  const { openAccount, withKey } = await startApp(t, { BODY_LIMIT: '1024' })
+  const client = await openAccount()
+  const huge = '{'.repeat(3_000_000)
+  const bodies: Array<[body: string, headers: Record<string, string>]> = [
+    ['', JSON_TYPE], ['', { ...JSON_TYPE, 'content-length': '0' }], ['{', { ...JSON_TYPE, 'content-length': '1' }], ['x', { 'content-type': 'text/plain', 'content-length': '1' }],
+    ['x', { 'content-type': ';;', 'content-length': '1' }], ['x', { 'content-length': '1' }], ['x', { ...JSON_TYPE, 'content-encoding': 'gzip', 'content-length': '1' }],
+    [huge, { ...JSON_TYPE, 'content-length': String(huge.length) }], [huge, { ...JSON_TYPE, 'transfer-encoding': 'chunked' }]
+  ]
+  for (const [body, headers] of bodies) {
+    const store = await openAccount()
+    const ids = await stockedStore(store)
+    // What is deleted goes after what is read, and the account after all.
+    const last = (operation: Operation): number => ['GET', 'HEAD', 'DELETE'].indexOf(operation.method) + (operation.operationId === 'deleteAccount' ? 1 : 0)
+    const deletable = { ...ids, petId: 0 }
+    for (const operation of [...others].sort((a, b) => last(a) - last(b))) {
+      const plain = await client.request(operation.method, pathOf(operation, { ...ids, petId: operation.method === 'DELETE' ? deletable.petId : ids.petId }))
+      t.ok(plain.status < 500)
+      const answer = await store.request(operation.method, pathOf(operation, ids), { headers, body })
+      const label = `${operation.operationId} ${JSON.stringify(headers)}`
+      // The order keeps the pet, and the pet the category, until the order is cancelled.
+      if (['deletePet', 'deleteCategory'].includes(operation.operationId)) t.ok([204, 409].includes(answer.status), label)
+      else t.ok(answer.status < 300, `${label}: ${answer.status}`)
+      if (operation.method === 'GET') {
+        const head = await withKey(store.key!).request('HEAD', pathOf(operation, ids), { headers, body })
+        t.equal(head.status, answer.status, `HEAD ${label}`)
+      }
+    }
+  }
+})
+
+t.test('a body over the limit is refused, announced or not, and the limit itself is taken', async (t) => {
+  const { openAccount, port } = await startApp(t, { BODY_LIMIT: '2048' })
+  const client = await openAccount()
+  const send = sender(client, await stockedStore(client))
+  for (const operation of writers) {
+    for (const headers of [{}, { 'transfer-encoding': 'chunked' }] as Array<Record<string, string>>) {
+      const answer = await send(operation, ' '.repeat(2049), { ...JSON_TYPE, ...headers })
+      refused(t, answer, 413, 'payload_too_large', '2048', `${operation.operationId} ${JSON.stringify(headers)}`)
+    }
+  }
+  const text = JSON.stringify({ message: 'x' }).padEnd(2048)
+  for (const headers of [{}, { 'transfer-encoding': 'chunked' }] as Array<Record<string, string>>) {
+    t.equal((await client.request('POST', '/messages', { headers: { ...JSON_TYPE, ...headers }, body: text })).status, 201)
+  }
+  const announced = await sendBytes(port, 'POST /accounts HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n')
+  t.match(announced, { status: 413, body: { code: 'payload_too_large' } }, 'before it was sent')
+})

@@ -1,0 +1,123 @@
+import { METHODS } from 'node:http'
+import t from 'tap'
+import { startApp } from '../support/app.ts'
+import { refused } from '../support/checks.ts'
+import { operationsOf, pathOf, stockedStore } from '../support/operations.ts'
+import { sendBytes } from '../support/socket.ts'
+
+/** Routes about the service itself, which are in no document. */
+const SERVICE = ['/livez', '/readyz']
+
+/** Every address of the service with the methods it documents. */
+async function addresses (t: Parameters<typeof startApp>[0]) {
+  const started = await startApp(t)
+  const client = await started.openAccount()
+  const ids = await stockedStore(client)
+  const methods = new Map<string, Set<string>>(SERVICE.map((path) => [path, new Set(['GET', 'HEAD', 'OPTIONS'])]))
+  for (const operation of operationsOf(started.app)) {
+    const path = pathOf(operation, ids)
+    const known = methods.get(path) ?? new Set(['OPTIONS'])
+    methods.set(path, known.add(operation.method))
+    if (operation.method === 'GET') known.add('HEAD')
+  }
+  return { ...started, client, methods }
+}
+
+function listed (allow: string | undefined): string[] {
+  return (allow ?? '').split(', ').sort()
+}
+
+t.test('a wrong method is refused at every address, and Allow says what is right', async (t) => {
+  const { client, nobody, methods, port } = await addresses(t)
+  for (const [path, known] of methods) {
+    for (const method of METHODS.filter((method) => !known.has(method) && method !== 'CONNECT')) {
+      const answer = await sendBytes(port, `${method} ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{`)
+      t.equal(answer?.status, 405, `${method} ${path}`)
+      if (method !== 'HEAD') t.match(answer?.body, { code: 'method_not_allowed', status: 405 })
+      t.same(listed(answer?.headers['allow']), [...known].sort())
+    }
+    for (const client_ of [client, nobody]) {
+      const answer = await client_.request('PUT', `${path}?x=1`, { body: {} })
+      refused(t, answer, 405, 'method_not_allowed', 'PUT', `PUT ${path}`)
+      t.same(listed(answer.headers.allow), [...known].sort())
+    }
+  }
+})
+
+t.test('OPTIONS is answered everywhere, without a key', async (t) => {
+  const { nobody, methods } = await addresses(t)
+  for (const [path, known] of methods) {
+    const { status, text, headers } = await nobody.request('OPTIONS', path, { headers: { 'content-type': 'application/json', 'content-length': '1' }, body: '{' })
+    t.same({ status, text, allow: listed(headers.allow) }, { status: 204, text: '', allow: [...known].sort() }, path)
+  }
+  refused(t, await nobody.request('OPTIONS', '/nothing'), 404, 'route_not_found')
+})
+
+t.test('HEAD is answered wherever GET is, with the same fields and no body', async (t) => {
+  const { client, nobody, methods } = await addresses(t)
+  for (const [path, known] of methods) {
+    if (!known.has('GET')) continue
+    for (const [who, client_] of [['key', client], ['nobody', nobody]] as const) {
+      const get = await client_.get(path)
+      const head = await client_.request('HEAD', path)
+      t.equal(head.text, '', path)
+      const { date, 'request-id': id, connection, 'keep-alive': alive, ...fields } = get.headers
+      const { date: _date, 'request-id': _id, connection: _connection, 'keep-alive': _alive, ...headFields } = head.headers
+      t.same({ status: head.status, ...headFields }, { status: get.status, ...fields }, `${path} ${who}`)
+    }
+  }
+})
+
+t.test('an unknown address is a 404 before anything else is looked at', async (t) => {
+  const { client, nobody, methods } = await addresses(t)
+  const unknown = ['/nothing', '//', '//pets', '/pets//', '/Pets', '/pets;x', '/pet', '/petss', '/pets/7/x', '/pets%2F7', '/store', '/store/', '/.', '/..', '/pets.json', '/pets%00', '/%00', '/__proto__', '/constructor', '/*', '/:petId', '/{petId}']
+  for (const path of [...unknown, ...[...methods.keys()].flatMap((path) => [`${path}/`, `/${path}`, `${path}//`])]) {
+    for (const method of ['GET', 'POST', 'PUT', 'OPTIONS']) {
+      for (const client_ of [client, nobody]) {
+        refused(t, await client_.request(method, path, { headers: { 'content-type': 'application/json', 'content-length': '1' }, body: '{' }), 404, 'route_not_found', 'nothing at this address', `${method} ${path}`)
+      }
+    }
+  }
+})
+
+t.test('the query decides no address', async (t) => {
+  const { client } = await addresses(t)
+  t.equal((await client.get('/livez?x=1&x=%')).status, 200, 'service routes ignore theirs')
+  refused(t, await client.get('/nothing?/pets'), 404, 'route_not_found')
+  refused(t, await client.request('PUT', '/pets?/nothing'), 405, 'method_not_allowed')
+})
+
+t.test('a malformed percent-escape is refused', async (t) => {
+  const { client, nobody } = await addresses(t)
+  for (const path of ['/%', '/%zz', '/pets/%', '/pets/%1', '/pets/%zz', '/pets/%E0%A4%A', '/pets/%C3', '/pets/%ED%A0%80', '/pets/%FF', '/messages/%', '/nothing/%', '/livez%']) {
+    for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'OPTIONS', 'DELETE']) {
+      for (const client_ of [client, nobody]) {
+        const answer = await client_.request(method, path, { body: method === 'POST' ? {} : undefined })
+        t.equal(answer.status, 400, `${method} ${path}`)
+        if (method !== 'HEAD') refused(t, answer, 400, 'bad_request', 'percent-escape', `${method} ${path}`)
+      }
+    }
+  }
+})
+
+t.test('an address over the limit is refused, one below it is not', async (t) => {
+  const { client, nobody } = await addresses(t)
+  for (const client_ of [client, nobody]) {
+    for (const path of [`/${'x'.repeat(8192)}`, `/pets/${'1'.repeat(8192)}`, `/pets?${'id=1&'.repeat(2000)}`, `/livez?${'x'.repeat(9000)}`]) {
+      for (const method of ['GET', 'POST', 'PUT', 'OPTIONS']) refused(t, await client_.request(method, path), 414, 'uri_too_long', '8192', `${method} ${path.slice(0, 20)}`)
+    }
+  }
+  refused(t, await client.get(`/${'x'.repeat(8191)}`), 404, 'route_not_found')
+  refused(t, await client.get(`/pets/${'1'.repeat(8000)}`), 400, 'validation_failed', 'petId')
+})
+
+t.test('an address may be sent whole, as proxies do', async (t) => {
+  const { client, port } = await addresses(t)
+  const ask = async (target: string) => await sendBytes(port, `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${client.key}\r\n\r\n`)
+  for (const host of ['http://x', 'HTTPS://pets.example:8080']) {
+    const page = await ask(`${host}/pets?limit=1`)
+    t.match(page, { status: 200, headers: { link: '</pets?limit=1>; rel="first"' } })
+    t.match(await ask(`${host}/nothing`), { status: 404, body: { code: 'route_not_found' } })
+    t.match(await ask(`${host}?x=1`), { headers: { 'request-id': /./ } })
+  }
+})

@@ -1,0 +1,86 @@
+import type { FastifyInstance } from 'fastify'
+import type { Client } from './app.ts'
+
+/** The part of a JSON schema that tests are generated from. */
+export interface Schema {
+  $ref?: string
+  type?: string
+  format?: string
+  enum?: string[]
+  nullable?: boolean
+  minLength?: number
+  maxLength?: number
+  items?: Schema
+  example?: unknown
+  required?: string[]
+  properties?: Record<string, Schema>
+}
+
+export interface Operation {
+  operationId: string
+  method: string
+  /** With `{name}` where a parameter goes. */
+  path: string
+  parameters: Array<{ name: string, in: string, schema: Schema }>
+  /** The schema of its body, if it takes one. */
+  body: Schema | undefined
+}
+
+/** Every operation, read from the service's own document, so that a new one is tested from its first day. */
+export function operationsOf (app: FastifyInstance): Operation[] {
+  const document = app.swagger() as unknown as Document
+  const resolve = (schema: Schema): Schema => {
+    const found = schema.$ref === undefined ? schema : document.components.schemas[schema.$ref.split('/').at(-1)!]!
+    const { items, properties } = found
+    return {
+      ...found,
+      ...(items === undefined ? {} : { items: resolve(items) }),
+      ...(properties === undefined ? {} : { properties: Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, resolve(inner)])) })
+    }
+  }
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { operationId, parameters = [], requestBody }]) => {
+      const body = requestBody?.content['application/json']?.schema
+      return {
+        operationId,
+        method: method.toUpperCase(),
+        path,
+        parameters: parameters.map((parameter) => ({ ...parameter, schema: resolve(parameter.schema) })),
+        body: body === undefined ? undefined : resolve(body)
+      }
+    }))
+}
+
+interface Document {
+  paths: Record<string, Record<string, {
+    operationId: string
+    parameters?: Operation['parameters']
+    requestBody?: { content: Record<string, { schema: Schema }> }
+  }>>
+  components: { schemas: Record<string, Schema> }
+}
+
+/** One record of every kind: ids by the names that paths, queries and bodies give them. */
+export type Ids = Record<'petId' | 'categoryId' | 'orderId' | 'keyId' | 'messageId', number | string>
+
+export async function stockedStore (client: Client): Promise<Ids> {
+  const { body: category } = await client.post('/categories', { name: 'Dogs' })
+  const { body: pet } = await client.post('/pets', { name: 'Rex', categoryId: category.id })
+  await client.patch(`/inventory/${pet.id}`, { quantity: 1_000_000 })
+  const { body: order } = await client.post('/store/orders', { petId: pet.id })
+  const { body: key } = await client.post('/account/keys', {})
+  const { body: message } = await client.post('/messages', { message: 'Hello' })
+  return { petId: pet.id, categoryId: category.id, orderId: order.id, keyId: key.id, messageId: message.id }
+}
+
+/** The address of an operation on the store's own records. */
+export function pathOf ({ path }: Operation, ids: Record<string, number | string>): string {
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => String(ids[name]))
+}
+
+/** A body that the operation accepts: what is required, and `fields`. */
+export function bodyOf ({ body }: Operation, ids: Ids, fields: Record<string, unknown> = {}): Record<string, unknown> | undefined {
+  if (body === undefined) return undefined
+  const required = (body.required ?? []).map((name) => [name, ids[name as keyof Ids] ?? body.properties?.[name]?.example])
+  return { ...Object.fromEntries(required), ...fields }
+}

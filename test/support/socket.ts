@@ -1,0 +1,57 @@
+import { connect } from 'node:net'
+
+export interface RawAnswer {
+  status: number
+  headers: Record<string, string>
+  text: string
+  // Tests reach into answers of every shape.
+  body: any
+}
+
+/** Sends bytes that no HTTP client would, and returns the first answer; `undefined` when there was none. */
+export async function sendBytes (port: number, ...pieces: Array<string | Buffer>): Promise<RawAnswer | undefined> {
+  const headOnly = /^HEAD /.test(String(pieces[0]))
+  const received = await new Promise<string>((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    let text = ''
+    const done = (): void => {
+      socket.destroy()
+      resolve(text)
+    }
+    // Reset after the answer is as good as closed.
+    socket.setEncoding('latin1').on('error', done).on('close', done)
+    socket.on('data', (chunk: string) => {
+      text += chunk
+      if (isWhole(text, headOnly)) done()
+    })
+    for (const piece of pieces) socket.write(piece)
+  })
+  return received === '' ? undefined : read(received)
+}
+
+/** Answers to HEAD, 204 and 304 end with their head, whatever their fields say (RFC 9112 section 6.3). */
+function isWhole (text: string, headOnly: boolean): boolean {
+  const end = text.indexOf('\r\n\r\n')
+  if (end < 0) return false
+  const length = /^content-length: *(\d+)/im.exec(text.slice(0, end))?.[1]
+  return headOnly || /^HTTP\/1\.1 [23]04 /.test(text) || (length !== undefined && text.length >= end + 4 + Number(length))
+}
+
+function read (received: string): RawAnswer {
+  const end = received.indexOf('\r\n\r\n')
+  const [start = '', ...fields] = received.slice(0, end).split('\r\n')
+  const headers = Object.fromEntries(fields.map((field) => {
+    const [name = '', ...value] = field.split(':')
+    return [name.toLowerCase(), value.join(':').trim()]
+  }))
+  const text = Buffer.from(received.slice(end + 4), 'latin1').toString('utf8')
+  return { status: Number(start.split(' ')[1]), headers, text, body: parsed(text) }
+}
+
+function parsed (text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
