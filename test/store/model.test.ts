@@ -1,0 +1,295 @@
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import t from 'tap'
+import { startApp, type Answer, type Client } from '../support/app.ts'
+import { newCategory } from '../support/store.ts'
+
+/**
+ * Random use of a small store, against a model of it that is written here anew from the contract. A run
+ * that fails prints its seed and the commands; run it again with SEED=<seed>.
+ */
+
+const STATUSES = ['available', 'pending', 'sold'] as const
+type Status = typeof STATUSES[number]
+
+/** How long each of the two may take, in ms: a run that has begun is ended. */
+const TIME_LIMIT_MS = 7_000
+const RUNS = 60
+
+/** Rows are chosen by a number; which one it means depends on what was created before, also what is gone by now. */
+type Command =
+  | { type: 'create', status: Status }
+  | { type: 'count', pet: number, quantity: number }
+  | { type: 'place', pet: number, quantity: number, complete: boolean }
+  | { type: 'complete' | 'cancel', order: number }
+  | { type: 'set status', pet: number, status: Status }
+  | { type: 'delete', pet: number }
+
+interface Pet { id: number, name: string, categoryId: number, status: Status }
+interface Order { id: number, petId: number, quantity: number, complete: boolean }
+
+interface Model {
+  pets: Map<number, Pet>
+  /** Units in stock of the pets that were counted. */
+  stock: Map<number, number>
+  orders: Map<number, Order>
+  /** Σ(new − previous) over a pet's counts. */
+  counted: Map<number, number>
+}
+
+/** A command about certain rows, as it is sent. */
+interface Call {
+  command: Command
+  request: [method: string, path: string, body?: unknown]
+  /** What the model makes of it: the answer that is due. A new row has the id that the service gave it. */
+  apply: (model: Model, answer: Answer) => { status: number, body?: unknown, code?: string }
+}
+
+const rowNumber = fc.nat({ max: 11 })
+const petNumber = fc.nat({ max: 3 })
+const command: fc.Arbitrary<Command> = fc.oneof(
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('create' as const), status: fc.constantFrom(...STATUSES) }) },
+  { weight: 5, arbitrary: fc.record({ type: fc.constant('count' as const), pet: petNumber, quantity: fc.nat({ max: 4 }) }) },
+  { weight: 8, arbitrary: fc.record({ type: fc.constant('place' as const), pet: petNumber, quantity: fc.integer({ min: 1, max: 3 }), complete: fc.boolean() }) },
+  { weight: 4, arbitrary: fc.record({ type: fc.constant('complete' as const), order: rowNumber }) },
+  { weight: 4, arbitrary: fc.record({ type: fc.constant('cancel' as const), order: rowNumber }) },
+  { weight: 3, arbitrary: fc.record({ type: fc.constant('set status' as const), pet: petNumber, status: fc.constantFrom(...STATUSES) }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant('delete' as const), pet: petNumber }) }
+)
+
+t.test('a small store under random use', async (t) => {
+  const running = await startApp(t)
+  const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL })
+  const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31)
+
+  await t.test('does one after another what the model does', async (t) => {
+    await check(t, fc.array(command, { minLength: 5, maxLength: 15 }).map((commands) => commands.map((one) => [one])))
+  })
+
+  await t.test('does what comes at once, to two services, in some order one after another', async (t) => {
+    await check(t, fc.array(fc.array(command, { minLength: 1, maxLength: 6 }), { minLength: 3, maxLength: 8 }))
+  })
+
+  async function check (t: { pass: (text: string) => unknown }, batches: fc.Arbitrary<Command[][]>): Promise<void> {
+    let runs = 0
+    await fc.assert(fc.asyncProperty(batches, async (batches) => {
+      await runBatches(batches)
+      runs++
+    }), { seed, numRuns: RUNS, interruptAfterTimeLimit: TIME_LIMIT_MS, markInterruptAsFailure: false })
+    t.pass(`${runs} runs, seed ${seed}`)
+  }
+
+  async function runBatches (batches: Command[][]): Promise<void> {
+    const ada = await running.openAccount()
+    const clients = [ada, second.withKey(ada.key!)]
+    const categoryId = await newCategory(ada)
+    const ids = { pets: [] as number[], orders: [] as number[] }
+    let model: Model = { pets: new Map(), stock: new Map(), orders: new Map(), counted: new Map() }
+    const opening: Command[][] = [[{ type: 'create', status: 'available' }], [{ type: 'count', pet: 0, quantity: 3 }]]
+    for (const batch of [...opening, ...batches]) {
+      const calls = batch.map((command) => callOf(command, ids, categoryId))
+      const answers = await Promise.all(calls.map(async ({ request: [method, path, body] }, i) => await clients[i % 2]!.request(method, path, { body })))
+      const seen = await look(ada)
+      const next = someOrder(model, calls.map((call, i) => ({ call, answer: answers[i]! })), seen)
+      if (next === undefined) {
+        throw new Error(`No order of these explains their answers and the store afterwards:\n${calls.map(({ request }, i) =>
+          `${JSON.stringify(request)} → ${answers[i]!.status} ${answers[i]!.text}`).join('\n')}\nbefore: ${show(model)}\nafter:  ${JSON.stringify(seen)}`)
+      }
+      model = next
+      holdsTogether(seen, model.counted)
+      calls.forEach(({ command: { type } }, i) => {
+        const { status, body } = answers[i]!
+        if (status === 201) ids[type === 'create' ? 'pets' : 'orders'].push(body.id)
+      })
+    }
+  }
+})
+
+/** What the store shows of itself. */
+interface Seen {
+  pets: Pet[]
+  inventory: Array<{ petId: number, quantity: number, status: Status }>
+  orders: Order[]
+}
+
+async function look (client: Client): Promise<Seen> {
+  const [pets, inventory, orders] = await Promise.all(['/pets', '/inventory', '/store/orders'].map(async (path) => {
+    const { status, text, body } = await client.get(`${path}?limit=100`)
+    if (status !== 200) throw new Error(`${path} answers ${text}`)
+    return body
+  }))
+  return { pets, inventory, orders }
+}
+
+/** The laws of the store, of what it shows alone but for the sum of the counts. */
+function holdsTogether ({ pets, inventory, orders }: Seen, counted: Map<number, number>): void {
+  for (const { id, status } of pets) {
+    const entry = inventory.find(({ petId }) => petId === id)
+    const ofPet = orders.filter(({ petId }) => petId === id)
+    const open = ofPet.filter(({ complete }) => !complete)
+    const ordered = ofPet.reduce((sum, { quantity }) => sum + quantity, 0)
+    const say = (law: string): never => { throw new Error(`Pet ${id}: ${law}: ${JSON.stringify({ pets, inventory, orders })}`) }
+    if ((counted.get(id) ?? 0) !== (entry?.quantity ?? 0) + ordered) say(`${counted.get(id) ?? 0} units were counted in`)
+    if (entry === undefined) continue
+    if (entry.status !== status) say('the entry shows another status')
+    if (entry.quantity < 0) say('stock is negative')
+    if (entry.quantity === 0 && status === 'available') say('available with none in stock')
+    if (entry.quantity === 0 && open.length === 0 && status !== 'sold') say('not sold with none in stock and none open')
+  }
+}
+
+/** The model after the calls in some order in which each is answered as it was, if there is one. */
+function someOrder (model: Model, left: Array<{ call: Call, answer: Answer }>, seen: Seen): Model | undefined {
+  if (left.length === 0) return isDeepStrictEqual(seenOf(model), seen) ? model : undefined
+  for (const [i, { call, answer }] of left.entries()) {
+    const next = copyOf(model)
+    const { status, body, code } = call.apply(next, answer)
+    if (status !== answer.status) continue
+    if (code === undefined ? !isDeepStrictEqual(answer.body, body) : answer.body?.code !== code) continue
+    const found = someOrder(next, left.toSpliced(i, 1), seen)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function callOf (command: Command, ids: { pets: number[], orders: number[] }, categoryId: number): Call {
+  /** Without any, an id that nobody has. */
+  const nth = (all: number[], n: number): number => all[n % all.length] ?? 999_999_999
+  switch (command.type) {
+    case 'create': {
+      const pet = { name: 'Rex', categoryId, status: command.status }
+      return {
+        command,
+        request: ['POST', '/pets', pet],
+        apply ({ pets }, answer) {
+          const { id } = answer.body
+          pets.set(id, { id, ...pet })
+          return { status: 201, body: { id, ...pet } }
+        }
+      }
+    }
+    case 'count': {
+      const { quantity } = command
+      const petId = nth(ids.pets, command.pet)
+      return {
+        command,
+        request: ['PATCH', `/inventory/${petId}`, { quantity }],
+        apply (model) {
+          const pet = model.pets.get(petId)
+          if (pet === undefined) return { status: 404, code: 'pet_not_found' }
+          model.counted.set(petId, (model.counted.get(petId) ?? 0) + quantity - (model.stock.get(petId) ?? 0))
+          model.stock.set(petId, quantity)
+          pet.status = quantity > 0 ? 'available' : openOf(model, petId) > 0 ? 'pending' : 'sold'
+          return { status: 200, body: { petId, quantity, status: pet.status } }
+        }
+      }
+    }
+    case 'place': {
+      const { quantity, complete } = command
+      const petId = nth(ids.pets, command.pet)
+      return {
+        command,
+        request: ['POST', '/store/orders', { petId, quantity, complete }],
+        apply (model, answer) {
+          const pet = model.pets.get(petId)
+          if (pet === undefined) return { status: 409, code: 'unknown_pet' }
+          if (pet.status !== 'available') return { status: 409, code: 'pet_not_available' }
+          const stock = model.stock.get(petId) ?? 0
+          if (stock < quantity) return { status: 409, code: 'insufficient_stock' }
+          const order = { id: answer.body.id, petId, quantity, complete }
+          model.orders.set(order.id, order)
+          model.stock.set(petId, stock - quantity)
+          if (stock === quantity) pet.status = openOf(model, petId) > 0 ? 'pending' : 'sold'
+          return { status: 201, body: { ...order } }
+        }
+      }
+    }
+    case 'complete': {
+      const id = nth(ids.orders, command.order)
+      return {
+        command,
+        request: ['PATCH', `/store/orders/${id}`, { complete: true }],
+        apply (model) {
+          const order = model.orders.get(id)
+          if (order === undefined) return { status: 404, code: 'order_not_found' }
+          if (!order.complete) {
+            order.complete = true
+            if (model.stock.get(order.petId) === 0 && openOf(model, order.petId) === 0) model.pets.get(order.petId)!.status = 'sold'
+          }
+          return { status: 200, body: { ...order } }
+        }
+      }
+    }
+    case 'cancel': {
+      const id = nth(ids.orders, command.order)
+      return {
+        command,
+        request: ['DELETE', `/store/orders/${id}`],
+        apply (model) {
+          const order = model.orders.get(id)
+          if (order === undefined) return { status: 404, code: 'order_not_found' }
+          if (order.complete) return { status: 409, code: 'order_already_shipped' }
+          const stock = model.stock.get(order.petId)!
+          model.orders.delete(id)
+          model.stock.set(order.petId, stock + order.quantity)
+          if (stock === 0) model.pets.get(order.petId)!.status = 'available'
+          return { status: 204 }
+        }
+      }
+    }
+    case 'set status': {
+      const { status } = command
+      const petId = nth(ids.pets, command.pet)
+      return {
+        command,
+        request: ['PATCH', `/pets/${petId}`, { status }],
+        apply (model) {
+          const pet = model.pets.get(petId)
+          if (pet === undefined) return { status: 404, code: 'pet_not_found' }
+          const forbidden = pet.status === 'sold' || (status === 'available' && model.stock.get(petId) === 0)
+          if (status !== pet.status && forbidden) return { status: 409, code: 'invalid_status_transition' }
+          pet.status = status
+          return { status: 200, body: { ...pet } }
+        }
+      }
+    }
+    case 'delete': {
+      const petId = nth(ids.pets, command.pet)
+      return {
+        command,
+        request: ['DELETE', `/pets/${petId}`],
+        apply (model) {
+          if (!model.pets.has(petId)) return { status: 404, code: 'pet_not_found' }
+          if ([...model.orders.values()].some((order) => order.petId === petId)) return { status: 409, code: 'pet_in_use' }
+          for (const rows of [model.pets, model.stock, model.counted]) rows.delete(petId)
+          return { status: 204 }
+        }
+      }
+    }
+  }
+}
+
+function openOf ({ orders }: Model, petId: number): number {
+  return [...orders.values()].filter((order) => order.petId === petId && !order.complete).length
+}
+
+function seenOf ({ pets, stock, orders }: Model): Seen {
+  return {
+    pets: byId(pets),
+    inventory: [...stock].map(([petId, quantity]) => ({ petId, quantity, status: pets.get(petId)!.status })).sort((a, b) => a.petId - b.petId),
+    orders: byId(orders)
+  }
+}
+
+function byId<Row extends { id: number }> (rows: Map<number, Row>): Row[] {
+  return [...rows.values()].sort((a, b) => a.id - b.id)
+}
+
+function copyOf ({ pets, stock, orders, counted }: Model): Model {
+  const copy = <Row>(rows: Map<number, Row>): Map<number, Row> => new Map([...rows].map(([id, row]) => [id, structuredClone(row)]))
+  return { pets: copy(pets), stock: copy(stock), orders: copy(orders), counted: copy(counted) }
+}
+
+function show (model: Model): string {
+  return JSON.stringify(seenOf(model))
+}
