@@ -28,9 +28,9 @@ export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async func
       response: { 201: ref(AccountWithKeySchema) }
     },
     config: { errors: [SignupClosed], secret: true },
-    onRequest: app.limits.signup
+    // Before the body: a stranger's is parsed only where it may lead to an account.
+    onRequest: open ? app.limits.signup : async () => { throw new SignupClosed() }
   }, async (request, reply) => {
-    if (!open) throw new SignupClosed()
     const created = await app.commit(createAccount, { account: request.body }, { account: null })
     return sendCommitted(reply.header('cache-control', 'no-store'), 201, created, '/account')
   })
