@@ -1,6 +1,7 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { createServer, type AddressInfo } from 'node:net'
@@ -16,6 +17,12 @@ export interface Postgres {
   /** Of the maintenance database, for a role that may create others. */
   url: string
   stop: () => Promise<void>
+  /** Sends a signal to the server and to each of its processes. */
+  signal: (signal: NodeJS.Signals) => void
+  /** Kills the server, as a power cut would; its files stay. */
+  kill: () => Promise<void>
+  /** Starts it again after `kill`, on the same port and files. */
+  restart: () => Promise<void>
 }
 
 interface Account {
@@ -41,15 +48,36 @@ export async function startPostgres (): Promise<Postgres> {
     const data = join(folder, 'data')
     const password = await initialise(binaries, data, account)
     const port = await freePort()
-    server = spawn(join(binaries, 'postgres'), [
-      '-D', data, '-p', String(port),
-      '-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200'
-    ], { ...account, env: environment(), stdio: ['ignore', 'ignore', 'pipe'] })
-    await ready(server)
-    return { url: `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`, stop }
+    const start = async (): Promise<void> => {
+      server = spawn(join(binaries, 'postgres'), [
+        '-D', data, '-p', String(port),
+        '-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200'
+      ], { ...account, env: environment(), stdio: ['ignore', 'ignore', 'pipe'] })
+      await ready(server)
+    }
+    const signal = (signal: NodeJS.Signals): void => {
+      for (const pid of processesOf(server?.pid)) process.kill(pid, signal)
+    }
+    const kill = async (): Promise<void> => {
+      const closed = once(server!, 'close')
+      signal('SIGKILL')
+      await closed
+    }
+    await start()
+    return { url: `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`, stop, signal, kill, restart: start }
   } catch (error) {
     await stop()
     throw error
+  }
+}
+
+/** A process, and below it its children, which would outlive it (as far as the system tells them). */
+function processesOf (pid: number | undefined): number[] {
+  if (pid === undefined) return []
+  try {
+    return [pid, ...readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter((text) => text !== '').map(Number)]
+  } catch {
+    return [pid]
   }
 }
 

@@ -1,0 +1,100 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { openDatabase } from '../../src/database/open.ts'
+import type { Stage } from './stage.ts'
+
+/**
+ * What was acknowledged is on the disk, not only on its way: the committing connection's settings say so,
+ * and the system's calls agree. Writes one after the other are groups of one, each with an fdatasync.
+ */
+export async function durability ({ quick, report, freshUrl, start, openStore }: Stage): Promise<void> {
+  const url = await freshUrl()
+  const service = await start({ DATABASE_URL: url })
+  const { client } = await openStore(() => service.port)
+  const writes = quick ? 20 : 200
+  const sqlite = url.startsWith('file:')
+
+  for (const [setting, wanted] of Object.entries(await settingsOf(url))) {
+    if (!wanted.ok) report.violations.push(`the committing connection has ${setting} = ${wanted.value}`)
+  }
+  const counter = sqlite ? await countCalls(service.pid) : await countWalSyncs(url)
+  if (counter === undefined) {
+    report.notes.push('skipped: fdatasync is not counted, because strace is not installed or may not attach')
+    return
+  }
+  for (let i = 0; i < writes; i++) {
+    const { status } = await client.send({ method: 'POST', path: '/messages', body: { message: `durable ${i}` } })
+    if (status === 201) report.checked++
+  }
+  const synced = await counter(report.checked)
+  report.rounds++
+  report.notes.push(`${report.checked} groups, ${synced} syncs of the ${sqlite ? 'process' : 'write-ahead log'}`)
+  if (report.checked !== writes) report.violations.push(`${report.checked} of ${writes} writes were acknowledged`)
+  if (synced < report.checked) report.violations.push(`${report.checked} groups were acknowledged after ${synced} syncs`)
+}
+
+/** As the service opens its connections, and on a connection that commits. */
+async function settingsOf (url: string): Promise<Record<string, { value: string, ok: boolean }>> {
+  const database = openDatabase({ url, pool: 2, timeout: 5_000 })
+  try {
+    return await database.writer.$transaction(async (prisma) => {
+      const read = async (sql: string): Promise<string> => String(Object.values((await prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(sql))[0]!)[0])
+      if (database.dialect.name === 'sqlite') {
+        const synchronous = await read('PRAGMA synchronous')
+        const journal = await read('PRAGMA journal_mode')
+        return { synchronous: { value: synchronous, ok: synchronous === '2' || synchronous === '3' }, journal_mode: { value: journal, ok: journal === 'wal' } }
+      }
+      const values = await Promise.all(['synchronous_commit', 'fsync', 'full_page_writes'].map(async (name) => [name, await read(`SHOW ${name}`)] as const))
+      return Object.fromEntries(values.map(([name, value]) => [name, { value, ok: value === 'on' }]))
+    })
+  } finally {
+    await database.close()
+  }
+}
+
+/** @param expected what the count should come to: it is waited for, since figures may come late */
+type Counter = (expected: number) => Promise<number>
+
+/** Counts a process's fdatasync and fsync calls with strace, where it is there. */
+async function countCalls (pid: number): Promise<Counter | undefined> {
+  if (spawnSync('strace', ['-V']).status !== 0) return undefined
+  const strace = spawn('strace', ['-f', '-q', '-e', 'trace=fdatasync,fsync', '-p', String(pid)], { stdio: ['ignore', 'ignore', 'pipe'] })
+  let output = ''
+  strace.stderr.setEncoding('utf8').on('data', (text: string) => { output += text })
+  await sleep(500)
+  if (strace.exitCode !== null) return undefined
+  return async () => {
+    await sleep(200)
+    strace.kill('SIGINT')
+    await once(strace, 'close')
+    // A call that another thread interrupts is printed in two lines.
+    return output.split('\n').filter((line) => /(fdatasync|fsync)\(/.test(line)).length
+  }
+}
+
+/** Within which a process of PostgreSQL that has nothing to do hands its figures in, in ms. */
+const FIGURES_MS = 12_000
+
+/** PostgreSQL counts for itself. */
+async function countWalSyncs (url: string): Promise<Counter> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  const read = async (): Promise<number> => {
+    const { rows: [row] } = await client.query("SELECT coalesce(sum(fsyncs), 0)::int AS n FROM pg_stat_io WHERE object = 'wal'")
+    return row.n
+  }
+  await sleep(1_500)
+  const before = await read()
+  return async (expected) => {
+    const deadline = Date.now() + FIGURES_MS
+    let synced = 0
+    do {
+      await sleep(250)
+      synced = await read() - before
+    } while (synced < expected && Date.now() < deadline)
+    await client.end()
+    return synced
+  }
+}

@@ -1,0 +1,121 @@
+import { randomInt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Act } from './ledger.ts'
+import type { Reply } from './client.ts'
+import type { Service } from './service.ts'
+import { lock, type Stage, type Store } from './stage.ts'
+import { verify } from './verify.ts'
+import { startWorkload } from './workload.ts'
+
+const GRACE_MS = 5_000
+
+/** A process that has nothing left to wait for takes no longer to end than this, in ms. */
+const AT_ONCE_MS = 1_500
+
+/**
+ * SIGTERM under load: whoever gets no byte of an answer may be sure that nothing was done, everybody
+ * else gets a whole answer, and the process ends by itself. A second signal ends it at once.
+ */
+export async function shutdown (stage: Stage): Promise<void> {
+  const { quick, report, freshUrl, start, openStore } = stage
+  const url = await freshUrl()
+  const service = await start({ DATABASE_URL: url, SHUTDOWN_GRACE_MS: String(GRACE_MS) })
+  const store = await openStore(() => service.port)
+  const counts = { whole: 0, refused: 0, none: 0 }
+  let slowest = 0
+
+  for (let round = 0; round < (quick ? 3 : 20); round++) {
+    if (round > 0) await service.start()
+    const load = startWorkload(store, { workers: 32, retry: false, onReply: note })
+    await sleep(randomInt(100, 700))
+    slowest = Math.max(slowest, await terminate(service))
+    await load.stop()
+    report.rounds++
+  }
+  await verify(url, store, report)
+  report.notes.push(`${counts.whole} whole answers, ${counts.refused} times 503 shutting_down, ${counts.none} closed without a byte; the slowest end took ${slowest} ms`)
+
+  await service.start()
+  await finishesWhatItBegan(service, store, url)
+  await service.start()
+  await endsAtTheSecondSignal(service, store, url)
+  await service.kill()
+  const hasty = await start({ DATABASE_URL: url, SHUTDOWN_GRACE_MS: '1000' })
+  await endsAfterItsGrace(hasty, stage, store, url)
+  await verify(url, store, report)
+
+  function note (act: Act, reply: Reply): void {
+    if (reply.cut) report.violations.push(`${act.method} ${act.path} got half an answer`)
+    if (reply.status === 0) {
+      counts.none++
+      store.ledger.unanswered(act, true)
+    } else if (reply.status === 503) {
+      counts.refused++
+      store.ledger.unanswered(act, true)
+      if (reply.body?.code !== 'shutting_down') report.violations.push(`${act.method} ${act.path} is answered ${reply.text}`)
+    } else {
+      counts.whole++
+    }
+  }
+
+  /** @returns after how many ms it ended */
+  async function terminate (service: Service): Promise<number> {
+    const began = Date.now()
+    service.signal('SIGTERM')
+    const end = await endWithin(service, GRACE_MS)
+    if (end !== 0) report.violations.push(`SIGTERM under load: the service ${end === undefined ? `runs on after ${GRACE_MS} ms` : `ends with ${end}`}: ${service.output().slice(-500)}`)
+    return Date.now() - began
+  }
+
+  async function finishesWhatItBegan (service: Service, store: Store, url: string): Promise<void> {
+    const { release, waiting } = await stuck(store, url, 'begun')
+    service.signal('SIGTERM')
+    await sleep(300)
+    await release()
+    const reply = await waiting
+    const end = await endWithin(service, GRACE_MS)
+    if (reply.status !== 201) report.violations.push(`a request under way at SIGTERM is answered ${reply.status} ${reply.text}`)
+    if (end !== 0) report.violations.push(`after its last answer the service ends with ${end}`)
+    report.rounds++
+  }
+
+  async function endsAtTheSecondSignal (service: Service, store: Store, url: string): Promise<void> {
+    const { release, waiting } = await stuck(store, url, 'second signal')
+    service.signal('SIGTERM')
+    await sleep(300)
+    service.signal('SIGTERM')
+    if (await endWithin(service, AT_ONCE_MS) === undefined) report.violations.push('a second SIGTERM does not end the service at once')
+    await release()
+    await service.kill()
+    await waiting
+    report.rounds++
+  }
+
+  async function endsAfterItsGrace (service: Service, stage: Stage, store: Store, url: string): Promise<void> {
+    const { release, waiting } = await stuck({ ...store, client: stage.client(() => service.port, { key: store.key }) }, url, 'grace')
+    service.signal('SIGTERM')
+    if (await endWithin(service, 1_000 + AT_ONCE_MS) === undefined) report.violations.push('a request that never ends keeps the service alive beyond SHUTDOWN_GRACE_MS')
+    await release()
+    await service.kill()
+    await waiting
+    report.rounds++
+  }
+
+  /** A write that waits for another process's lock. */
+  async function stuck ({ client, ledger, categoryId }: Store, url: string, key: string): Promise<{ release: () => Promise<void>, waiting: Promise<Reply> }> {
+    const release = await lock(url)
+    const act: Act = { kind: 'pet', label: `stuck ${key}`, key, method: 'POST', path: '/pets', body: { name: `stuck ${key}`, categoryId } }
+    const waiting = client.send({ ...act, headers: { 'idempotency-key': key } }).then((reply) => {
+      if (reply.status === 201) ledger.note(act, reply)
+      else ledger.unanswered(act)
+      return reply
+    })
+    await sleep(200)
+    return { release, waiting }
+  }
+}
+
+/** @returns the exit code, the signal that ended it, or `undefined` when it runs on */
+async function endWithin (service: Service, ms: number): Promise<number | NodeJS.Signals | undefined> {
+  return await Promise.race([service.ended(), sleep(ms, undefined, { ref: false })])
+}
