@@ -1,5 +1,4 @@
 import cors, { type FastifyCorsOptions } from '@fastify/cors'
-import helmet, { type FastifyHelmetOptions } from '@fastify/helmet'
 import Fastify, { LogController, type FastifyInstance } from 'fastify'
 import { accountRoutes, signupRoutes } from './accounts/routes.ts'
 import { authentication, refuseWritesOfReaders } from './auth.ts'
@@ -10,6 +9,7 @@ import type { Config } from './config.ts'
 import { database } from './database/plugin.ts'
 import { eventRoutes } from './events/routes.ts'
 import { answerClientError, answerErrors, answerFrameworkError, answerMissed, HEADERS_LIMIT, originForm } from './failures.ts'
+import { standardHeaders } from './headers.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { limits } from './limits.ts'
@@ -55,9 +55,8 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
 
   answerErrors(app)
   logRequests(app)
-  app.addHook('onRequest', async (request, reply) => { reply.header('request-id', request.id) })
+  standardHeaders(app)
   stopGracefully(app, config.SHUTDOWN_GRACE_MS)
-  await app.register(helmet, SECURITY)
   await app.register(cors, { preflightContinue: true, strictPreflight: false, ...crossOrigin(config) })
   answerMissed(app)
 
@@ -73,7 +72,10 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
 
   await app.register(async function api (app) {
     readBodies(app)
-    app.addHook('onRequest', async (_request, reply) => { reply.header('cache-control', 'private, no-cache') })
+    app.addHook('onRequest', (_request, reply, done) => {
+      reply.header('cache-control', 'private, no-cache')
+      done()
+    })
     app.addHook('preValidation', readIdempotencyKey)
     app.addHook('onRoute', closeQuery)
 
@@ -96,15 +98,6 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
 
   await app.register(serviceRoutes)
   return app
-}
-
-/** For an API that nobody shows in a page; the pages of the service say otherwise for themselves. */
-const SECURITY: FastifyHelmetOptions = {
-  contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
-  // Whether the address has TLS is known to whoever terminates it.
-  strictTransportSecurity: false,
-  crossOriginResourcePolicy: { policy: 'cross-origin' },
-  xXssProtection: false
 }
 
 /** Browsers may read the document from anywhere, and use the API from where CORS_ORIGINS says. */

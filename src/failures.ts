@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { challenge } from './auth.ts'
 import { ACCEPT_PATCH } from './bodies.ts'
 import * as errors from './errors.ts'
+import { SECURITY } from './headers.ts'
 
 /** The closed list of codes, as clients see them. */
 const CODES: ReadonlySet<string> = new Set(Object.values(errors).map((CodedError) => codeOf(new CodedError())))
