@@ -55,7 +55,7 @@ function createContract (document: Document, basePath: string): Contract {
 
   function problemOf (method: string, target: string, answer: Answer): string | undefined {
     const { status, headers, text } = answer
-    if (!/^[A-Za-z0-9._~:-]{1,128}$/.test(String(headers['request-id']))) return 'it has no Request-Id'
+    if (!/^[A-Za-z0-9._~:-]{1,128}$/.test(String(headers['request-id'] ?? ''))) return 'it has no Request-Id'
     const bodiless = method === 'HEAD' || status === 204 || status === 304
     if (bodiless && text !== '') return `a ${status} to ${method} has no body, but this has: ${text}`
     if (status >= 400 && headers['cache-control'] !== 'no-store') return `an error is not to be stored, but Cache-Control is ${headers['cache-control']}`
