@@ -117,14 +117,6 @@ export function originForm ({ url = '' }: IncomingMessage): string {
   return url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/')
 }
 
-/** What Helmet, a hook, would add to the answers below, which come before any hook. */
-const SECURITY = {
-  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
-  'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'SAMEORIGIN'
-}
-
 /** A router's own failures (a broken percent-escape) come before any hook. */
 export function answerFrameworkError (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   const answer = coded(error, request.server)
