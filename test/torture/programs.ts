@@ -1,4 +1,5 @@
 import { away } from './away.ts'
+import { connections } from './connections.ts'
 import { crash } from './crash.ts'
 import { disk } from './disk.ts'
 import { durability } from './durability.ts'
@@ -13,5 +14,6 @@ export const programs: Record<string, { program: Program, databases: Array<'sqli
   processes: { program: processes, databases: ['postgresql'] },
   away: { program: away, databases: ['postgresql'] },
   disk: { program: disk, databases: ['sqlite'] },
-  shutdown: { program: shutdown, databases: ['sqlite', 'postgresql'] }
+  shutdown: { program: shutdown, databases: ['sqlite', 'postgresql'] },
+  connections: { program: connections, databases: ['sqlite', 'postgresql'] }
 }
