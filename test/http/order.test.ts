@@ -1,0 +1,105 @@
+import t from 'tap'
+import { startApp } from '../support/app.ts'
+import { readerOf, refused } from '../support/checks.ts'
+import { bodyOf, operationsOf, pathOf, stockedStore } from '../support/operations.ts'
+
+// A request that is wrong in two ways is told the first of them, in the order that the contract lists.
+
+const JSON_TYPE = { 'content-type': 'application/json', 'content-length': '1' }
+
+t.test('a key is looked at before anything of the request', async (t) => {
+  const { app, openAccount, nobody } = await startApp(t, { BODY_LIMIT: '1024' })
+  const ids = await stockedStore(await openAccount())
+  for (const operation of operationsOf(app)) {
+    if (operation.operationId === 'createAccount') continue
+    const path = operation.path.replace(/\{\w+\}/, 'x')
+    const send = async (headers: Record<string, string>, body: string) => await nobody.request(operation.method, `${path}?x=1`, { headers: { 'idempotency-key': '', ...headers }, body })
+    refused(t, await send(JSON_TYPE, '{'), 401, 'unauthorized', /\w/, operation.operationId)
+    refused(t, await send({ 'content-type': 'text/plain', 'content-encoding': 'gzip', 'content-length': '1' }, 'x'), 401, 'unauthorized')
+    refused(t, await send({ 'content-type': 'application/json', 'content-length': '2000' }, ' '.repeat(2000)), 401, 'unauthorized')
+    refused(t, await nobody.request(operation.method, pathOf(operation, ids), { body: bodyOf(operation, ids) }), 401, 'unauthorized')
+  }
+})
+
+t.test('what a read-only key may not do is said before the rest of the request is looked at', async (t) => {
+  const { app, openAccount, withKey } = await startApp(t, { BODY_LIMIT: '1024' })
+  const reader = await readerOf(await openAccount(), withKey)
+  for (const { operationId, method, path } of operationsOf(app)) {
+    if (method === 'GET' || operationId === 'createAccount') continue
+    const at = `${path.replace(/\{\w+\}/, 'x')}?x=1`
+    for (const [headers, body] of [[JSON_TYPE, '{'], [{ 'content-length': '1' }, 'x'], [{ 'content-type': 'application/json', 'content-length': '2000' }, ' '.repeat(2000)]] as const) {
+      refused(t, await reader.request(method, at, { headers: { ...headers, 'idempotency-key': '' }, body }), 403, 'read_only_key', /\w/, operationId)
+    }
+  }
+})
+
+t.test('the body is read before path, query and fields are judged', async (t) => {
+  const { openAccount } = await startApp(t, { BODY_LIMIT: '1024' })
+  const client = await openAccount()
+  const send = async (headers: Record<string, string>, body: string) => await client.request('PATCH', '/pets/x?x=1', { headers: { 'idempotency-key': '', ...headers }, body })
+  refused(t, await send({ 'content-type': 'application/json' }, ' '.repeat(2000)), 413, 'payload_too_large')
+  refused(t, await send({ 'content-type': 'text/plain' }, 'x'), 400, 'invalid_content_type')
+  refused(t, await send({ 'content-type': 'application/json' }, '{'), 400, 'invalid_json')
+})
+
+t.test('headers are judged before the path, the path before query and body', async (t) => {
+  const { openAccount } = await startApp(t)
+  const client = await openAccount()
+  const body = { unknown: 1 }
+  refused(t, await client.request('PATCH', '/pets/x?x=1', { headers: { 'idempotency-key': '' }, body }), 400, 'validation_failed', 'Idempotency-Key')
+  refused(t, await client.request('PATCH', '/pets/x?x=1', { body }), 400, 'validation_failed', 'Path parameter petId')
+  refused(t, await client.request('PATCH', '/pets/1?x=1', { body }), 400, 'validation_failed', 'is not known here')
+})
+
+t.test('validation comes before a sunset, a sunset before a missing record', async (t) => {
+  const { openAccount } = await startApp(t, { PET_READ_SUNSET: '2025-12-05' })
+  const client = await openAccount()
+  refused(t, await client.get('/pets/x'), 400, 'validation_failed')
+  refused(t, await client.get('/pets/1?x=1'), 400, 'validation_failed')
+  refused(t, await client.get('/pets/1'), 410, 'operation_sunset')
+})
+
+t.test('a missing record comes before a failed condition, a failed condition before a conflict', async (t) => {
+  const { openAccount } = await startApp(t)
+  const client = await openAccount()
+  const { petId, categoryId, orderId } = await stockedStore(client)
+  const stale = { 'if-match': '"0"' }
+  for (const [path, code] of [['/pets', 'pet_not_found'], ['/categories', 'category_not_found'], ['/store/orders', 'order_not_found'], ['/inventory', 'pet_not_found']] as const) {
+    const body = path === '/inventory' ? { quantity: 1 } : {}
+    refused(t, await client.patch(`${path}/4711`, body, stale), 404, code)
+    if (path !== '/inventory') refused(t, await client.delete(`${path}/4711`, stale), 404, code)
+  }
+  await client.patch(`/pets/${petId}`, { status: 'sold' })
+  const conflicts: Array<[method: string, path: string, body: object | undefined, code: string]> = [
+    ['PATCH', `/pets/${petId}`, { status: 'available' }, 'invalid_status_transition'],
+    ['PATCH', `/pets/${petId}`, { categoryId: 4711 }, 'unknown_category'],
+    ['DELETE', `/pets/${petId}`, undefined, 'pet_in_use'],
+    ['DELETE', `/categories/${categoryId}`, undefined, 'category_in_use']
+  ]
+  for (const [method, path, body, code] of conflicts) {
+    refused(t, await client.request(method, path, { headers: stale, body }), 412, 'precondition_failed')
+    refused(t, await client.request(method, path, { body }), 409, code)
+  }
+  await client.patch(`/store/orders/${orderId}`, { complete: true })
+  refused(t, await client.delete(`/store/orders/${orderId}`, stale), 412, 'precondition_failed')
+  refused(t, await client.delete(`/store/orders/${orderId}`), 409, 'order_already_shipped')
+})
+
+t.test('an Idempotency-Key is looked up before the record is', async (t) => {
+  const { openAccount } = await startApp(t)
+  const client = await openAccount()
+  const { body: category } = await client.post('/categories', { name: 'Dogs' })
+  const key = { 'idempotency-key': 'once' }
+  t.equal((await client.delete(`/categories/${category.id}`, key)).status, 204)
+  const replay = await client.delete(`/categories/${category.id}`, { ...key, 'if-match': '"0"' })
+  t.same({ status: replay.status, replayed: replay.headers['idempotency-replayed'] }, { status: 204, replayed: 'true' })
+  refused(t, await client.delete('/categories/4711', key), 422, 'idempotency_key_reused')
+  refused(t, await client.delete('/categories/4711'), 404, 'category_not_found')
+})
+
+t.test('a closed sign-up is said before the body is read', async (t) => {
+  const { nobody } = await startApp(t, { SIGNUP: 'closed' })
+  for (const body of ['{', '{}', '{"name":"x"}']) {
+    refused(t, await nobody.request('POST', '/accounts', { headers: { 'content-type': 'application/json' }, body }), 403, 'signup_closed')
+  }
+})
