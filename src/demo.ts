@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { createAccount } from './accounts/store.ts'
+import { createAccount, deleteAccount } from './accounts/store.ts'
 import { createCategory } from './categories/store.ts'
 import { updateInventory } from './inventory/store.ts'
 import { placeOrder } from './orders/store.ts'
@@ -22,6 +22,8 @@ const ORDERS: Array<[pet: string, quantity: number, complete: boolean]> = [
 export interface Demo {
   /** What to print once the service listens on `origin`: the key, and a request that works when pasted. */
   greeting: (origin: string) => string
+  /** Takes the store away again, when its key cannot be shown. */
+  erase: () => Promise<void>
 }
 
 /**
@@ -49,6 +51,7 @@ export async function openDemo ({ commit, database, basePath }: FastifyInstance)
   await commit(updatePet, { account, petId: pets.get('Luna')!, patch: { status: 'pending' }, conditions: {} }, writer)
 
   return {
+    erase: async () => { await commit(deleteAccount, { account, conditions: {} }, writer) },
     greeting: (origin) => `
 A demo store was opened. This is its API key; it is shown only now:
 

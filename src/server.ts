@@ -1,13 +1,14 @@
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from './app.ts'
-import { ConfigError, readConfig } from './config.ts'
-import { openDemo } from './demo.ts'
+import { readConfig } from './config.ts'
+import { openDemo, type Demo } from './demo.ts'
 import { migrate, pendingMigrations } from './database/migrate.ts'
 import { databaseOf } from './database/dialect.ts'
+import { reasonOf, StartError } from './startFailure.ts'
 
 /** The process: settings, database, listening, stopping. The only reader of process.env. */
 async function main (): Promise<void> {
-  const config = readConfig(process.env)
+  const config = readConfig(environment())
   if (config.MIGRATE_ON_START ?? databaseOf(config.DATABASE_URL) === 'sqlite') {
     await migrate(config.DATABASE_URL)
   } else {
@@ -22,32 +23,28 @@ async function main (): Promise<void> {
   })
   app.addHook('onClose', async () => { closing.uninstall() })
 
+  let demo: Demo | undefined
   try {
     await app.ready()
-    const demo = config.DEMO ? await openDemo(app) : undefined
+    if (config.DEMO) demo = await openDemo(app)
     await app.listen({ port: config.PORT, host: config.HOST })
     if (demo !== undefined) process.stderr.write(demo.greeting(app.listeningOrigin))
   } catch (error) {
+    // Its key was never shown: the next start opens another.
+    await demo?.erase()
     await app.close()
     throw error
   }
 }
 
-/** The service cannot start, for a reason that whoever runs it can change. */
-class StartError extends Error {}
+/** `npm start` says --demo: a demo store belongs into the database that nobody named. */
+function environment (): NodeJS.ProcessEnv {
+  const { DATABASE_URL = '', DEMO = '' } = process.env
+  const open = process.argv.includes('--demo') && DATABASE_URL === '' && DEMO === ''
+  return open ? { ...process.env, DEMO: 'true' } : process.env
+}
 
 main().catch((error: unknown) => {
   process.stderr.write(`${reasonOf(error)}\n`)
   process.exit(1)
 })
-
-/** One clear message: what is wrong and what to do; no stack for what is not our defect. */
-function reasonOf (error: unknown): string {
-  if (error instanceof ConfigError || error instanceof StartError) return error.message
-  const { code, message } = error as { code?: string, message: string }
-  switch (code) {
-    case 'EADDRINUSE': return 'The port is in use. Stop what listens on it, or set PORT to another.'
-    case 'EACCES': return 'Listening on this port is not allowed. Set PORT to one above 1023.'
-    default: return `The service cannot start: ${message.trim().split('\n').at(-1)}`
-  }
-}

@@ -1,0 +1,31 @@
+import { ConfigError } from './config.ts'
+
+/** A process cannot do its work, for a reason that whoever runs it can change: the message says which and how. */
+export class StartError extends Error {}
+
+/** What goes wrong before there is a service, by what its error says of itself, and what to do. */
+const REASONS: Array<[sign: RegExp, reason: string]> = [
+  [/\bEADDRINUSE\b/, 'The port is in use. Stop what listens on it, or set PORT to another.'],
+  [/\bEACCES\b/, 'Listening on this port is not allowed. Set PORT to one above 1023.'],
+  [/\b(EADDRNOTAVAIL|ENOTFOUND)\b/, 'HOST is no address of this machine. Set it to one that is, such as 127.0.0.1.'],
+  [/directory does not exist/, 'The folder of the database file does not exist. Create it, or set DATABASE_URL to another.'],
+  [/\bSQLITE_CANTOPEN/, 'The database file cannot be opened or created. Check that DATABASE_URL names a file, and that its folder may be written.'],
+  [/\bSQLITE_READONLY/, 'The database file, or its folder, may not be written. Allow it, or set DATABASE_URL to another.'],
+  [/\bSQLITE_(NOTADB|CORRUPT)/, 'The file that DATABASE_URL names is damaged or no SQLite database. Restore it, or set another.'],
+  [/\b(SQLITE_BUSY|SocketTimeout)/, 'The database is locked by another program, or does not answer. End that program, or try again.'],
+  [/\b(SQLITE_FULL|SQLITE_IOERR|53100)/, 'The disk of the database is full or fails. Make room on it.'],
+  [/\b(DatabaseNotReachable|ConnectionClosed|TooManyConnections|P1001)\b/, 'The database server cannot be reached. Check that it runs, and where DATABASE_URL says it is.'],
+  [/\b(AuthenticationFailed|DatabaseAccessDenied|28P01|28000)\b/, 'The database server refuses the user or password of DATABASE_URL.'],
+  [/\b(DatabaseDoesNotExist|3D000)\b/, 'The database server has no database of the name in DATABASE_URL. Create it, or set another.']
+]
+
+interface Failure { code?: string, message?: string, cause?: { kind?: string, originalCode?: string } }
+
+/** One clear message for the end of a process: no stack, no password, and what to do about it. */
+export function reasonOf (error: unknown): string {
+  if (error instanceof ConfigError || error instanceof StartError) return error.message
+  const { code, message = '', cause } = error as Failure
+  const signs = [code, cause?.originalCode, cause?.kind, message].join(' ')
+  const known = REASONS.find(([sign]) => sign.test(signs))
+  return known?.[1] ?? `Stopped by an error: ${message.trim().split('\n').at(-1)}`
+}
