@@ -214,6 +214,21 @@ t.test('API keys', async (t) => {
     lists(t, await ada.get('/account/keys'), [await firstKey(ada)])
   })
 
+  await t.test('a revoked key stops working in another process within 5 seconds', async (t) => {
+    const ada = await openAccount()
+    const other = await newKey(ada)
+    const there = (await startApp(t, { DATABASE_URL: running.config.DATABASE_URL })).withKey(other.key!)
+    t.equal((await there.get('/account')).status, 200)
+    await ada.delete(`/account/keys/${other.id}`)
+    const revoked = Date.now()
+    let answer = await there.get('/account')
+    while (answer.status === 200 && Date.now() - revoked < 5_000) {
+      await new Promise((resolve) => { setTimeout(resolve, 100) })
+      answer = await there.get('/account')
+    }
+    refused(t, answer, 401, 'unauthorized', 'revoked')
+  })
+
   await t.test('a key may revoke itself while another may write', async (t) => {
     const ada = await openAccount()
     const other = await newKey(ada)
