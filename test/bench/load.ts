@@ -1,0 +1,114 @@
+import { connect, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { performance } from 'node:perf_hooks'
+import { randomFrom, requestText, workloads } from './workloads.ts'
+
+/**
+ * The load, in a process of its own: so many connections, each with one request under way. A bare socket
+ * and the little of HTTP that is needed here cost a third of what a whole client does, and on a small
+ * machine the load must not take the CPU from what it measures.
+ */
+
+export interface Job {
+  port: number
+  key: string
+  workload: string
+  pets: number
+  connections: number
+  seconds: number
+  seed: number
+}
+
+export interface Load {
+  requests: number
+  /** Answers by status. */
+  statuses: Record<string, number>
+  /** What was not the answer that was due: `GET 500`, or a connection that ended. */
+  unexpected: Record<string, number>
+  seconds: number
+  /** Latency in ms. */
+  p50: number
+  p99: number
+  /** Its own CPU time, as a share of one core. */
+  cpu: number
+}
+
+export async function run ({ port, key, workload, pets, connections, seconds, seed }: Job): Promise<Load> {
+  const { next } = workloads[workload]!
+  const random = randomFrom(seed)
+  const latencies: number[] = []
+  const statuses: Record<string, number> = {}
+  const unexpected: Record<string, number> = {}
+  const sockets = await Promise.all(Array.from({ length: connections }, async () => await open(port)))
+  const cpu = process.cpuUsage()
+  const start = performance.now()
+  const end = start + seconds * 1_000
+  await Promise.all(sockets.map(drive))
+  const elapsed = performance.now() - start
+  const { user, system } = process.cpuUsage(cpu)
+  for (const socket of sockets) socket.destroy()
+  const sorted = Float64Array.from(latencies).sort()
+  return {
+    requests: latencies.length,
+    statuses,
+    unexpected,
+    seconds: elapsed / 1_000,
+    p50: sorted[Math.floor(sorted.length * 0.5)] ?? NaN,
+    p99: sorted[Math.floor(sorted.length * 0.99)] ?? NaN,
+    cpu: (user + system) / 1_000 / elapsed
+  }
+
+  /** Sends one request after the other, until the time is over and the last is answered. */
+  async function drive (socket: Socket): Promise<void> {
+    await new Promise<void>((resolve) => {
+      let since = 0
+      let due = ''
+      let text = ''
+
+      function send (): void {
+        since = performance.now()
+        if (since >= end) return resolve()
+        const exchange = next(random, pets)
+        due = exchange.method === 'POST' ? '201' : '200'
+        socket.write(requestText(exchange, key), 'latin1')
+      }
+
+      socket.on('data', (chunk) => {
+        text += chunk.toString('latin1')
+        const head = text.indexOf('\r\n\r\n')
+        if (head === -1) return
+        const [, length] = /\r\ncontent-length: *(\d+)/i.exec(text) ?? []
+        if (text.length < head + 4 + Number(length ?? 0)) return
+        latencies.push(performance.now() - since)
+        const status = text.slice(9, 12)
+        count(statuses, status)
+        if (status !== due) count(unexpected, `${status} instead of ${due}`)
+        text = ''
+        send()
+      })
+      socket.on('error', () => {}).on('close', () => {
+        if (!socket.writableEnded && performance.now() < end) count(unexpected, 'a connection that ended')
+        resolve()
+      })
+      send()
+    })
+  }
+}
+
+async function open (port: number): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', noDelay: true })
+  await once(socket, 'connect')
+  return socket
+}
+
+function count (counts: Record<string, number>, name: string): void {
+  counts[name] = (counts[name] ?? 0) + 1
+}
+
+process.on('message', (job: Job) => {
+  run(job).then((load) => { process.send!(load) }, (error: unknown) => {
+    console.error(error)
+    process.exit(1)
+  })
+})
+process.on('disconnect', () => { process.exit() })

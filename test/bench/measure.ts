@@ -1,0 +1,149 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { DatabaseName } from '../../src/database/dialect.ts'
+import { compare } from './compare.ts'
+import type { Load } from './load.ts'
+import { SERVERS, startServer, type Generator, type Server, type ServerName } from './processes.ts'
+import { openStores, type Store, type Stores } from './stores.ts'
+import { workloads } from './workloads.ts'
+
+export interface Plan {
+  databases: DatabaseName[]
+  workloads: string[]
+  pets: number
+  rounds: number
+  /** How long a measurement takes with many connections, in s; with one it takes half, as does warming up. */
+  seconds: number
+  connections: number
+}
+
+/** One measurement of one server. */
+export interface Sample {
+  database: DatabaseName
+  workload: string
+  server: ServerName
+  round: number
+  connections: number
+  perSecond: number
+  /** Latency in ms. */
+  p50: number
+  p99: number
+  /** CPU µs per request of the service. */
+  service: number
+  /** Of the database's own processes; 0 on SQLite, `null` where nobody says. */
+  databaseCpu: number | null
+  /** The load generator's share of one core. */
+  generator: number
+  requests: number
+  statuses: Record<string, number>
+}
+
+/** A run that measured something else than it should is void. */
+export class Void extends Error {}
+
+interface Runner { server: Server, store: Store, writes: number }
+
+/** Runs the plan. Samples go to `record` as they come, words about the progress to `say`. */
+export async function measure (plan: Plan, folder: string, generator: Generator, record: (sample: Sample) => void, say: (text: string) => void): Promise<void> {
+  for (const database of plan.databases) {
+    say(`${database}: a store of ${plan.pets} pets`)
+    const stores = await openStores(database, folder, plan.pets)
+    try {
+      await withServers(stores, folder, ['petstore', 'hand', 'prisma'], async (runners) => {
+        const count = await compare(runners, stores.key, plan.pets).catch((error: Error) => { throw new Void(error.message) })
+        say(`${database}: petstore, hand and prisma give the same ${count} answers and leave the same rows`)
+      })
+      for (const workload of plan.workloads) {
+        await withServers(stores, folder, [...SERVERS], async (runners) => {
+          await measureWorkload(plan, stores, database, workload, runners, generator, record, say)
+        })
+      }
+    } finally {
+      await stores.close()
+    }
+  }
+}
+
+/** Fresh copies of the store and fresh processes, so that no measurement inherits from another. */
+async function withServers (stores: Stores, folder: string, names: ServerName[], use: (runners: Runner[]) => Promise<void>): Promise<void> {
+  const runners: Runner[] = []
+  const logs = names.map((name) => join(folder, `${name}.log`))
+  try {
+    for (const [i, name] of names.entries()) {
+      const store = await stores.copy(name)
+      runners.push({ store, server: await startServer(name, store.url, logs[i]!), writes: 0 })
+    }
+    await use(runners)
+  } finally {
+    await Promise.all(runners.map(async ({ server }) => { await server.stop() }))
+    for (const { store } of runners) await store.remove()
+  }
+  // Tens of millions of lines in a whole run.
+  for (const log of logs) rmSync(log)
+}
+
+async function measureWorkload (
+  plan: Plan, stores: Stores, database: DatabaseName, workload: string, runners: Runner[], generator: Generator, record: (sample: Sample) => void, say: (text: string) => void
+): Promise<void> {
+  const { inserts, title } = workloads[workload]!
+  const before = await rowCounts(runners[0]!.store, inserts)
+
+  const load = async (runner: Runner, connections: number, seconds: number, seed: number): Promise<Load> => {
+    const answered = await generator.run({ port: runner.server.port, key: stores.key, workload, pets: plan.pets, connections, seconds, seed })
+    const wrong = Object.entries(answered.unexpected).map(([what, count]) => `${count} × ${what}`)
+    if (wrong.length > 0) throw new Void(`${title} on ${database}, ${runner.server.name}: unexpected answers: ${wrong.join(', ')}; see its log`)
+    runner.writes += answered.statuses['201'] ?? 0
+    return answered
+  }
+
+  for (const runner of runners) await load(runner, plan.connections, plan.seconds / 2, 0)
+  for (let round = 1; round <= plan.rounds; round++) {
+    for (const runner of runners) {
+      for (const [connections, seconds] of [[plan.connections, plan.seconds], [1, plan.seconds / 2]] as const) {
+        const service = (await runner.server.usage()).cpu
+        const own = stores.cpu()
+        const { requests, seconds: took, p50, p99, cpu, statuses } = await load(runner, connections, seconds, round)
+        await runOut(runner)
+        const ownAfter = stores.cpu()
+        record({
+          database,
+          workload,
+          server: runner.server.name,
+          round,
+          connections,
+          perSecond: requests / took,
+          p50,
+          p99,
+          service: ((await runner.server.usage()).cpu - service) / requests,
+          databaseCpu: own === undefined || ownAfter === undefined ? null : (ownAfter - own) / requests,
+          generator: cpu,
+          requests,
+          statuses
+        })
+      }
+      say(`${database} · ${title} · round ${round} of ${plan.rounds} · ${runner.server.name}`)
+    }
+  }
+  await checkRows(runners, inserts, before, `${title} on ${database}`)
+}
+
+/**
+ * What a server still has to do for the messages it took (deliver or settle them) is their cost too, so a
+ * round ends when it is done. No server delivers yet: here is the place to wait until none is queued.
+ */
+async function runOut (_runner: Runner): Promise<void> {}
+
+/** A server that answered 201 without a row, or left a row that it did not answer, did other work than the rest. */
+async function checkRows (runners: Runner[], inserts: string[], before: number, what: string): Promise<void> {
+  for (const { server, store, writes } of runners) {
+    if (server.name === 'floor') continue
+    const rows = await rowCounts(store, inserts) - before
+    if (rows !== writes) throw new Void(`${what}: ${server.name} answered 201 ${writes} times and left ${rows} rows`)
+  }
+}
+
+async function rowCounts (store: Store, tables: string[]): Promise<number> {
+  let sum = 0
+  for (const table of tables) sum += Number((await store.query(`SELECT count(*) AS count FROM ${table}`))[0]!['count'])
+  return sum
+}

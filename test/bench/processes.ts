@@ -1,0 +1,119 @@
+import { fork, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { ConfigSchema } from '../../src/config.ts'
+import type { Job, Load } from './load.ts'
+
+export const SERVERS = ['petstore', 'hand', 'prisma', 'floor'] as const
+export type ServerName = typeof SERVERS[number]
+
+export interface Server {
+  name: ServerName
+  port: number
+  /** What its process has used so far. */
+  usage: () => Promise<Usage>
+  stop: () => Promise<void>
+}
+
+export interface Usage {
+  /** CPU time of all its threads, in µs. */
+  cpu: number
+  /** Resident size, in bytes. */
+  rss: number
+}
+
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+const PRELOAD = new URL('preload.mjs', import.meta.url).href
+
+const COMMANDS: Record<ServerName, string[]> = {
+  petstore: [here('../../dist/server.js')],
+  hand: ['--import=tsx', here('servers/hand.ts')],
+  prisma: ['--import=tsx', here('servers/prisma.ts')],
+  floor: ['--import=tsx', here('servers/floor.ts')]
+}
+
+/** Far more than a start takes; a machine that is slower than this is stuck. */
+const START_MS = 30_000
+const STOP_MS = 15_000
+
+/** Starts a server as a process of its own, with default settings but for its port and its store. */
+export async function startServer (name: ServerName, url: string, log: string): Promise<Server> {
+  const port = await freePort()
+  const file = openSync(log, 'a')
+  const child = spawn(process.execPath, ['--import', PRELOAD, ...COMMANDS[name]], {
+    env: { ...unset(process.env), DATABASE_URL: url, PORT: String(port) },
+    stdio: ['ignore', file, file, 'ipc']
+  })
+  closeSync(file)
+  const deadline = Date.now() + START_MS
+  while (!(await listens(port))) {
+    if (child.exitCode !== null || Date.now() > deadline) {
+      child.kill('SIGKILL')
+      throw new Error(`${name} did not start (${child.exitCode ?? 'too slow'}): ${readFileSync(log, 'utf8').slice(-2_000)}`)
+    }
+    await sleep(5)
+  }
+  return {
+    name,
+    port,
+    async usage () {
+      child.send('usage')
+      const [{ cpu, rss }] = await once(child, 'message') as [{ cpu: NodeJS.CpuUsage, rss: number }]
+      return { cpu: cpu.user + cpu.system, rss }
+    },
+    stop: async () => { await end(child) }
+  }
+}
+
+/** The environment without petstore's own settings. */
+function unset (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !(name in ConfigSchema.properties)))
+}
+
+async function listens (port: number): Promise<boolean> {
+  return await new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    socket.once('connect', () => { resolve(true) }).once('error', () => { resolve(false) }).once('connect', () => { socket.destroy() })
+  })
+}
+
+async function freePort (): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+async function end (child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const closed = once(child, 'exit')
+  child.kill('SIGTERM')
+  const killer = setTimeout(() => { child.kill('SIGKILL') }, STOP_MS)
+  await closed
+  clearTimeout(killer)
+}
+
+export interface Generator {
+  run: (job: Job) => Promise<Load>
+  stop: () => Promise<void>
+}
+
+/** The process that makes the load. */
+export function startGenerator (): Generator {
+  const child = fork(here('load.ts'), { execArgv: ['--import=tsx'] })
+  const ended = new AbortController()
+  child.once('exit', () => { ended.abort() })
+  return {
+    async run (job) {
+      child.send(job)
+      const [load] = await once(child, 'message', ended) as [Load]
+      return load
+    },
+    stop: async () => { await end(child) }
+  }
+}

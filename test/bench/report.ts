@@ -1,0 +1,162 @@
+import type { DatabaseName } from '../../src/database/dialect.ts'
+import type { Plan, Sample } from './measure.ts'
+import { SERVERS, type ServerName } from './processes.ts'
+import { workloads } from './workloads.ts'
+
+/** A median, and the least and the most of the rounds. */
+export interface Spread { median: number, least: number, most: number }
+
+export interface Figures {
+  perSecond: Spread
+  p50: Spread
+  p99: Spread
+  /** CPU µs per request: of the service, and of service and database together. */
+  service: Spread
+  cpu: Spread
+}
+
+/** Petstore against another: above 1 it is the better one. Rounds are compared one by one. */
+export interface Ratio {
+  perSecond: Spread
+  cpu: Spread
+  /** The same with the floor's time and CPU taken off both. */
+  net?: { perSecond: Spread, cpu: Spread }
+}
+
+export interface Summary {
+  database: DatabaseName
+  workload: string
+  /** With many connections, and with one. */
+  many: Record<ServerName, Figures>
+  one: Record<ServerName, Figures>
+  hand: Ratio
+  prisma: Ratio
+  /** Petstore's p50 with one connection, in that of prisma. */
+  alone: Spread
+  /** The load generator's largest share of a core; above 0.9 CPU alone decides. */
+  generator: number
+}
+
+const GENERATOR_LIMIT = 0.9
+/** One connection has nothing to share: its p50 may be so many times prisma's. */
+const ALONE_LIMIT = 1.3
+
+export function summarise (samples: Sample[]): Summary[] {
+  const cells = new Set(samples.map(({ database, workload }) => `${database} ${workload}`))
+  return [...cells].map((cell) => {
+    const all = samples.filter(({ database, workload }) => `${database} ${workload}` === cell)
+    const many = all.filter(({ connections }) => connections > 1)
+    const one = all.filter(({ connections }) => connections === 1)
+    const { database, workload } = all[0]!
+    return {
+      database,
+      workload,
+      many: figures(many),
+      one: figures(one),
+      hand: { ...ratio(many, 'hand'), net: ratio(many, 'hand', 'floor') },
+      prisma: ratio(many, 'prisma'),
+      alone: rounds(one, (of) => of('petstore').p50 / of('prisma').p50),
+      generator: Math.max(...many.filter(({ server }) => server !== 'floor').map(({ generator }) => generator))
+    }
+  })
+}
+
+function figures (samples: Sample[]): Record<ServerName, Figures> {
+  return Object.fromEntries(SERVERS.map((server) => {
+    const own = samples.filter((sample) => sample.server === server)
+    const spreadOf = (value: (sample: Sample) => number): Spread => spread(own.map(value))
+    return [server, {
+      perSecond: spreadOf(({ perSecond }) => perSecond),
+      p50: spreadOf(({ p50 }) => p50),
+      p99: spreadOf(({ p99 }) => p99),
+      service: spreadOf(({ service }) => service),
+      cpu: spreadOf(cpuOf)
+    }]
+  })) as Record<ServerName, Figures>
+}
+
+function ratio (samples: Sample[], other: ServerName, floor?: ServerName): { perSecond: Spread, cpu: Spread } {
+  const net = (value: (sample: Sample) => number): Spread => rounds(samples, (of) => {
+    const least = floor === undefined ? 0 : value(of(floor))
+    return (value(of(other)) - least) / (value(of('petstore')) - least)
+  })
+  return { perSecond: net(({ perSecond }) => 1 / perSecond), cpu: net(cpuOf) }
+}
+
+function cpuOf ({ service, databaseCpu }: Sample): number {
+  return service + (databaseCpu ?? 0)
+}
+
+function rounds (samples: Sample[], value: (of: (server: ServerName) => Sample) => number): Spread {
+  const numbers = [...new Set(samples.map(({ round }) => round))]
+  return spread(numbers.map((round) => value((server) => samples.find((sample) => sample.round === round && sample.server === server)!)))
+}
+
+function spread (values: number[]): Spread {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = (sorted.length - 1) / 2
+  return { median: (sorted[Math.floor(middle)]! + sorted[Math.ceil(middle)]!) / 2, least: sorted[0]!, most: sorted.at(-1)! }
+}
+
+/** What was measured, a line for each server and workload. */
+export function table (summary: Summary[], { connections }: Plan): string {
+  const lines = [['', '', `requests/s (${connections})`, 'p50 ms', 'p99 ms', 'CPU µs service', '+ database', 'requests/s (1)', 'p50 ms', 'p99 ms', 'CPU µs', 'load']]
+  for (const { database, workload, many, one, generator } of summary) {
+    for (const server of SERVERS) {
+      const { perSecond, p50, p99, service, cpu } = many[server]
+      const alone = one[server]
+      lines.push([
+        server === SERVERS[0] ? `${database} · ${workloads[workload]!.title}` : '', server,
+        whole(perSecond), fixed(p50), fixed(p99), fixed(service, 1), fixed(cpu, 1), whole(alone.perSecond), fixed(alone.p50), fixed(alone.p99), fixed(alone.cpu, 1),
+        server === SERVERS[0] ? `${Math.round(generator * 100)} %` : ''
+      ])
+    }
+  }
+  return `\n${columns(lines)}`
+}
+
+/** Ratios with their spread, and whether the figures to reach are reached. */
+export function verdicts (summary: Summary[], { rounds }: Plan): string {
+  const lines = [['petstore against', 'hand: requests/s', 'CPU', 'target', '', 'net: requests/s', 'CPU', 'aim', 'prisma: requests/s', 'CPU', 'target', '', 'alone: p50', '≤ 1.3']]
+  for (const { database, workload, hand, prisma, alone, generator } of summary) {
+    const { title, targets } = workloads[workload]!
+    const reached = ({ perSecond, cpu }: Ratio, target: number): string =>
+      verdict(cpu.median >= target && (generator > GENERATOR_LIMIT || perSecond.median >= target))
+    lines.push([
+      `${database} · ${title}`,
+      times(hand.perSecond), times(hand.cpu), `≥ ${targets.hand[database]}`, reached(hand, targets.hand[database]),
+      times(hand.net!.perSecond), times(hand.net!.cpu), targets.net === undefined ? '' : `${targets.net[database]}`,
+      times(prisma.perSecond), times(prisma.cpu), `≥ ${targets.prisma}`, reached(prisma, targets.prisma),
+      times(alone), verdict(alone.median <= ALONE_LIMIT)
+    ])
+  }
+  const notes = [
+    'Medians of the rounds, in brackets the least and the most. Above 1 petstore is better; net: with the floor taken off both.',
+    ...summary.filter(({ generator }) => generator > GENERATOR_LIMIT).map(({ database, workload }) =>
+      `${database} · ${workloads[workload]!.title}: the load generator used more than 90 % of a core, so CPU per request alone decides.`),
+    ...(rounds < 5 ? ['Fewer than five rounds decide no figure.'] : [])
+  ]
+  return `\n${columns(lines)}\n\n${notes.join('\n')}`
+}
+
+function verdict (reached: boolean): string {
+  return reached ? 'reached' : 'NOT REACHED'
+}
+
+function times ({ median, least, most }: Spread): string {
+  return `${median.toFixed(2)} (${least.toFixed(2)}–${most.toFixed(2)})`
+}
+
+function whole ({ median }: Spread): string {
+  return String(Math.round(median))
+}
+
+function fixed ({ median }: Spread, digits = 2): string {
+  return median.toFixed(digits)
+}
+
+/** The first column to the left, numbers to the right. */
+function columns (lines: string[][]): string {
+  const widths = lines[0]!.map((_, i) => Math.max(...lines.map((line) => line[i]!.length)))
+  return lines.map((line) => line.map((cell, i) => i < 2 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)).join('  ').trimEnd()).join('\n')
+}

@@ -1,0 +1,119 @@
+// `npm run bench`: petstore against the same service written by hand, and written as Prisma's guides teach.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism, cpus, release, tmpdir, totalmem, type } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { databaseOf, type DatabaseName } from '../../src/database/dialect.ts'
+import { chart } from './chart.ts'
+import { measureMemory, measureStart } from './long.ts'
+import { measure, Void, type Plan, type Sample } from './measure.ts'
+import { startGenerator } from './processes.ts'
+import { summarise, table, verdicts } from './report.ts'
+import { workloads } from './workloads.ts'
+
+const HELP = `
+npm run bench -- [options]
+
+Measures petstore against the same service by hand on the bare driver (hand), as Prisma's guides teach it
+(prisma), and petstore's frame around a constant answer (floor). Takes about 40 minutes; leave the machine
+alone meanwhile. Stores are made in the system's folder for temporary files: set TMPDIR where that is no disk.
+
+  --quick               about a minute: SQLite, four workloads, two rounds; decides no figure
+  --pets N              pets in the store (10000)
+  --database NAME       sqlite or postgresql (both)
+  --workload NAME       ${Object.keys(workloads).join(', ')} (all; repeatable)
+  --rounds N            measurements of each server, interleaved (5)
+  --seconds N           of each measurement (4)
+  --connections N       at once, besides one alone (64)
+  --memory [--seconds]  ten minutes of mixed load: resident size and write-ahead log of petstore
+  --start               time from the start of petstore to /readyz
+  --help
+`
+
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    pets: { type: 'string', default: '10000' },
+    database: { type: 'string' },
+    workload: { type: 'string', multiple: true },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+    connections: { type: 'string', default: '64' },
+    memory: { type: 'boolean', default: false },
+    start: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false }
+  }
+})
+
+const RESULTS = fileURLToPath(new URL('results', import.meta.url))
+
+if (options.help) {
+  console.log(HELP)
+} else {
+  await run().catch((error: unknown) => {
+    console.error(error instanceof Void ? `\nThis run is void. ${error.message}` : error)
+    process.exitCode = 1
+  })
+}
+
+async function run (): Promise<void> {
+  const plan = planned()
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-bench-'))
+  const generator = startGenerator()
+  process.once('SIGINT', () => {
+    rmSync(folder, { recursive: true, force: true })
+    process.exit(130)
+  })
+  try {
+    if (options.start) return await measureStart(plan, folder, say)
+    if (options.memory) return await measureMemory(plan, Number(options.seconds ?? 600), folder, generator, say)
+
+    const samples: Sample[] = []
+    await measure(plan, folder, generator, (sample) => { samples.push(sample) }, say)
+    const summary = summarise(samples)
+    console.log(table(summary, plan))
+    console.log(verdicts(summary, plan))
+    save({ plan, machine: machine(), summary, samples })
+  } finally {
+    await generator.stop()
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  }
+
+  function save (result: { plan: Plan, machine: object, summary: ReturnType<typeof summarise>, samples: Sample[] }): void {
+    mkdirSync(RESULTS, { recursive: true })
+    const name = join(RESULTS, new Date().toISOString().replaceAll(':', '-').slice(0, 19))
+    writeFileSync(`${name}.json`, `${JSON.stringify({ at: new Date().toISOString(), ...result }, null, 1)}\n`)
+    writeFileSync(`${name}.svg`, chart(result.summary, plan))
+    console.log(`\n${name}.json\n${name}.svg (copy it to results/chart.svg for the README)`)
+  }
+}
+
+function planned (): Plan {
+  const { quick, database, workload, rounds, seconds, pets, connections } = options
+  const databases: DatabaseName[] = database === undefined ? ['sqlite', 'postgresql'] : [databaseOf(database === 'sqlite' ? 'file:' : database)]
+  const plan = {
+    databases: quick && database === undefined ? databases.slice(0, 1) : databases,
+    workloads: workload ?? Object.keys(workloads).filter((name) => !quick || workloads[name]!.quick === true),
+    pets: Number(pets),
+    rounds: Number(rounds ?? (quick ? 2 : 5)),
+    seconds: Number(seconds ?? (quick ? 1 : 4)),
+    connections: Number(connections)
+  }
+  const unknown = plan.workloads.filter((name) => !(name in workloads))
+  const numbers = [plan.pets, plan.rounds, plan.seconds, plan.connections]
+  if (unknown.length > 0 || numbers.some((number) => !(number > 0)) || plan.pets < 1_000 || (database !== undefined && !['sqlite', 'postgresql'].includes(database))) {
+    throw new Error(`These options say nothing that can be run.\n${HELP}`)
+  }
+  return plan
+}
+
+/** One line that changes on a terminal, lines elsewhere. */
+function say (text: string): void {
+  process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : `${text}\n`)
+}
+
+function machine (): object {
+  return { node: process.version, system: `${type()} ${release()}`, processor: cpus()[0]?.model, cores: availableParallelism(), memory: totalmem() }
+}

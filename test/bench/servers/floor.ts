@@ -1,0 +1,35 @@
+// `floor`: petstore's own frame (key check, log, headers) around an answer that never changes.
+
+import type * as App from '../../../src/app.ts'
+import type * as Config from '../../../src/config.ts'
+
+// The compiled files, as petstore runs them.
+const compiled = async (name: string): Promise<unknown> => await import(new URL(`../../../dist/${name}.js`, import.meta.url).href)
+const { buildApp } = await compiled('app') as typeof App
+const { readConfig } = await compiled('config') as typeof Config
+
+const config = readConfig(process.env)
+const app = await buildApp(config)
+
+const PET = '{"id":1,"name":"Rex 1","categoryId":2,"status":"available"}'
+const LINK = '</pets?limit=20&cursor=l>; rel="next", </pets?limit=20>; rel="first"'
+
+/** By method and route, what comes after the frame: as many headers as petstore sends, and a body of the same length. */
+const ANSWERS: Record<string, { status: number, headers: Record<string, string>, body: string }> = {
+  'GET /pets/:petId': { status: 200, headers: { deprecation: '@1764892800', sunset: 'Thu, 05 Dec 2030 00:00:00 GMT', link: '</pets?id=1>; rel="successor-version"', etag: '"1"' }, body: PET },
+  'GET /pets': { status: 200, headers: { link: LINK, etag: '"oaLtVfOmWCvnA-TOYR6EK0a9IQk"' }, body: `[${Array.from({ length: 20 }, () => PET).join(',')}]` },
+  'POST /pets': { status: 201, headers: { location: '/pets/1', etag: '"1"' }, body: PET },
+  'POST /store/orders': { status: 201, headers: { location: '/store/orders/1', etag: '"1"' }, body: '{"id":1,"petId":1,"quantity":1,"complete":false}' },
+  'POST /messages': { status: 201, headers: { location: '/messages/msg_00000000014jm1zq7c8x0v2ykp', etag: '"1"' }, body: '{"id":"msg_00000000014jm1zq7c8x0v2ykp","message":"Hello","status":"queued","createdAt":"2026-11-21T10:00:00.000Z"}' }
+}
+
+// The last hook before validation: everything that petstore does for any request has been done.
+app.addHook('preValidation', async ({ method, routeOptions }, reply) => {
+  const { status, headers, body } = ANSWERS[`${method} ${routeOptions.url}`]!
+  return await reply.code(status).headers(headers).header('content-type', 'application/json; charset=utf-8').send(body)
+})
+
+process.on('SIGTERM', () => {
+  app.close().finally(() => { process.exit() })
+})
+await app.listen({ port: config.PORT, host: config.HOST })

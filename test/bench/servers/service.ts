@@ -1,0 +1,164 @@
+import { hash as digest, randomBytes } from 'node:crypto'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import Fastify, { LogController, type FastifyReply, type FastifyRequest } from 'fastify'
+import { pino } from 'pino'
+import type { Key, Refusal, Store } from './store.ts'
+
+/**
+ * The measured routes as a good engineer writes them by hand: Fastify, TypeBox for requests and answers,
+ * a bearer key check, one call of the store a request. Header for header what petstore answers.
+ */
+
+declare module 'fastify' {
+  interface FastifyRequest { key: Key | undefined }
+}
+
+/** What petstore says of every answer. */
+const SECURITY = {
+  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'cache-control': 'private, no-cache'
+}
+
+/** How long a key is believed without a look, in ms, and how many are remembered. */
+const KEY_MS = 4_000
+const KEYS = 50_000
+const HOUR_MS = 3_600_000
+
+const Id = Type.Integer({ minimum: 1 })
+const Status = Type.Union([Type.Literal('available'), Type.Literal('pending'), Type.Literal('sold')])
+const Text = (maxLength: number) => Type.String({ minLength: 1, maxLength, pattern: '^[^\\u0000]*$' })
+const CLOSED = { additionalProperties: false }
+
+const NewPet = Type.Object({ name: Text(255), categoryId: Id, status: Type.Optional(Status) }, CLOSED)
+const Pet = Type.Object({ id: Id, name: Type.String(), categoryId: Id, status: Type.String() })
+const NewOrder = Type.Object({
+  petId: Id,
+  quantity: Type.Optional(Type.Integer({ minimum: 1, maximum: 2147483647 })),
+  complete: Type.Optional(Type.Boolean())
+}, CLOSED)
+const Order = Type.Object({ id: Id, petId: Id, quantity: Type.Integer(), complete: Type.Boolean() })
+const NewMessage = Type.Object({ message: Text(10_000) }, CLOSED)
+const Message = Type.Object({ id: Type.String(), message: Type.String(), status: Type.String(), createdAt: Type.String() })
+const Problem = Type.Object({ code: Type.String(), message: Type.String(), status: Type.Integer() })
+const PetParams = Type.Object({ petId: Id }, CLOSED)
+const PetQuery = Type.Object({
+  status: Type.Optional(Status),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+  cursor: Type.Optional(Type.String({ pattern: '^[0-9a-z]{1,10}$' }))
+}, CLOSED)
+
+/** Serves the store on PORT until SIGTERM. */
+export async function serve (store: Store): Promise<void> {
+  const origin = randomBytes(9).toString('base64url')
+  let requests = 0
+  const app = Fastify({
+    loggerInstance: pino(pino.destination({ sync: false, minLength: 4_096, periodicFlush: 100 })),
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    genReqId: ({ headers }) => {
+      const own = headers['request-id']
+      return typeof own === 'string' && /^[A-Za-z0-9._~:-]{1,128}$/.test(own) ? own : `${origin}-${(requests++).toString(36)}`
+    },
+    ajv: { customOptions: { removeAdditional: false } }
+  }).withTypeProvider<TypeBoxTypeProvider>()
+
+  const keys = new Map<string, { key: Key, since: number }>()
+
+  async function lookUp (authorization: string, now: number): Promise<Key | undefined> {
+    const [, credential] = /^bearer (psk_[0-9A-Za-z_]+)$/i.exec(authorization) ?? []
+    const key = credential === undefined ? undefined : await store.findKey(digest('sha256', credential, 'hex'))
+    if (key === undefined || (key.expiresAt !== null && now >= Date.parse(key.expiresAt))) return undefined
+    if (keys.size >= KEYS) keys.clear()
+    keys.set(authorization, { key, since: now })
+    const hour = Math.floor(now / HOUR_MS) * HOUR_MS
+    if (key.lastUsedAt === null || Date.parse(key.lastUsedAt) < hour) await store.markKeyUsed(key.key, new Date(hour).toISOString())
+    return key
+  }
+
+  app.decorateRequest('key')
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.headers(SECURITY).header('request-id', request.id)
+    const { authorization = '' } = request.headers
+    const known = keys.get(authorization)
+    const now = Date.now()
+    if (known !== undefined && now - known.since < KEY_MS) return admit(known.key)
+    lookUp(authorization, now).then(admit, done)
+
+    function admit (key: Key | undefined): void {
+      if (key === undefined) {
+        reply.code(401).header('www-authenticate', 'Bearer realm="petstore"').send(problem('unauthorized', 401))
+      } else if (key.readOnly && request.method !== 'GET') {
+        reply.code(403).send(problem('read_only_key', 403))
+      } else {
+        request.key = key
+        done()
+      }
+    }
+  })
+  app.addHook('onResponse', ({ log, method, routeOptions }, reply, done) => {
+    log.info({ method, route: routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime * 100) / 100 }, 'request')
+    done()
+  })
+
+  app.get('/pets/:petId', { schema: { params: PetParams, response: { 200: Pet, 404: Problem } } }, async (request, reply) => {
+    const { petId } = request.params
+    reply
+      .header('deprecation', '@1764892800')
+      .header('sunset', 'Thu, 05 Dec 2030 00:00:00 GMT')
+      .header('link', `</pets?id=${petId}>; rel="successor-version"`)
+    const pet = await store.findPet(accountOf(request), petId)
+    if (pet === undefined) return await reply.code(404).send(problem('pet_not_found', 404))
+    reply.header('etag', `"${pet.version}"`)
+    return pet
+  })
+
+  app.get('/pets', { schema: { querystring: PetQuery, response: { 200: Type.Array(Pet) } } }, async (request, reply) => {
+    const { status, limit = 20, cursor } = request.query
+    const pets = await store.listPets(accountOf(request), cursor === undefined ? 0 : parseInt(cursor, 36), limit + 1, status)
+    const first = `/pets?${status === undefined ? '' : `status=${status}&`}limit=${limit}`
+    let link = `<${first}>; rel="first"`
+    if (pets.length > limit) {
+      pets.pop()
+      link = `<${first}&cursor=${pets[limit - 1]!.id.toString(36)}>; rel="next", ${link}`
+    }
+    const text = reply.serialize(pets)
+    reply.header('link', link).header('etag', `"${digest('sha1', text + link, 'base64url')}"`).header('content-type', 'application/json; charset=utf-8')
+    return text as never
+  })
+
+  app.post('/pets', { schema: { body: NewPet, response: { 201: Pet } } }, async (request, reply) => {
+    const pet = await store.createPet(accountOf(request), request.body)
+    return answer(reply, pet, '/pets')
+  })
+
+  app.post('/store/orders', { schema: { body: NewOrder, response: { 201: Order } } }, async (request, reply) => {
+    const order = await store.placeOrder(accountOf(request), request.body)
+    return answer(reply, order, '/store/orders')
+  })
+
+  app.post('/messages', { schema: { body: NewMessage, response: { 201: Message } } }, async (request, reply) => {
+    const message = await store.createMessage(accountOf(request), request.body.message)
+    return answer(reply, message, '/messages')
+  })
+
+  process.on('SIGTERM', () => {
+    app.close().then(async () => { await store.close() }).finally(() => { process.exit() })
+  })
+  await app.listen({ port: Number(process.env['PORT']), host: '127.0.0.1' })
+}
+
+function accountOf ({ key }: FastifyRequest): number {
+  return key!.account
+}
+
+function answer<Record extends { id: number | string }> (reply: FastifyReply, record: Record | Refusal, path: string): never {
+  if (typeof record === 'string') return reply.code(409).send(problem(record, 409)) as never
+  return reply.code(201).header('etag', '"1"').header('location', `${path}/${record.id}`).send(record) as never
+}
+
+function problem (code: string, status: number): { code: string, message: string, status: number } {
+  return { code, message: code, status }
+}

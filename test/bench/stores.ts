@@ -1,0 +1,146 @@
+import { execFileSync } from 'node:child_process'
+import { constants, copyFileSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import pg from 'pg'
+import { createCredential } from '../../src/credential.ts'
+import type { DatabaseName } from '../../src/database/dialect.ts'
+import { migrate } from '../../src/database/migrate.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { seedStatements } from './seed.ts'
+
+/** Stores with the same rows on one kind of database: petstore's own migrations, one account. */
+export interface Stores {
+  /** The API key of the account. */
+  key: string
+  /** A copy for one server. */
+  copy: (name: string) => Promise<Store>
+  /** CPU time of the database's own processes so far, in µs; 0 where it has none, `undefined` where nobody says. */
+  cpu: () => number | undefined
+  close: () => Promise<void>
+}
+
+export interface Store {
+  url: string
+  query: (sql: string) => Promise<Row[]>
+  /** Size of SQLite's write-ahead log, in bytes. */
+  walSize: () => number
+  remove: () => Promise<void>
+}
+
+export type Row = Record<string, unknown>
+
+export async function openStores (database: DatabaseName, folder: string, pets: number): Promise<Stores> {
+  const { apiKey, prefix, hash } = createCredential()
+  const statements = seedStatements(database, { pets, prefix, hash })
+  return database === 'sqlite' ? await sqliteStores(folder, apiKey, statements) : await postgresqlStores(apiKey, statements)
+}
+
+async function sqliteStores (folder: string, key: string, statements: string[]): Promise<Stores> {
+  const template = join(folder, 'template.db')
+  await migrate(`file:${template}`)
+  const database = new Sqlite(template)
+  for (const statement of statements) database.exec(statement)
+  database.pragma('wal_checkpoint(TRUNCATE)')
+  database.close()
+  return {
+    key,
+    cpu: () => 0,
+    async copy (name) {
+      const file = join(folder, `${name}.db`)
+      copyFileSync(template, file, constants.COPYFILE_FICLONE)
+      return {
+        url: `file:${file}`,
+        async query (sql) {
+          const database = new Sqlite(file)
+          try {
+            return database.prepare<[], Row>(sql).all()
+          } finally {
+            database.close()
+          }
+        },
+        walSize: () => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0,
+        async remove () {
+          for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true })
+        }
+      }
+    },
+    async close () {}
+  }
+}
+
+async function postgresqlStores (key: string, statements: string[]): Promise<Stores> {
+  const server = await startPostgres()
+  const urlOf = (name: string): string => Object.assign(new URL(server.url), { pathname: `/${name}` }).href
+  try {
+    await onServer(server.url, 'CREATE DATABASE bench_template')
+    await migrate(urlOf('bench_template'))
+    for (const statement of statements) await onServer(urlOf('bench_template'), statement)
+    const [file] = await onServer(server.url, "SELECT pg_read_file('postmaster.pid') AS text")
+    const root = parseInt(String(file!.text))
+    return {
+      key,
+      cpu: () => treeCpu(root),
+      async copy (name) {
+        await onServer(server.url, `CREATE DATABASE ${name} TEMPLATE bench_template`)
+        // What the copy wrote is not written back during a measurement.
+        await onServer(server.url, 'CHECKPOINT')
+        return {
+          url: urlOf(name),
+          query: async (sql) => await onServer(urlOf(name), sql),
+          walSize: () => 0,
+          remove: async () => { await onServer(server.url, `DROP DATABASE ${name} WITH (FORCE)`) }
+        }
+      },
+      close: server.stop
+    }
+  } catch (error) {
+    await server.stop()
+    throw error
+  }
+}
+
+async function onServer (url: string, sql: string): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return (await client.query<Row>(sql)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+/** Clock ticks a second in /proc, the same on every Linux that Node runs on. */
+const TICKS = 100
+
+/** CPU time of a process and its children, in µs; those that ended are counted where the system does. */
+function treeCpu (root: number): number | undefined {
+  if (process.platform === 'win32') return undefined
+  const processes = process.platform === 'linux' ? fromProc() : fromPs()
+  return processes.reduce((sum, { pid, parent, cpu, ended }) =>
+    sum + (pid === root ? cpu + ended : parent === root ? cpu : 0), 0)
+}
+
+interface Process { pid: number, parent: number, cpu: number, ended: number }
+
+function fromProc (): Process[] {
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
+    try {
+      // proc_pid_stat(5), after the name in parentheses: state, ppid, …, utime, stime, cutime, cstime.
+      const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)!.split(' ')
+      const [user = 0, system = 0, endedUser = 0, endedSystem = 0] = fields.slice(11, 15).map((ticks) => Number(ticks) * 1e6 / TICKS)
+      return [{ pid: Number(pid), parent: Number(fields[1]), cpu: user + system, ended: endedUser + endedSystem }]
+    } catch {
+      return [] // It has ended.
+    }
+  })
+}
+
+/** macOS and BSD: `ps` knows hundredths of a second, and nothing of those that ended. */
+function fromPs (): Process[] {
+  return execFileSync('ps', ['-A', '-o', 'pid=,ppid=,time='], { encoding: 'utf8' }).trim().split('\n').map((line) => {
+    const [pid, parent, time = ''] = line.trim().split(/\s+/)
+    const seconds = time.split(/[-:]/).reduce((sum, part) => sum * 60 + Number(part), 0)
+    return { pid: Number(pid), parent: Number(parent), cpu: seconds * 1e6, ended: 0 }
+  })
+}
