@@ -61,14 +61,20 @@ export function readConfig (environment: Record<string, string | undefined>): Co
   } catch (error) {
     const { errors } = error as { errors?: Array<{ instancePath: string }> }
     if (errors === undefined) throw error
-    problems.push(...new Set(errors.map(({ instancePath }) => problem(instancePath.slice(1), data))))
+    problems.push(...errors.map(({ instancePath }) => problem(instancePath.slice(1), data)))
   }
+  // The library reads "1e3", "0x10" and " " as numbers, too.
+  problems.push(...Object.keys(data).filter((name) => isInteger(name) && !/^\d+$/.test(data[name]!)).map((name) => problem(name, data)))
   const sunset = data.PET_READ_SUNSET
   if (sunset !== undefined && !isDateFrom(DEPRECATED_SINCE, sunset) && !problems.some((line) => line.startsWith('PET_READ_SUNSET'))) {
     problems.push(`PET_READ_SUNSET is "${sunset}" and must be a date not before ${DEPRECATED_SINCE}`)
   }
-  if (problems.length > 0) throw new ConfigError(problems)
+  if (problems.length > 0) throw new ConfigError([...new Set(problems)])
   return config
+}
+
+function isInteger (name: string): boolean {
+  return (ConfigSchema.properties as Record<string, { type?: string }>)[name]?.type === 'integer'
 }
 
 /** One bad value in words. A DATABASE_URL may hold a password, so its value is not repeated. */
