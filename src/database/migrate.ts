@@ -1,12 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { PrismaPg } from '@prisma/adapter-pg'
-import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils'
 import type { SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory } from '@prisma/driver-adapter-utils'
 import type { SchemaEngine } from '@prisma/schema-engine-wasm'
 import { databaseOf, type DatabaseName } from './dialect.ts'
-import { SqliteAdapterFactory } from './sqlite.ts'
 
 const FILTERS = { externalTables: [], externalEnums: [] }
 
@@ -38,7 +35,7 @@ export async function migrate (url: string): Promise<string[]> {
  * @throws when the database cannot be reached, or a migration stopped half-way in it
  */
 export async function pendingMigrations (url: string): Promise<string[]> {
-  const adapter = await adapterFactory(url).connect()
+  const adapter = await (await adapterFactory(url)).connect()
   try {
     return await pendingOn(adapter, await migrationNames(databaseOf(url)))
   } finally {
@@ -95,7 +92,8 @@ async function applyMigrations (url: string): Promise<string[]> {
  */
 export async function withSchemaEngine<T> (url: string, use: (engine: SchemaEngine) => Promise<T>): Promise<T> {
   const wasm = await loadSchemaEngine()
-  const factory = adapterFactory(url)
+  const { bindMigrationAwareSqlAdapterFactory } = await import('@prisma/driver-adapter-utils')
+  const factory = await adapterFactory(url)
   const connected: SqlDriverAdapter[] = []
   const tracked: SqlMigrationAwareDriverAdapterFactory = {
     provider: factory.provider,
@@ -142,10 +140,13 @@ async function loadSchemaEngine (): Promise<EngineModule> {
   return await loaded
 }
 
-function adapterFactory (url: string): SqlMigrationAwareDriverAdapterFactory {
-  return databaseOf(url) === 'sqlite'
-    ? new SqliteAdapterFactory(url)
-    : new PrismaPg({ connectionString: url, max: 1, connectionTimeoutMillis: 10_000 })
+async function adapterFactory (url: string): Promise<SqlMigrationAwareDriverAdapterFactory> {
+  if (databaseOf(url) === 'sqlite') {
+    const { SqliteAdapterFactory } = await import('./sqlite.ts')
+    return new SqliteAdapterFactory(url)
+  }
+  const { PrismaPg } = await import('@prisma/adapter-pg')
+  return new PrismaPg({ connectionString: url, max: 1, connectionTimeoutMillis: 10_000 })
 }
 
 function migrationsFolder (database: DatabaseName): string {

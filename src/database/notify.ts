@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
+import type { Client } from 'pg'
 import type { Database } from './open.ts'
 
 /**
@@ -31,7 +31,7 @@ export function createNotifier (database: Database, url: string, heard: (account
   const self = randomBytes(6).toString('hex')
   const gathered = new Set<number>()
   let closed = false
-  let client: pg.Client | undefined
+  let client: Client | undefined
   let timer: NodeJS.Timeout | undefined
 
   function tell (accounts: Iterable<number>): void {
@@ -45,6 +45,7 @@ export function createNotifier (database: Database, url: string, heard: (account
   }
 
   async function listen (): Promise<void> {
+    const { default: pg } = await import('pg')
     for (;;) {
       const connection = new pg.Client({ connectionString: url, keepAlive: true, application_name: 'petstore events' })
       try {

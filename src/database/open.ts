@@ -1,13 +1,9 @@
-import { PrismaPg } from '@prisma/adapter-pg'
 import type { SqlDriverAdapterFactory, SqlQuery } from '@prisma/driver-adapter-utils'
-import { PrismaClient as PostgresqlClient } from '../generated/postgresql/client.ts'
-import { PrismaClient as SqliteClient } from '../generated/sqlite/client.ts'
-import type { Prisma } from '../generated/sqlite/client.ts'
+import type { Prisma, PrismaClient } from '../generated/sqlite/client.ts'
 import { databaseOf, dialects, type Dialect } from './dialect.ts'
-import { SqliteAdapterFactory } from './sqlite.ts'
 
 /** The two generated clients have the same models; SQLite's type stands for both. */
-export type Client = SqliteClient
+export type Client = PrismaClient
 export type TransactionClient = Prisma.TransactionClient
 
 export interface Database {
@@ -35,15 +31,24 @@ const POSTGRESQL_WRITERS = 3
 /** A lock of another process is given up after this long, in ms, so that its group can be tried again. */
 const LOCK_TIMEOUT_MS = 3_000
 
-/** Opens the clients. Connections are made when they are first needed. */
-export function openDatabase ({ url, pool, timeout }: DatabaseOptions): Database {
-  const dialect = dialects[databaseOf(url)]
-  if (dialect.name === 'sqlite') {
-    const open = (): SqliteClient => client(SqliteClient, new SqliteAdapterFactory(url, timeout), timeout)
-    const reader = open()
-    const writer = open()
-    return { dialect, reader, writer, writers: 1, close: async () => { await Promise.all([reader.$disconnect(), writer.$disconnect()]) } }
-  }
+/** Opens the clients; connections are made when they are first needed. Loads the code of the one database only. */
+export async function openDatabase (options: DatabaseOptions): Promise<Database> {
+  return databaseOf(options.url) === 'sqlite' ? await openSqlite(options) : await openPostgresql(options)
+}
+
+async function openSqlite ({ url, timeout }: DatabaseOptions): Promise<Database> {
+  const { PrismaClient } = await import('../generated/sqlite/client.ts')
+  const { SqliteAdapterFactory } = await import('./sqlite.ts')
+  const open = (): Client => client(PrismaClient, new SqliteAdapterFactory(url, timeout), timeout)
+  const reader = open()
+  const writer = open()
+  const close = async (): Promise<void> => { await Promise.all([reader.$disconnect(), writer.$disconnect()]) }
+  return { dialect: dialects.sqlite, reader, writer, writers: 1, close }
+}
+
+async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): Promise<Database> {
+  const { PrismaClient } = await import('../generated/postgresql/client.ts')
+  const { PrismaPg } = await import('@prisma/adapter-pg')
   const adapter = new PrismaPg({
     connectionString: url,
     max: pool,
@@ -54,13 +59,15 @@ export function openDatabase ({ url, pool, timeout }: DatabaseOptions): Database
     keepAlive: true,
     application_name: 'petstore'
   }, { statementNameGenerator })
-  const both = client(PostgresqlClient as unknown as typeof SqliteClient, adapter, timeout)
-  return { dialect, reader: both, writer: both, writers: POSTGRESQL_WRITERS, close: async () => { await both.$disconnect() } }
+  const both = client(PrismaClient as unknown as new (options: ClientOptions) => Client, adapter, timeout)
+  return { dialect: dialects.postgresql, reader: both, writer: both, writers: POSTGRESQL_WRITERS, close: async () => { await both.$disconnect() } }
 }
 
-function client (Client: typeof SqliteClient, adapter: SqlDriverAdapterFactory, timeout: number): SqliteClient {
+type ClientOptions = ConstructorParameters<typeof PrismaClient>[0]
+
+function client (PrismaClient: new (options: ClientOptions) => Client, adapter: SqlDriverAdapterFactory, timeout: number): Client {
   // Prisma's own clocks (2 s for a connection, 5 s for a transaction) would cut off a busy commit.
-  return new Client({ adapter, transactionOptions: { maxWait: timeout, timeout } })
+  return new PrismaClient({ adapter, transactionOptions: { maxWait: timeout, timeout } })
 }
 
 const statementNames = new Map<string, string>()

@@ -32,7 +32,7 @@ const SWEEP_MS = 60_000
 
 /** Opens the database, and closes it after the last request was answered. */
 export const database = fp(async function database (app: FastifyInstance, options: DatabasePluginOptions) {
-  const opened = openDatabase(options)
+  const opened = await openDatabase(options)
   const listeners: Array<(account: number) => void> = []
   const hear = (account: number): void => { for (const listener of listeners) listener(account) }
   const notifier = createNotifier(opened, options.url, hear, (error) => { app.log.warn({ err: error }, 'could not reach the other processes') })

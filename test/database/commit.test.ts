@@ -18,8 +18,8 @@ interface Opened {
 /** A database with one account, the committer on it, and a second connection that looks on. */
 async function open (t: Test, { queueLimit = 100, timeout = 5_000 } = {}): Promise<Opened> {
   const url = await freshDatabase(t)
-  const database = openDatabase({ url, pool: 5, timeout })
-  const onlooker = openDatabase({ url, pool: 2, timeout })
+  const database = await openDatabase({ url, pool: 5, timeout })
+  const onlooker = await openDatabase({ url, pool: 2, timeout })
   const { commit, close } = createCommit(database, { queueLimit, timeout })
   t.teardown(async () => {
     close()

@@ -5,7 +5,7 @@ import { openDatabase } from '../../src/database/open.ts'
 import { freshDatabase } from '../support/database.ts'
 
 t.test('expired records are removed a step at a time, and others stay', async (t) => {
-  const database = openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
+  const database = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
   const { commit, close } = createCommit(database, { queueLimit: 10, timeout: 5_000 })
   t.teardown(async () => {
     close()

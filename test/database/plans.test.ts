@@ -15,7 +15,7 @@ const PETS = 3_000
 const SAMPLES: Record<string, unknown> = { status: 'pending', categoryId: 7, id: [1, 2, 3], petId: 5, complete: true }
 
 t.test('every list walks the index of its filters, in both orders', async (t) => {
-  const database = openDatabase({ url: await freshDatabase(t), pool: 2, timeout: 30_000 })
+  const database = await openDatabase({ url: await freshDatabase(t), pool: 2, timeout: 30_000 })
   t.teardown(database.close)
   await fill(async (sql) => { await database.writer.$executeRawUnsafe(sql) })
 

@@ -16,7 +16,7 @@ function successor (statements: string[] = []): Query<{ n: number }, { next: big
 }
 
 async function open (t: Test, { queueLimit = 1_000, timeout = 5_000 } = {}): Promise<{ read: Read, ran: string[] }> {
-  const database = openDatabase({ url: await freshDatabase(t), pool: 5, timeout })
+  const database = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout })
   t.teardown(database.close)
   const ran: string[] = []
   const counted = Object.create(database.reader, {

@@ -37,7 +37,7 @@ export async function durability ({ quick, report, freshUrl, start, openStore }:
 
 /** As the service opens its connections, and on a connection that commits. */
 async function settingsOf (url: string): Promise<Record<string, { value: string, ok: boolean }>> {
-  const database = openDatabase({ url, pool: 2, timeout: 5_000 })
+  const database = await openDatabase({ url, pool: 2, timeout: 5_000 })
   try {
     return await database.writer.$transaction(async (prisma) => {
       const read = async (sql: string): Promise<string> => String(Object.values((await prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(sql))[0]!)[0])

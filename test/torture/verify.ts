@@ -8,7 +8,7 @@ import type { Store } from './stage.ts'
  * is there exactly once, what was refused is not, nothing is half-done, and units are conserved.
  */
 export async function verify (url: string, { account, ledger }: Store, report: Report): Promise<void> {
-  const database = openDatabase({ url, pool: 2, timeout: 20_000 })
+  const database = await openDatabase({ url, pool: 2, timeout: 20_000 })
   const violations: string[] = []
   try {
     const rows = async <Row>(sql: string): Promise<Row[]> => await query<Row>(database, sql)
