@@ -7,13 +7,20 @@ import { processes } from './processes.ts'
 import { shutdown } from './shutdown.ts'
 import type { Program } from './stage.ts'
 
+interface Entry {
+  program: Program
+  /** What holds when it finds nothing. */
+  promise: string
+  databases: Array<'sqlite' | 'postgresql'>
+}
+
 /** Every program, with the databases that it is for. */
-export const programs: Record<string, { program: Program, databases: Array<'sqlite' | 'postgresql'> }> = {
-  crash: { program: crash, databases: ['sqlite', 'postgresql'] },
-  durability: { program: durability, databases: ['sqlite', 'postgresql'] },
-  processes: { program: processes, databases: ['postgresql'] },
-  away: { program: away, databases: ['postgresql'] },
-  disk: { program: disk, databases: ['sqlite'] },
-  shutdown: { program: shutdown, databases: ['sqlite', 'postgresql'] },
-  connections: { program: connections, databases: ['sqlite', 'postgresql'] }
+export const programs: Record<string, Entry> = {
+  crash: { program: crash, promise: 'a killed service has kept what it acknowledged, once, and nothing by halves', databases: ['sqlite', 'postgresql'] },
+  durability: { program: durability, promise: 'what is acknowledged was synced to the disk before', databases: ['sqlite', 'postgresql'] },
+  processes: { program: processes, promise: 'three processes on one database are as correct as one', databases: ['postgresql'] },
+  away: { program: away, promise: 'a database that is killed, silent or away is survived, and refusals come soon', databases: ['postgresql'] },
+  disk: { program: disk, promise: 'a disk that is full, fails or is locked loses nothing, and is recovered from', databases: ['sqlite'] },
+  shutdown: { program: shutdown, promise: 'a service that is told to stop answers wholly or not at all, and ends', databases: ['sqlite', 'postgresql'] },
+  connections: { program: connections, promise: 'idle, slow, broken and rude connections leave nothing behind and disturb nobody', databases: ['sqlite', 'postgresql'] }
 }

@@ -1,0 +1,22 @@
+import t from 'tap'
+import { database } from './support/database.ts'
+import { programs } from './torture/programs.ts'
+import { perform } from './torture/stage.ts'
+
+// The torture programs, each in a short form; `npm run torture` runs them whole.
+
+/** A busy machine takes far longer than the minute or so that they need. */
+t.setTimeout(600_000)
+
+const serverUrl = database === 'postgresql' ? process.env['TEST_POSTGRES_URL'] : undefined
+if (database === 'postgresql' && serverUrl === undefined) throw new Error('No PostgreSQL: run this test with `DATABASE=postgresql npm run test:one -- <file>`')
+
+for (const [name, { program, promise, databases }] of Object.entries(programs)) {
+  if (!databases.includes(database)) continue
+  await t.test(promise, { timeout: 300_000 }, async (t) => {
+    const { requests, violations, notes } = await perform(name, program, { serverUrl, quick: true })
+    for (const note of notes) t.comment(note)
+    t.ok(requests > 0, `${requests} requests`)
+    t.same(violations, [])
+  })
+}
