@@ -25,6 +25,8 @@ export interface Load {
   statuses: Record<string, number>
   /** What was not the answer that was due: `GET 500`, or a connection that ended. */
   unexpected: Record<string, number>
+  /** The first of them, shortened. */
+  example?: string
   seconds: number
   /** Latency in ms. */
   p50: number
@@ -39,6 +41,7 @@ export async function run ({ port, key, workload, pets, connections, seconds, se
   const latencies: number[] = []
   const statuses: Record<string, number> = {}
   const unexpected: Record<string, number> = {}
+  let example: string | undefined
   const sockets = await Promise.all(Array.from({ length: connections }, async () => await open(port)))
   const cpu = process.cpuUsage()
   const start = performance.now()
@@ -52,6 +55,7 @@ export async function run ({ port, key, workload, pets, connections, seconds, se
     requests: latencies.length,
     statuses,
     unexpected,
+    ...(example === undefined ? {} : { example }),
     seconds: elapsed / 1_000,
     p50: sorted[Math.floor(sorted.length * 0.5)] ?? NaN,
     p99: sorted[Math.floor(sorted.length * 0.99)] ?? NaN,
@@ -82,7 +86,10 @@ export async function run ({ port, key, workload, pets, connections, seconds, se
         latencies.push(performance.now() - since)
         const status = text.slice(9, 12)
         count(statuses, status)
-        if (status !== due) count(unexpected, `${status} instead of ${due}`)
+        if (status !== due) {
+          count(unexpected, `${status} instead of ${due}`)
+          example ??= text.slice(head + 4, head + 400)
+        }
         text = ''
         send()
       })

@@ -91,7 +91,7 @@ async function measureWorkload (
   const load = async (runner: Runner, connections: number, seconds: number, seed: number): Promise<Load> => {
     const answered = await generator.run({ port: runner.server.port, key: stores.key, workload, pets: plan.pets, connections, seconds, seed })
     const wrong = Object.entries(answered.unexpected).map(([what, count]) => `${count} × ${what}`)
-    if (wrong.length > 0) throw new Void(`${title} on ${database}, ${runner.server.name}: unexpected answers: ${wrong.join(', ')}; see its log`)
+    if (wrong.length > 0) throw new Void(`${title} on ${database}, ${runner.server.name}: unexpected answers: ${wrong.join(', ')}${answered.example === undefined ? '' : `, such as ${answered.example}`}`)
     runner.writes += answered.statuses['201'] ?? 0
     return answered
   }

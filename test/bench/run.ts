@@ -67,18 +67,25 @@ async function run (): Promise<void> {
     process.exit(130)
   })
   try {
-    if (options.start) return await measureStart(plan, folder, say)
-    if (options.memory) return await measureMemory(plan, Number(options.seconds ?? 600), folder, generator, say)
+    if (options.start) await measureStart(plan, folder, say)
+    else if (options.memory) await measureMemory(plan, Number(options.seconds ?? 600), folder, generator, say)
+    else await measureServers()
+  } catch (error) {
+    // The stores are gone; the logs may say why.
+    console.error(`\nThe servers' logs are kept in ${folder}`)
+    throw error
+  } finally {
+    await generator.stop()
+  }
+  rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
 
+  async function measureServers (): Promise<void> {
     const samples: Sample[] = []
     await measure(plan, folder, generator, (sample) => { samples.push(sample) }, say)
     const summary = summarise(samples)
     console.log(table(summary, plan))
     console.log(verdicts(summary, plan))
     save({ plan, machine: machine(), summary, samples })
-  } finally {
-    await generator.stop()
-    rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
   }
 
   function save (result: { plan: Plan, machine: object, summary: ReturnType<typeof summarise>, samples: Sample[] }): void {

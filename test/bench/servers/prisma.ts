@@ -9,9 +9,11 @@ import { messageId } from './sqlite.ts'
 import { refusalOf, type Order, type Pet, type Store } from './store.ts'
 
 const url = process.env['DATABASE_URL']!
+/** In ms; by default a transaction that waits 2 s on a busy machine fails, and its answer would void the run. */
+const transactionOptions = { maxWait: 10_000, timeout: 10_000 }
 const prisma = url.startsWith('file:')
-  ? new PrismaClient({ adapter: new PrismaBetterSqlite3({ url }) })
-  : new PostgresqlClient({ adapter: new PrismaPg({ connectionString: url, max: 10 }) }) as unknown as PrismaClient
+  ? new PrismaClient({ adapter: new PrismaBetterSqlite3({ url }), transactionOptions })
+  : new PostgresqlClient({ adapter: new PrismaPg({ connectionString: url, max: 10 }), transactionOptions }) as unknown as PrismaClient
 // The others' durability: better-sqlite3 is built to be content with less in WAL mode.
 if (url.startsWith('file:')) await prisma.$queryRaw`PRAGMA synchronous = FULL`
 await serve(storeOf(prisma))
