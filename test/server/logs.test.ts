@@ -1,0 +1,109 @@
+import t from 'tap'
+import pg from 'pg'
+import { SqliteAdapterFactory } from '../../src/database/sqlite.ts'
+import { freshDatabase } from '../support/database.ts'
+import { sendBytes } from '../support/socket.ts'
+import { lock } from '../torture/stage.ts'
+import { startService } from '../torture/service.ts'
+
+/** In every body, header and address that is sent: no log line may hold it. */
+const MARK = 'Mq7ZsecretJ3'
+
+interface Reply { status: number, text: string }
+
+t.test('no log line holds a key, an authorization header or a body, whatever was asked and whatever failed', async (t) => {
+  t.setTimeout(120_000)
+  const url = await freshDatabase(t)
+  const service = await startService({ DATABASE_URL: url, LOG_LEVEL: 'trace', REQUEST_TIMEOUT_MS: '1000' })
+  t.teardown(async () => { await service.kill() })
+
+  async function ask (method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> {
+    const payload = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }
+    const response = await fetch(`http://127.0.0.1:${service.port}${path}`, { method, headers: { 'content-type': 'application/json', ...headers }, ...payload })
+    return { status: response.status, text: await response.text() }
+  }
+
+  const statuses = new Set<number>()
+  const secrets = [MARK]
+  const { apiKey } = JSON.parse((await ask('POST', '/accounts', { name: MARK, email: `${MARK}@example.com` })).text)
+  secrets.push(apiKey)
+  const authorization = { authorization: `Bearer ${apiKey}` }
+  const own = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> => {
+    const reply = await ask(method, path, body, { ...authorization, ...headers })
+    statuses.add(reply.status)
+    return reply
+  }
+  const made = async (method: string, path: string, body: unknown): Promise<any> => JSON.parse((await own(method, path, body)).text)
+
+  // Every operation, as it should be.
+  const { id: categoryId } = await made('POST', '/categories', { name: MARK, description: MARK })
+  const { id: petId } = await made('POST', '/pets', { name: MARK, categoryId })
+  await own('PATCH', `/inventory/${petId}`, { quantity: 5 })
+  const { id: orderId } = await made('POST', '/store/orders', { petId })
+  const { id: messageId } = await made('POST', '/messages', { message: MARK })
+  const key = await made('POST', '/account/keys', { label: MARK })
+  secrets.push(key.apiKey)
+  for (const path of ['/account', '/account/keys', '/pets', `/pets/${petId}`, '/categories', `/categories/${categoryId}`, '/store/orders', `/store/orders/${orderId}`, '/inventory', `/inventory/${petId}`, '/messages', `/messages/${messageId}`, '/events']) {
+    await own('GET', path)
+  }
+  await own('PATCH', `/pets/${petId}`, { name: `${MARK} II` }, { 'idempotency-key': MARK })
+  await own('PATCH', `/pets/${petId}`, { name: `${MARK} III` }, { 'idempotency-key': MARK })
+  await own('PATCH', `/categories/${categoryId}`, { name: `${MARK} II` }, { 'if-match': `"${MARK}"` })
+  await own('PATCH', `/store/orders/${orderId}`, { complete: true })
+  await own('DELETE', `/store/orders/${orderId}`)
+  await own('DELETE', `/account/keys/${key.id}`)
+
+  // What is refused, at every stage.
+  await own('POST', '/pets', `{"name": "${MARK}", `)
+  await own('POST', '/pets', { name: MARK, [MARK]: 1 })
+  await own('POST', '/pets', { name: MARK, categoryId: 4_000_000_000 })
+  await own('POST', '/pets', `{"name": "${MARK}"}`, { 'content-type': 'text/plain' })
+  await own('POST', '/pets', { name: MARK.repeat(20_000) })
+  await own('GET', `/pets?name=${MARK}`)
+  await own('GET', `/pets?status=${MARK}`)
+  await own('GET', `/pets/${MARK}`)
+  await own('GET', `/${MARK}`)
+  await own('GET', `/${MARK}/%zz`)
+  await own('PUT', '/pets', { name: MARK })
+  await own('GET', `/pets?x=${MARK.repeat(1_000)}`)
+  for (const credential of [`Bearer ${key.apiKey}`, `Bearer ${MARK}`, `Basic ${MARK}`, `bearer ${apiKey}x`, MARK]) {
+    statuses.add((await ask('GET', '/pets', undefined, { authorization: credential })).status)
+  }
+  await sendBytes(service.port, `${MARK}\r\n\r\n`)
+  await sendBytes(service.port, `GET /${MARK} HTTP/1.1\r\nHost: pets\r\nAuthorization: Bearer ${apiKey}\r\n${MARK}\r\n\r\n`)
+  await sendBytes(service.port, `GET / HTTP/1.1\r\nHost: pets\r\nX: ${MARK.repeat(2_000)}\r\n\r\n`)
+  await sendBytes(service.port, `POST /messages HTTP/1.1\r\nHost: pets\r\nAuthorization: Bearer ${apiKey}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"message": "${MARK}`)
+
+  // What fails: a lock that is held too long, then a table that is not there.
+  const release = await lock(url)
+  await Promise.all([own('POST', '/pets', { name: MARK, categoryId }), own('PATCH', `/pets/${petId}`, { name: `${MARK} IV` })])
+  await release()
+  await breakMessages(url)
+  await own('POST', '/messages', { message: MARK })
+  await own('POST', '/messages', { message: MARK }, { 'idempotency-key': `${MARK}2` })
+  await own('GET', '/messages')
+  await own('GET', `/messages/${messageId}`)
+
+  service.signal('SIGTERM')
+  await service.ended()
+  const lines = service.output().split('\n').filter((line) => line !== '')
+  for (const status of [200, 201, 400, 401, 404, 405, 409, 412, 413, 414, 422, 500, 503]) t.ok(statuses.has(status), `a ${status} was among the answers`)
+  t.ok(lines.length > 45, `${lines.length} lines were logged`)
+  t.ok(lines.some((line) => line.includes('"level":50')), 'the failures were logged')
+  for (const secret of secrets) t.same(lines.filter((line) => line.includes(secret)), [], `nothing holds ${secret.slice(0, 8)}…`)
+  t.same(lines.filter((line) => /authorization|bearer /i.test(line)), [])
+})
+
+/** Statements about messages fail now, with their values at hand. */
+async function breakMessages (url: string): Promise<void> {
+  const sql = 'ALTER TABLE messages RENAME COLUMN message TO moved'
+  if (url.startsWith('file:')) {
+    const adapter = await new SqliteAdapterFactory(url).connect()
+    await adapter.executeScript(sql)
+    return await adapter.dispose()
+  }
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(sql)
+  await client.end()
+}
