@@ -40,8 +40,8 @@ export function sendKept ({ headers }: FastifyRequest, reply: FastifyReply, type
 /** The document, as JSON and as YAML (RFC 9512). */
 export async function documentRoutes (app: FastifyInstance): Promise<void> {
   const json = kept(() => JSON.stringify(app.swagger()))
-  // From the JSON, because what the document holds twice would become anchors and aliases.
-  const yaml = kept(() => stringify(JSON.parse(json().text), { aliasDuplicateObjects: false, lineWidth: 0 }))
+  // From the JSON, because objects that the document holds twice would become anchors and aliases.
+  const yaml = kept(() => stringify(JSON.parse(json().text), { lineWidth: 0 }))
 
   app.get('/openapi.json', { schema: { hide: true }, config: OPEN_TO_ALL }, async (request, reply) =>
     sendKept(request, reply, 'application/json; charset=utf-8', json()))

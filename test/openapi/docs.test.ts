@@ -60,7 +60,8 @@ t.test('/docs in a browser', { skip: process.env['CI'] === 'true' ? false : miss
     await client.getByText('201').first().waitFor()
 
     await page.keyboard.press('Control+b')
-    t.equal(await client.getByText('List orders').filter({ visible: true }).count(), 0, 'a list of the others stays away')
+    await page.waitForTimeout(500)
+    t.equal(await client.getByText('Orders', { exact: true }).filter({ visible: true }).count(), 0, 'a list of the others stays away')
     t.equal(await client.locator('.scalar-sidebar-toggle').isVisible(), false)
   })
 
