@@ -11,8 +11,8 @@ t.setTimeout(600_000)
 const serverUrl = database === 'postgresql' ? process.env['TEST_POSTGRES_URL'] : undefined
 if (database === 'postgresql' && serverUrl === undefined) throw new Error('No PostgreSQL: run this test with `DATABASE=postgresql npm run test:one -- <file>`')
 
-for (const [name, { program, promise, databases }] of Object.entries(programs)) {
-  if (!databases.includes(database)) continue
+for (const [name, { program, promise, databases, wholeOnly = false }] of Object.entries(programs)) {
+  if (wholeOnly || !databases.includes(database)) continue
   await t.test(promise, { timeout: 300_000 }, async (t) => {
     const { requests, violations, notes } = await perform(name, program, { serverUrl, quick: true })
     for (const note of notes) t.comment(note)

@@ -13,6 +13,7 @@ export interface Schema {
   maxLength?: number
   minItems?: number
   maxItems?: number
+  uniqueItems?: boolean
   items?: Schema
   required?: string[]
   properties?: Record<string, Schema>
@@ -47,7 +48,11 @@ function plainArbitrary (schema: Schema, resolve: Resolve, name: string, path: s
     case 'integer': return integer(schema)
     case 'boolean': return fc.boolean()
     case 'string': return text(schema)
-    case 'array': return fc.array(schemaArbitrary(schema.items!, resolve, name, path), { minLength: Math.max(1, schema.minItems ?? 0), maxLength: Math.min(schema.maxItems ?? 5, 5) })
+    case 'array': {
+      const items = schemaArbitrary(schema.items!, resolve, name, path)
+      const lengths = { minLength: Math.max(1, schema.minItems ?? 0), maxLength: Math.min(schema.maxItems ?? 5, 5) }
+      return schema.uniqueItems === true ? fc.uniqueArray(items, { ...lengths, selector: (item) => JSON.stringify(item) }) : fc.array(items, lengths)
+    }
     default: {
       const { properties = {}, required = [] } = schema
       return fc.record(Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, schemaArbitrary(inner, resolve, name, path)])), { requiredKeys: required })

@@ -3,6 +3,7 @@ import { connections } from './connections.ts'
 import { crash } from './crash.ts'
 import { disk } from './disk.ts'
 import { durability } from './durability.ts'
+import { hostile } from './hostile.ts'
 import { processes } from './processes.ts'
 import { shutdown } from './shutdown.ts'
 import type { Program } from './stage.ts'
@@ -12,6 +13,8 @@ interface Entry {
   /** What holds when it finds nothing. */
   promise: string
   databases: Array<'sqlite' | 'postgresql'>
+  /** It has a suite of its own for its short form. */
+  wholeOnly?: boolean
 }
 
 /** Every program, with the databases that it is for. */
@@ -22,5 +25,6 @@ export const programs: Record<string, Entry> = {
   away: { program: away, promise: 'a database that is killed, silent or away is survived, and refusals come soon', databases: ['postgresql'] },
   disk: { program: disk, promise: 'a disk that is full, fails or is locked loses nothing, and is recovered from', databases: ['sqlite'] },
   shutdown: { program: shutdown, promise: 'a service that is told to stop answers wholly or not at all, and ends', databases: ['sqlite', 'postgresql'] },
-  connections: { program: connections, promise: 'idle, slow, broken and rude connections leave nothing behind and disturb nobody', databases: ['sqlite', 'postgresql'] }
+  connections: { program: connections, promise: 'idle, slow, broken and rude connections leave nothing behind and disturb nobody', databases: ['sqlite', 'postgresql'] },
+  hostile: { program: hostile, promise: 'hostile input is refused, and answered alike on both databases', databases: ['sqlite', 'postgresql'], wholeOnly: true }
 }

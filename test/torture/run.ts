@@ -26,8 +26,8 @@ let violations = 0
 const began = Date.now()
 for (const database of databases) {
   const server = database === 'postgresql' ? await startPostgres() : undefined
-  for (const [name, { program, databases }] of Object.entries(programs)) {
-    if (!databases.includes(database) || (positionals.length > 0 && !positionals.includes(name))) continue
+  for (const [name, { program, databases, wholeOnly = false }] of Object.entries(programs)) {
+    if (!databases.includes(database) || (quick && wholeOnly) || (positionals.length > 0 && !positionals.includes(name))) continue
     const since = Date.now()
     const report = await perform(name, program, { serverUrl: server?.url, quick })
     print(report, (Date.now() - since) / 1000)

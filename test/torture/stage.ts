@@ -19,6 +19,8 @@ export interface Stage {
   quick: boolean
   /** A new, empty database. */
   freshUrl: () => Promise<string>
+  /** A SQLite file that is not there yet, whatever the database is. */
+  sqliteUrl: () => string
   start: (settings: Record<string, string>, options?: ServiceOptions) => Promise<Service>
   client: (port: () => number, options?: { sockets?: number, key?: string }) => Client
   /** Opens an account by HTTP, with animals in stock, and keeps books about it. */
@@ -58,8 +60,8 @@ export async function perform (name: string, program: Program, { serverUrl, quic
     report,
     quick,
     atEnd,
-    async freshUrl () {
-      if (serverUrl !== undefined) return await createPostgresDatabase(serverUrl)
+    freshUrl: async () => serverUrl === undefined ? stage.sqliteUrl() : await createPostgresDatabase(serverUrl),
+    sqliteUrl () {
       const folder = mkdtempSync(join(tmpdir(), 'petstore-torture-'))
       atEnd(() => { rmSync(folder, { recursive: true, force: true }) })
       return `file:${join(folder, 'petstore.db')}`
