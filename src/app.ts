@@ -22,6 +22,7 @@ import { requestIdOf } from './requestId.ts'
 import { serviceRoutes } from './service.ts'
 import { stopGracefully } from './shutdown.ts'
 import { buildValidator, closeQuery } from './validation.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
 
 /** Builds the service; it neither listens nor reads the environment. */
 export async function buildApp (config: Config): Promise<FastifyInstance> {
@@ -93,6 +94,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
       await app.register(inventoryRoutes)
       await app.register(messageRoutes)
       await app.register(eventRoutes)
+      await app.register(webhookRoutes, { allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE })
     })
   }, { prefix: config.BASE_PATH })
 

@@ -6,13 +6,14 @@ import * as inventory from './inventory/schemas.ts'
 import * as messages from './messages/schemas.ts'
 import * as orders from './orders/schemas.ts'
 import * as pets from './pets/schemas.ts'
+import * as webhooks from './webhooks/schemas.ts'
 import { ErrorSchema, PetStatusSchema } from './schema.ts'
 
 /** Every named schema: the components of the OpenAPI document. */
 export const components: TSchema[] = [
   ErrorSchema,
   PetStatusSchema,
-  ...[accounts, pets, categories, orders, inventory, messages, events]
+  ...[accounts, pets, categories, orders, inventory, messages, events, webhooks]
     .flatMap((schemas) => Object.values(schemas).flat() as TSchema[])
     .filter(({ $id }) => $id !== undefined)
 ]

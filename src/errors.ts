@@ -27,6 +27,7 @@ export const OrderNotFound = createError('order_not_found', 'Your store has no o
 export const InventoryNotFound = createError('inventory_not_found', 'The pet was never counted. PATCH its inventory entry with a quantity to begin.', 404)
 export const MessageNotFound = createError('message_not_found', 'Your store has no message with this id.', 404)
 export const ApiKeyNotFound = createError('api_key_not_found', 'Your account has no API key with this id.', 404)
+export const WebhookNotFound = createError('webhook_not_found', 'Your store has no webhook with this id.', 404)
 
 // 405
 export const MethodNotAllowed = createError('method_not_allowed', 'This address does not take %s. The Allow header lists what it takes.', 405)
@@ -38,6 +39,7 @@ export const RequestTimeout = createError('request_timeout', 'The request did no
 export const UnknownCategory = createError('unknown_category', 'categoryId names no category of your store. Create the category first.', 409)
 export const UnknownPet = createError('unknown_pet', 'petId names no pet of your store.', 409)
 export const LastApiKey = createError('last_api_key', 'This is the last unexpired key that may write. Create another before you revoke it.', 409)
+export const WebhookLimitReached = createError('webhook_limit_reached', 'Your account has %s webhooks, and no more are allowed. Delete one first.', 409)
 export const CategoryInUse = createError('category_in_use', 'The category still has pets. Move or delete them first.', 409)
 export const PetInUse = createError('pet_in_use', 'Orders name this pet, so it stays.', 409)
 export const PetNotAvailable = createError('pet_not_available', 'The pet is %s. Only an available pet can be ordered.', 409)

@@ -134,6 +134,8 @@ async function eraseAccount ({ prisma, dialect, query }: Session, account: numbe
     await query(`SELECT id FROM accounts WHERE id IN (SELECT i.account FROM ${input}) ${dialect.forUpdate}`, [{ account }])
   }
   const where = { accountId: BigInt(account) }
+  await prisma.delivery.deleteMany({ where })
+  await prisma.webhook.deleteMany({ where })
   await prisma.order.deleteMany({ where })
   await prisma.inventoryItem.deleteMany({ where })
   await prisma.pet.deleteMany({ where })

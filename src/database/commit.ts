@@ -27,6 +27,8 @@ export interface Done<Record> {
   etag?: string | undefined
   /** What the account's feed shall say of it; none when nothing changed. */
   events?: NewEvent[]
+  /** There is something to deliver without an event of its own: whoever delivers for the account looks. */
+  wakes?: boolean
 }
 
 /** In whose name a write is made. */
@@ -179,7 +181,11 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
         })
       }
       await settleKeys(session, done, failed)
-      return { settled, accounts: await appendEvents(session, done) }
+      const accounts = new Set(await appendEvents(session, done))
+      for (const { entry: { writer: { account } }, done: { wakes } } of done) {
+        if (wakes === true && account !== null) accounts.add(account)
+      }
+      return { settled, accounts: [...accounts] }
     })
   }
 

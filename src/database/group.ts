@@ -8,6 +8,7 @@ export interface Rows {
   pets?: number[]
   /** The pets of these orders count as well. */
   orders?: number[]
+  webhooks?: number[]
 }
 
 export interface Batch {
@@ -43,18 +44,19 @@ export function arrange (group: Entry[]): Batch[] {
 }
 
 function touchedBy ({ command, input }: Entry): string[] {
-  const { categories = [], usedCategories = [], pets = [], orders = [] } = command.rows?.(input) ?? {}
+  const { categories = [], usedCategories = [], pets = [], orders = [], webhooks = [] } = command.rows?.(input) ?? {}
   return [
     ...categories.map((id) => `category ${id}`),
     ...usedCategories.map((id) => `category ${id}`),
     ...pets.map((id) => `pet ${id}`),
-    ...orders.map((id) => `order ${id}`)
+    ...orders.map((id) => `order ${id}`),
+    ...webhooks.map((id) => `webhook ${id}`)
   ]
 }
 
 /**
- * Locks every row that the group decides about before the first command runs: categories, then pets,
- * each in id order. All groups of all processes do the same, so locks never cross. A pet's lock
+ * Locks every row that the group decides about before the first command runs: categories, pets, then
+ * webhooks, each in id order. All groups of all processes do the same, so locks never cross. A pet's lock
  * stands for its inventory entry and its orders too.
  */
 export async function lockRows ({ dialect, query }: Session, group: Entry[]): Promise<void> {
@@ -78,5 +80,9 @@ export async function lockRows ({ dialect, query }: Session, group: Entry[]): Pr
   }
   if (pets.length > 0) {
     await query(`SELECT p.id FROM pets p WHERE p.id IN (SELECT i.id FROM ${input}) ORDER BY p.id ${dialect.forUpdate}`, pets)
+  }
+  const webhooks = ids('webhooks')
+  if (webhooks.length > 0) {
+    await query(`SELECT w.id FROM webhooks w WHERE w.id IN (SELECT i.id FROM ${input}) ORDER BY w.id ${dialect.forUpdate}`, webhooks)
   }
 }

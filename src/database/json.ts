@@ -2,7 +2,7 @@ import type { Dialect } from './dialect.ts'
 
 /** How one column becomes a JSON member. */
 interface Member {
-  kind: 'integer' | 'text' | 'enum' | 'boolean' | 'time'
+  kind: 'integer' | 'text' | 'enum' | 'boolean' | 'time' | 'json'
   sql: string
   /** Left out of the object when the column is NULL: an answer has no `null`. */
   optional: boolean
@@ -15,6 +15,8 @@ export const text = (sql: string): Member => member('text', sql)
 export const enumText = (sql: string): Member => member('enum', sql)
 export const boolean = (sql: string): Member => member('boolean', sql)
 export const time = (sql: string): Member => member('time', sql)
+/** A column that holds JSON already. */
+export const json = (sql: string): Member => member('json', sql)
 export const optional = (inner: Member): Member => ({ ...inner, optional: true })
 
 /**
@@ -31,7 +33,8 @@ export function jsonObject (dialect: Dialect, members: Record<string, Member>): 
 
 function jsonValue (dialect: Dialect, kind: Member['kind'], sql: string): string {
   switch (kind) {
-    case 'integer': return sql
+    case 'integer':
+    case 'json': return sql
     case 'text': return dialect.quote(sql)
     case 'enum': return `'"' || ${dialect.fromEnum(sql)} || '"'`
     case 'boolean': return `CASE WHEN ${sql} THEN 'true' ELSE 'false' END`

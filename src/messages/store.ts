@@ -53,7 +53,7 @@ export const createMessage: Command<{ account: number, message: NewMessage }, Me
       SELECT i.position, i.id, i.account, i.message, ${dialect.toTime('i."createdAt"')}
       FROM ${dialect.inputs('i', { position: 'bigint', id: 'text', account: 'bigint', message: 'text', createdAt: 'text' })}`,
     created.map(({ account, position, record }) => ({ account, position, ...record })))
-    return created.map(({ record }) => ({ record, etag: etagOf(1), events: [{ type: 'message.created', data: { message: record } }] }))
+    return created.map(({ record, position }) => ({ record, etag: etagOf(1), events: [{ type: 'message.created', data: { message: record }, message: position }] }))
   }
 }
 

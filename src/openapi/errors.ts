@@ -16,6 +16,7 @@ const VALUES: Record<string, unknown[]> = {
   unauthorized: ['Send your API key as "Authorization: Bearer <API_KEY>"'],
   method_not_allowed: ['PUT'],
   pet_not_available: ['sold'],
+  webhook_limit_reached: [20],
   insufficient_stock: ['The stock is 1, which is less than the 2 ordered'],
   order_already_shipped: ['changed'],
   invalid_status_transition: ['sold', 'available', ''],

@@ -8,6 +8,7 @@ import { inventory } from '../../src/inventory/store.ts'
 import { messages } from '../../src/messages/store.ts'
 import { orders } from '../../src/orders/store.ts'
 import { pets } from '../../src/pets/store.ts'
+import { webhooks } from '../../src/webhooks/store.ts'
 import { database as databaseName, freshDatabase } from '../support/database.ts'
 
 const ACCOUNTS = 3
@@ -19,7 +20,7 @@ t.test('every list walks the index of its filters, in both orders', async (t) =>
   t.teardown(database.close)
   await fill(async (sql) => { await database.writer.$executeRawUnsafe(sql) })
 
-  for (const listing of [pets, categories, orders, inventory, messages, keys]) {
+  for (const listing of [pets, categories, orders, inventory, messages, keys, webhooks]) {
     for (const used of subsets(Object.keys(listing.filters))) {
       for (const descending of [false, true]) {
         const filters = Object.fromEntries(used.map((name) => [name, sampleOf(listing, name)]))
@@ -66,5 +67,6 @@ async function fill (run: (sql: string) => Promise<void>): Promise<void> {
   await run(`INSERT INTO inventory_items (pet_id, account_id, quantity) SELECT i, i % ${ACCOUNTS} + 1, 1 FROM ${numbers}`)
   await run(`INSERT INTO orders (id, account_id, pet_id, quantity, complete) SELECT i, i % ${ACCOUNTS} + 1, i, 1, i % 2 = 0 FROM ${numbers}`)
   await run(`INSERT INTO messages (position, id, account_id, message, created_at) SELECT i, 'msg' || i, i % ${ACCOUNTS} + 1, 'm', ${time} FROM ${numbers}`)
+  await run(`INSERT INTO webhooks (id, account_id, url, events, secret, created_at) SELECT i, i % ${ACCOUNTS} + 1, 'u', '[]', 's', ${time} FROM ${numbers}`)
   await run('ANALYZE')
 }

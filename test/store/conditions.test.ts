@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { answered, linkOf, refused } from '../support/checks.ts'
-import { count, itemOf, newCategory, newOrder, newPet, petOf, setStatus, stocked } from '../support/store.ts'
+import { count, itemOf, newCategory, newOrder, newPet, newWebhook, petOf, setStatus, stocked } from '../support/store.ts'
 
 const STRONG = /^"[\x21\x23-\x7e]+"$/
 
@@ -16,7 +16,8 @@ const RECORDS: Record<string, (client: Client) => Promise<string>> = {
   'pet in a list of one': async (ada) => `/pets?id=${await newPet(ada)}`,
   'inventory entry': async (ada) => `/inventory/${await stocked(ada, 3)}`,
   order: async (ada) => `/store/orders/${await newOrder(ada, await stocked(ada, 3))}`,
-  message: async (ada) => `/messages/${(await ada.post('/messages', { message: 'Hello' })).body.id}`
+  message: async (ada) => `/messages/${(await ada.post('/messages', { message: 'Hello' })).body.id}`,
+  webhook: async (ada) => `/webhooks/${await newWebhook(ada)}`
 }
 
 /** Lists, each with what adds a record to it. */
@@ -26,7 +27,8 @@ const LISTS: Record<string, (client: Client) => Promise<unknown>> = {
   '/pets': async (ada) => await newPet(ada),
   '/inventory': async (ada) => await stocked(ada, 3),
   '/store/orders': async (ada) => await newOrder(ada, await stocked(ada, 3)),
-  '/messages': async (ada) => await ada.post('/messages', { message: 'Hello' })
+  '/messages': async (ada) => await ada.post('/messages', { message: 'Hello' }),
+  '/webhooks': async (ada) => await newWebhook(ada)
 }
 
 /** Writes to one record: where it is read, and two changes of it (a deletion is only one). */
@@ -58,6 +60,14 @@ const CHANGES: Record<string, (client: Client) => Promise<{ read: string, method
   updateInventory: async (ada) => {
     const path = `/inventory/${await stocked(ada, 3)}`
     return { read: path, method: 'PATCH', path, bodies: [{ quantity: 5 }, { quantity: 0 }] }
+  },
+  updateWebhook: async (ada) => {
+    const path = `/webhooks/${await newWebhook(ada)}`
+    return { read: path, method: 'PATCH', path, bodies: [{ enabled: false }, { url: 'https://example.com/other' }] }
+  },
+  deleteWebhook: async (ada) => {
+    const path = `/webhooks/${await newWebhook(ada)}`
+    return { read: path, method: 'DELETE', path, bodies: [undefined] }
   },
   deleteAccount: async () => ({ read: '/account', method: 'DELETE', path: '/account', bodies: [undefined] })
 }

@@ -13,7 +13,8 @@ const ROWS: Record<string, { make: (client: Client) => Promise<string | number>,
   petId: { make: async (client) => await stocked(client, 5), missing: 'pet_not_found' },
   orderId: { make: async (client) => await newOrder(client, await stocked(client, 5)), missing: 'order_not_found' },
   messageId: { make: async (client) => (await client.post('/messages', { message: 'Hello' })).body.id, missing: 'message_not_found' },
-  keyId: { make: async (client) => (await client.post('/account/keys', { label: 'Another' })).body.id, missing: 'api_key_not_found' }
+  keyId: { make: async (client) => (await client.post('/account/keys', { label: 'Another' })).body.id, missing: 'api_key_not_found' },
+  webhookId: { make: async (client) => (await client.post('/webhooks', { url: 'https://example.com/' })).body.id, missing: 'webhook_not_found' }
 }
 
 /** Operations about the account that the key belongs to, which no request can name. */

@@ -61,7 +61,7 @@ interface Document {
 }
 
 /** One record of every kind: ids by the names that paths, queries and bodies give them. */
-export type Ids = Record<'petId' | 'categoryId' | 'orderId' | 'keyId' | 'messageId', number | string>
+export type Ids = Record<'petId' | 'categoryId' | 'orderId' | 'keyId' | 'messageId' | 'webhookId', number | string>
 
 export async function stockedStore (client: Client): Promise<Ids> {
   const { body: category } = await client.post('/categories', { name: 'Dogs' })
@@ -70,7 +70,8 @@ export async function stockedStore (client: Client): Promise<Ids> {
   const { body: order } = await client.post('/store/orders', { petId: pet.id })
   const { body: key } = await client.post('/account/keys', {})
   const { body: message } = await client.post('/messages', { message: 'Hello' })
-  return { petId: pet.id, categoryId: category.id, orderId: order.id, keyId: key.id, messageId: message.id }
+  const { body: webhook } = await client.post('/webhooks', { url: 'https://example.com/' })
+  return { petId: pet.id, categoryId: category.id, orderId: order.id, keyId: key.id, messageId: message.id, webhookId: webhook.id }
 }
 
 /** The address of an operation on the store's own records. */

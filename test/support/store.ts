@@ -40,6 +40,10 @@ export async function itemOf (client: Client, petId: number): Promise<{ petId: n
   return done(await client.get(`/inventory/${petId}`))
 }
 
+export async function newWebhook (client: Client, url = 'https://example.com/'): Promise<number> {
+  return done(await client.post('/webhooks', { url })).id
+}
+
 function done ({ status, text, body }: Answer): any {
   if (status >= 300) throw new Error(`the store answers ${status}: ${text}`)
   return body

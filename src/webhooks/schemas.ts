@@ -1,0 +1,62 @@
+import { Type, type Static } from '@sinclair/typebox'
+import { EVENT_TYPES } from '../events/schemas.ts'
+import { CLOSED, Id, OneOf, PageQuery, SortQuery, Timestamp, ref } from '../schema.ts'
+
+const url = Type.String({
+  format: 'uri',
+  minLength: 1,
+  maxLength: 2048,
+  pattern: '^https?://[!-~]+$',
+  description: 'Where events are sent by POST: an http or https address',
+  example: 'https://example.com/hooks/petstore'
+})
+const events = Type.Array(OneOf(EVENT_TYPES, { description: 'A type of event', example: 'message.created' }), {
+  minItems: 1,
+  uniqueItems: true,
+  description: 'The types of events it is sent',
+  example: ['message.created', 'message.delivered']
+})
+const ENABLED = { description: 'Whether it is sent anything; what waits while it is not is given up after a day', example: true }
+const enabled = Type.Boolean(ENABLED)
+
+export const NewWebhookSchema = Type.Object({
+  url,
+  events: Type.Optional(events),
+  enabled: Type.Optional(Type.Boolean({ ...ENABLED, default: true }))
+}, { $id: 'NewWebhook', ...CLOSED, description: 'An address that shall hear of events: of all, unless `events` names some.' })
+export type NewWebhook = Static<typeof NewWebhookSchema>
+
+export const WebhookUpdateSchema = Type.Partial(Type.Object({ url, events, enabled }), {
+  $id: 'WebhookUpdate',
+  ...CLOSED,
+  description: 'A merge patch of a webhook (RFC 7396): the fields to change.'
+})
+export type WebhookUpdate = Static<typeof WebhookUpdateSchema>
+
+export const WebhookAttemptSchema = Type.Object({
+  eventId: Type.Integer({ format: 'int64', minimum: 0, description: 'Number of the event; 0 for a test', example: 42 }),
+  at: Timestamp('When it was sent'),
+  status: Type.Optional(Type.Integer({ description: 'The HTTP status of the answer, if there was one', example: 503 })),
+  error: Type.Optional(Type.String({ description: 'Why there was no answer', example: 'The address refused the connection' })),
+  durationMs: Type.Integer({ minimum: 0, description: 'How long it took, in milliseconds', example: 12 }),
+  nextTryAt: Type.Optional(Timestamp('When it will be tried again, if it will', '2026-11-21T10:00:05.000Z'))
+}, { $id: 'WebhookAttempt', description: 'One try to deliver an event.' })
+export type WebhookAttempt = Static<typeof WebhookAttemptSchema>
+
+const webhook = { id: Id('Identifier of the webhook', 4), url, events, enabled, createdAt: Timestamp('When the webhook was made') }
+
+export const WebhookSchema = Type.Object({
+  ...webhook,
+  attempts: Type.Optional(Type.Array(ref(WebhookAttemptSchema), { description: 'The last 20 attempts, newest first; only where one webhook is read' }))
+}, { $id: 'Webhook', description: 'An address that hears of events.' })
+export type Webhook = Static<typeof WebhookSchema>
+
+export const WebhookWithSecretSchema = Type.Object({
+  ...webhook,
+  secret: Type.String({ description: 'What its deliveries are signed with, by the Standard Webhooks specification. Shown this once', example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD' })
+}, { $id: 'WebhookWithSecret', description: 'A webhook with its new secret.' })
+export type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>
+
+export const WebhookParams = Type.Object({ webhookId: Id('Id of the webhook', 4) }, CLOSED)
+
+export const WebhookQuery = Type.Object({ ...PageQuery, ...SortQuery }, CLOSED)

@@ -1,0 +1,213 @@
+import { randomBytes } from 'node:crypto'
+import type { Stored } from '../answers.ts'
+import { etagOf, refusal, type Conditions } from '../conditions.ts'
+import type { Command, Outcome } from '../database/commit.ts'
+import type { Dialect } from '../database/dialect.ts'
+import { boolean, integer, json, jsonObject, text, time } from '../database/json.ts'
+import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'
+import type { Query, Read } from '../database/read.ts'
+import { distinct, type Session } from '../database/session.ts'
+import { WebhookLimitReached, WebhookNotFound } from '../errors.ts'
+import { EVENT_TYPES } from '../events/schemas.ts'
+import type { NewWebhook, Webhook, WebhookUpdate, WebhookWithSecret } from './schemas.ts'
+
+/** Webhooks of one account at most. */
+const LIMIT = 20
+
+/** How long the secret before the last rotation signs as well, in ms. */
+const OVERLAP_MS = 24 * 60 * 60 * 1000
+
+const members = {
+  id: integer('w.id'),
+  url: text('w.url'),
+  events: json('w.events'),
+  enabled: boolean('w.enabled'),
+  createdAt: time('w.created_at')
+}
+
+const webhookById: Query<{ account: number, id: number }, { version: bigint, record: string }> = {
+  name: 'webhook',
+  sql: (dialect) => `
+    SELECT i.ord, w.version, ${jsonObject(dialect, { ...members, attempts: json('w.attempts') })} AS record
+    FROM ${dialect.inputs('i', { ord: 'bigint', account: 'bigint', id: 'bigint' })}
+    JOIN webhooks w ON w.id = i.id AND w.account_id = i.account`
+}
+
+export const webhooks: Listing = {
+  name: 'webhooks',
+  from: 'webhooks w',
+  record: (dialect: Dialect) => jsonObject(dialect, members),
+  filters: {},
+  indexes: [{ name: 'webhooks_account_id_id_idx', columns: ['w.account_id'], position: 'w.id' }]
+}
+
+/** With its last attempts. */
+export async function findWebhook (read: Read, account: number, id: number): Promise<Stored | undefined> {
+  const row = await read(webhookById, { account, id })
+  return row && { record: row.record, etag: etagOf(row.version) }
+}
+
+export async function listWebhooks (read: Read, account: number, page: PageRequest): Promise<Page> {
+  return await read(...pageQuery(webhooks, page, account)) as Page
+}
+
+export const createWebhook: Command<{ account: number, webhook: NewWebhook }, WebhookWithSecret> = {
+  name: 'createWebhook',
+  async run ({ dialect, query, newIds, execute, now }, inputs) {
+    const input = dialect.inputs('i', { account: 'bigint' })
+    const accounts = distinct(inputs.map(({ account }) => ({ account })))
+    // The account's own row is locked last of all. Every account has a key, so its keys stand for it here.
+    await query(`SELECT k.id FROM api_keys k WHERE k.account_id IN (SELECT i.account FROM ${input}) ORDER BY k.id ${dialect.forUpdate}`, accounts)
+    const counts = new Map((await query<{ account: number, count: number }>(`
+      SELECT i.account, (SELECT count(*) FROM webhooks w WHERE w.account_id = i.account) AS count FROM ${input}`, accounts))
+      .map(({ account, count }) => [account, count]))
+
+    const ids = await newIds('webhooks', 'id', inputs.length)
+    const rows: object[] = []
+    const outcomes = inputs.map(({ account, webhook: { url, events = EVENT_TYPES, enabled = true } }, i): Outcome<WebhookWithSecret> => {
+      const count = counts.get(account) ?? 0
+      if (count >= LIMIT) return new WebhookLimitReached(LIMIT)
+      counts.set(account, count + 1)
+      const record = { id: ids[i]!, url, events: [...events], enabled, createdAt: now, secret: newSecret() }
+      rows.push({ ...record, account, events: JSON.stringify(events) })
+      return { record, etag: etagOf(1) }
+    })
+    await execute(`
+      INSERT INTO webhooks (id, account_id, url, events, enabled, secret, created_at)
+      SELECT i.id, i.account, i.url, i.events, i.enabled, i.secret, ${dialect.toTime('i."createdAt"')}
+      FROM ${dialect.inputs('i', { id: 'bigint', account: 'bigint', url: 'text', events: 'text', enabled: 'boolean', secret: 'text', createdAt: 'text' })}`, rows)
+    return outcomes
+  }
+}
+
+interface Named { account: number, webhookId: number }
+interface Conditional extends Named { conditions: Conditions }
+
+const rows = ({ webhookId }: Named): { webhooks: number[] } => ({ webhooks: [webhookId] })
+
+export const updateWebhook: Command<Conditional & { patch: WebhookUpdate }, Webhook> = {
+  name: 'updateWebhook',
+  rows,
+  async run (session, inputs) {
+    const loaded = await loadWebhooks(session, inputs)
+    const changed = new Set<LoadedWebhook>()
+    const outcomes = inputs.map(({ account, webhookId, patch, conditions }): Outcome<Webhook> => {
+      const webhook = loaded.get(webhookId)
+      if (webhook?.account !== account) return new WebhookNotFound()
+      const refused = refusal(conditions, etagOf(webhook.version))
+      if (refused !== undefined) return refused
+      const { url = webhook.url, enabled = webhook.enabled } = patch
+      const events = patch.events === undefined ? webhook.events : JSON.stringify(patch.events)
+      if (url !== webhook.url || enabled !== webhook.enabled || events !== webhook.events) {
+        Object.assign(webhook, { url, enabled, events, gone: webhook.gone && !enabled, version: webhook.version + 1 })
+        changed.add(webhook)
+      }
+      return { record: webhookRecord(webhook), etag: etagOf(webhook.version), wakes: true }
+    })
+    const { dialect, execute } = session
+    await execute(`
+      UPDATE webhooks SET url = i.url, events = i.events, enabled = i.enabled, gone = i.gone, version = i.version
+      FROM ${dialect.inputs('i', { id: 'bigint', url: 'text', events: 'text', enabled: 'boolean', gone: 'boolean', version: 'bigint' })}
+      WHERE webhooks.id = i.id`, [...changed])
+    return outcomes
+  }
+}
+
+/** Its deliveries are removed by the worker, a step at a time: there may be a day's worth of them. */
+export const deleteWebhook: Command<Conditional, undefined> = {
+  name: 'deleteWebhook',
+  rows,
+  async run (session, inputs) {
+    const loaded = await loadWebhooks(session, inputs)
+    const gone: Array<{ id: number }> = []
+    const outcomes = inputs.map(({ account, webhookId, conditions }): Outcome<undefined> => {
+      const webhook = loaded.get(webhookId)
+      if (webhook?.account !== account) return new WebhookNotFound()
+      const refused = refusal(conditions, etagOf(webhook.version))
+      if (refused !== undefined) return refused
+      loaded.delete(webhookId)
+      gone.push({ id: webhookId })
+      return { record: undefined, wakes: true }
+    })
+    await session.execute(`DELETE FROM webhooks WHERE id IN (SELECT i.id FROM ${session.dialect.inputs('i', { id: 'bigint' })})`, gone)
+    return outcomes
+  }
+}
+
+export const rotateSecret: Command<Named, WebhookWithSecret> = {
+  name: 'rotateWebhookSecret',
+  rows,
+  async run (session, inputs) {
+    const loaded = await loadWebhooks(session, inputs)
+    const until = new Date(Date.parse(session.now) + OVERLAP_MS).toISOString()
+    const changed = new Set<LoadedWebhook>()
+    const outcomes = inputs.map(({ account, webhookId }): Outcome<WebhookWithSecret> => {
+      const webhook = loaded.get(webhookId)
+      if (webhook?.account !== account) return new WebhookNotFound()
+      Object.assign(webhook, { previousSecret: webhook.secret, secret: newSecret(), version: webhook.version + 1 })
+      changed.add(webhook)
+      return { record: { ...webhookRecord(webhook), secret: webhook.secret }, etag: etagOf(webhook.version) }
+    })
+    const { dialect, execute } = session
+    await execute(`
+      UPDATE webhooks SET secret = i.secret, previous_secret = i."previousSecret", previous_until = ${dialect.toTime('i.until')}, version = i.version
+      FROM ${dialect.inputs('i', { id: 'bigint', secret: 'text', previousSecret: 'text', until: 'text', version: 'bigint' })}
+      WHERE webhooks.id = i.id`, [...changed].map((webhook) => ({ ...webhook, until })))
+    return outcomes
+  }
+}
+
+/** A test goes before whatever waits, and also to a webhook that is switched off. */
+const TEST_TIME = '1970-01-01T00:00:00.000Z'
+
+export const testWebhook: Command<Named, undefined> = {
+  name: 'testWebhook',
+  rows,
+  async run (session, inputs) {
+    const { dialect, execute, now } = session
+    const loaded = await loadWebhooks(session, inputs)
+    const queued: object[] = []
+    const outcomes = inputs.map(({ account, webhookId }): Outcome<undefined> => {
+      if (loaded.get(webhookId)?.account !== account) return new WebhookNotFound()
+      queued.push({ account, webhookId, at: TEST_TIME, now })
+      return { record: undefined, wakes: true }
+    })
+    await execute(`
+      INSERT INTO deliveries (account_id, webhook_id, event_id, next_try_at, give_up_at)
+      SELECT i.account, i."webhookId", 0, ${dialect.toTime('i.at')}, ${dialect.toTime('i.now')}
+      FROM ${dialect.inputs('i', { account: 'bigint', webhookId: 'bigint', at: 'text', now: 'text' })}`, queued)
+    return outcomes
+  }
+}
+
+interface LoadedWebhook {
+  id: number
+  account: number
+  url: string
+  /** The JSON array. */
+  events: string
+  enabled: boolean
+  gone: boolean
+  secret: string
+  createdAt: string
+  version: number
+}
+
+async function loadWebhooks ({ dialect, query }: Session, inputs: Named[]): Promise<Map<number, LoadedWebhook>> {
+  const rows = await query<LoadedWebhook>(`
+    SELECT w.id, w.account_id AS account, w.url, w.events, w.enabled, w.gone, w.secret, ${dialect.time('w.created_at')} AS "createdAt", w.version
+    FROM ${dialect.inputs('i', { account: 'bigint', id: 'bigint' })}
+    JOIN webhooks w ON w.id = i.id AND w.account_id = i.account`,
+  distinct(inputs.map(({ account, webhookId }) => ({ account, id: webhookId }))))
+  // SQLite's booleans are 0 and 1.
+  return new Map(rows.map((row) => [row.id, { ...row, enabled: Boolean(row.enabled), gone: Boolean(row.gone) }]))
+}
+
+function webhookRecord ({ id, url, events, enabled, createdAt }: LoadedWebhook): Webhook {
+  return { id, url, events: JSON.parse(events) as Webhook['events'], enabled, createdAt }
+}
+
+/** As the Standard Webhooks specification has it: 24 to 64 random bytes in base64. */
+function newSecret (): string {
+  return `whsec_${randomBytes(24).toString('base64')}`
+}
