@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PRELOAD = fileURLToPath(new URL('preload.mjs', import.meta.url))
 
 /** Far more than a start takes; a service that is not ready by then is stuck. */
-const START_TIMEOUT_MS = 30_000
+const START_TIMEOUT_MS = 120_000
 
 /** The real service, as a process of its own. */
 export interface Service {
