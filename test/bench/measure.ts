@@ -67,16 +67,19 @@ export async function measure (plan: Plan, folder: string, generator: Generator,
 /** Fresh copies of the store and fresh processes, so that no measurement inherits from another. */
 async function withServers (stores: Stores, folder: string, names: ServerName[], use: (runners: Runner[]) => Promise<void>): Promise<void> {
   const runners: Runner[] = []
+  const copies: Store[] = []
   const logs = names.map((name) => join(folder, `${name}.log`))
   try {
-    for (const [i, name] of names.entries()) {
-      const store = await stores.copy(name)
-      runners.push({ store, server: await startServer(name, store.url, logs[i]!), writes: 0 })
+    for (const name of names) copies.push(await stores.copy(name))
+    const servers = await Promise.allSettled(names.map(async (name, i) => await startServer(name, copies[i]!.url, logs[i]!)))
+    for (const [i, started] of servers.entries()) {
+      if (started.status === 'fulfilled') runners.push({ store: copies[i]!, server: started.value, writes: 0 })
     }
+    for (const started of servers) if (started.status === 'rejected') throw started.reason
     await use(runners)
   } finally {
     await Promise.all(runners.map(async ({ server }) => { await server.stop() }))
-    for (const { store } of runners) await store.remove()
+    for (const store of copies) await store.remove()
   }
   // Tens of millions of lines in a whole run.
   for (const log of logs) rmSync(log)

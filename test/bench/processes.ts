@@ -36,7 +36,7 @@ const COMMANDS: Record<ServerName, string[]> = {
 }
 
 /** Far more than a start takes; a machine that is slower than this is stuck. */
-const START_MS = 30_000
+const START_MS = 60_000
 const STOP_MS = 15_000
 
 /** Starts a server as a process of its own, with default settings but for its port and its store. */
