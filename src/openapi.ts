@@ -34,7 +34,7 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_P
       info: {
         title: 'Petstore',
         version: '1.0.0',
-        description: introduction(server || `http://127.0.0.1:${PORT}`),
+        description: introduction((PUBLIC_URL || `http://127.0.0.1:${PORT}`) + BASE_PATH),
         license: { name: 'MIT', url: 'https://opensource.org/license/mit' }
       },
       servers: [{ url: server || '/', description: 'This service' }],

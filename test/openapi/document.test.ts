@@ -314,6 +314,7 @@ t.test('with a base path and a public address the document and its pages say so'
   const { body: document } = await nobody.get('/v1/openapi.json')
   t.same(document.servers.map(({ url }: { url: string }) => url), ['https://pets.example/v1'])
   t.ok(document.paths['/pets'])
+  t.match(document.info.description, 'curl https://pets.example/v1/accounts')
   t.match(document.paths['/pets/{petId}'].get, { 'x-deprecated-sunset': '2027-02-03', 'x-sunset': '2027-02-03' })
   t.equal((await nobody.get('/openapi.json')).status, 404)
   t.equal((await nobody.get('/v1')).status, 200)
@@ -325,6 +326,13 @@ t.test('with a base path and a public address the document and its pages say so'
     'service-desc': [{ href: 'https://pets.example/v1/openapi.json' }, { href: 'https://pets.example/v1/openapi.yaml' }],
     status: [{ href: 'https://pets.example/readyz' }]
   })
+})
+
+t.test('with a base path alone, addresses are relative, but for those of requests to paste', async (t) => {
+  const { nobody } = await startApp(t, { BASE_PATH: '/v1' })
+  const { body: document } = await nobody.get('/v1/openapi.json')
+  t.same(document.servers.map(({ url }: { url: string }) => url), ['/v1'])
+  t.match(document.info.description, /curl http:\/\/127\.0\.0\.1:\d+\/v1\/accounts/)
 })
 
 t.test('the catalog of RFC 9727 leads to the document', async (t) => {
