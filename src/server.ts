@@ -26,6 +26,8 @@ async function main (): Promise<void> {
   let demo: Demo | undefined
   try {
     await app.ready()
+    // A database that may only be read would start, and then refuse every write.
+    await app.database.writer.$transaction(async () => {})
     if (config.DEMO) demo = await openDemo(app)
     await app.listen({ port: config.PORT, host: config.HOST })
     if (demo !== undefined) process.stderr.write(demo.greeting(app.listeningOrigin))
