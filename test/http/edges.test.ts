@@ -38,7 +38,7 @@ const texts = fields(({ type, format, enum: values }) => type === 'string' && fo
 const times = fields(({ format }) => format === 'date-time')
 const bodyIds = fields(({ format }) => format === 'int64')
 const pathIds = parameters(({ in: place, schema }) => place === 'path' && schema.format === 'int64')
-const queryIds = parameters(({ in: place, schema }) => place === 'query' && (schema.items ?? schema).format === 'int64')
+const queryIds = parameters(({ in: place, schema }) => place === 'query' && (schema.items ?? schema).format === 'int64' && (schema.items ?? schema).minimum === 1)
 const lists = operations.filter(({ method, parameters }) => method === 'GET' && parameters.some(({ name }) => name === 'limit'))
 
 t.test('the tables are not empty', async (t) => {
@@ -136,6 +136,18 @@ t.test('a query id is decimal digits from 1 to 2^63-1, and matches nothing when 
     const known = name === 'id' ? ids.petId : ids[name as keyof Ids]
     t.equal((await client.get(`${operation.path}?${name}=${known}`)).body.length, 1, label)
   }
+})
+
+t.test('a position in the feed is decimal digits from 0 to 2^63-1', async (t) => {
+  const { client } = await store(t)
+  for (const after of ['', ...NO_IDS.filter((id) => id !== '0')]) {
+    refused(t, await client.get(`/events?after=${after}`), 400, 'validation_failed', 'Query parameter after', `after ${after.slice(0, 30)}`)
+  }
+  for (const after of UNKNOWN_IDS) {
+    const { status, body } = await client.get(`/events?after=${after}`)
+    t.same({ status, body }, { status: 200, body: [] }, `after ${after}`)
+  }
+  t.equal((await client.get('/events?after=0')).body[0].id, 1)
 })
 
 t.test('a body id is an integer from 1 on; what is larger than any id is unknown', async (t) => {
@@ -257,7 +269,8 @@ t.test('every cursor of the documented form is accepted, with any filter and ord
     '/store/orders': ['', `petId=${ids.petId}`, 'complete=true', `petId=${ids.petId}&complete=false`],
     '/inventory': ['', 'status=pending', `petId=${ids.petId}&petId=5`]
   }
-  for (const { path, parameters } of lists) {
+  // The feed of events is walked by numbers, `after`.
+  for (const { path, parameters } of lists.filter(({ parameters }) => parameters.some(({ name }) => name === 'cursor'))) {
     const orders = parameters.some(({ name }) => name === 'sort') ? ['', 'sort=id', 'sort=-id'] : ['']
     for (const filter of filters[path] ?? ['']) {
       for (const order of orders) {

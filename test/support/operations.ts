@@ -8,6 +8,7 @@ export interface Schema {
   format?: string
   enum?: string[]
   nullable?: boolean
+  minimum?: number
   minLength?: number
   maxLength?: number
   items?: Schema
