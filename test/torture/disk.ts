@@ -67,6 +67,7 @@ export async function disk ({ quick, report, freshUrl, start, openStore }: Stage
     const end = await begin(service, url)
     const since = load.replies.length
     await sleep(quick ? 1_800 : 4_000)
+    if (service.fate() !== undefined) throw new Error(`${name}: the service ended with ${service.fate()}`)
     const replies = load.replies.slice(since)
     const refused = replies.filter(({ status }) => status === 503)
     const slowest = Math.max(0, ...refused.map(({ took }) => took))

@@ -23,6 +23,8 @@ export interface Service {
   /** Starts it, and does not wait until it serves. */
   launch: () => Promise<void>
   signal: (signal: NodeJS.Signals) => void
+  /** What ended it, and its last words; `undefined` while it runs. */
+  fate: () => string | undefined
   /** Waits for its end. @returns the exit code, or the signal that ended it */
   ended: () => Promise<number | NodeJS.Signals>
   kill: () => Promise<void>
@@ -89,6 +91,10 @@ export async function startService (settings: Record<string, string>, { preload 
     start,
     launch,
     signal (signal) { child.kill(signal) },
+    fate () {
+      const end = child.exitCode ?? child.signalCode
+      return end === null ? undefined : `${end}: ${output.slice(-2000)}`
+    },
     ended: async () => await exited,
     async kill () {
       child.kill('SIGKILL')
