@@ -27,7 +27,7 @@ async function main (): Promise<void> {
   try {
     await app.ready()
     // A database that may only be read would start, and then refuse every write.
-    await app.database.writer.$transaction(async () => {})
+    await app.database.writer.$executeRaw`UPDATE accounts SET name = name WHERE false`
     if (config.DEMO) demo = await openDemo(app)
     await app.listen({ port: config.PORT, host: config.HOST })
     if (demo !== undefined) process.stderr.write(demo.greeting(app.listeningOrigin))

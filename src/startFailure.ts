@@ -10,7 +10,7 @@ const REASONS: Array<[sign: RegExp, reason: string]> = [
   [/\b(EADDRNOTAVAIL|ENOTFOUND)\b/, 'HOST is no address of this machine. Set it to one that is, such as 127.0.0.1.'],
   [/directory does not exist/, 'The folder of the database file does not exist. Create it, or set DATABASE_URL to another.'],
   [/\bSQLITE_CANTOPEN/, 'The database file cannot be opened or created. Check that DATABASE_URL names a file, and that its folder may be written.'],
-  [/\bSQLITE_READONLY|readonly database/, 'The database file, or its folder, may not be written. Allow it, or set DATABASE_URL to another.'],
+  [/\b(SQLITE_READONLY|25006)/, 'The database may not be written. Allow it for the file and its folder, or set DATABASE_URL to another.'],
   [/\bSQLITE_(NOTADB|CORRUPT)/, 'The file that DATABASE_URL names is damaged or no SQLite database. Restore it, or set another.'],
   [/\b(SQLITE_BUSY|SocketTimeout)/, 'The database is locked by another program, or does not answer. End that program, or try again.'],
   [/\b(SQLITE_FULL|SQLITE_IOERR|53100)/, 'The disk of the database is full or fails. Make room on it.'],
