@@ -22,6 +22,7 @@ import { requestIdOf } from './requestId.ts'
 import { serviceRoutes } from './service.ts'
 import { stopGracefully } from './shutdown.ts'
 import { buildValidator, closeQuery } from './validation.ts'
+import { delivery } from './webhooks/plugin.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
 /** Builds the service; it neither listens nor reads the environment. */
@@ -68,6 +69,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
     timeout: config.REQUEST_TIMEOUT_MS
   })
   await app.register(limits, config)
+  if (config.DELIVERY) await app.register(delivery, { allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE })
   await app.register(authentication)
   await app.register(openapi, config)
 

@@ -15,12 +15,13 @@ export interface Stretch {
 
 interface Row { newest: bigint, oldest: bigint | null, text: string | null, last: bigint | null }
 
-const json = (dialect: Dialect): string =>
+/** An event of `events e` as everybody sees it. */
+export const eventJson = (dialect: Dialect): string =>
   `'{"id":' || e.id || ',"type":"' || e.type || '","timestamp":"' || ${dialect.time('e.timestamp')} || '","data":' || e.data || '}'`
 
 /** As text/event-stream has it; JSON holds no line break, so an event's data is one line. */
 const streamed = (dialect: Dialect): string =>
-  `'id: ' || e.id || ${LINE} || 'event: ' || e.type || ${LINE} || 'data: ' || ${json(dialect)} || ${LINE} || ${LINE}`
+  `'id: ' || e.id || ${LINE} || 'event: ' || e.type || ${LINE} || 'data: ' || ${eventJson(dialect)} || ${LINE} || ${LINE}`
 
 const LINE = "'\n'"
 
@@ -46,7 +47,7 @@ const listQueries = new Map<number, Query<{ account: number, after: number }, Ro
 export async function listEvents (read: Read, account: number, after: number, limit: number): Promise<Stretch | undefined> {
   let query = listQueries.get(limit)
   if (query === undefined) {
-    query = stretchQuery(`events ${limit}`, json, ',', limit)
+    query = stretchQuery(`events ${limit}`, eventJson, ',', limit)
     listQueries.set(limit, query)
   }
   return await stretch(read, query, account, after)

@@ -3,17 +3,22 @@ import type { Stored } from '../answers.ts'
 import { etagOf } from '../conditions.ts'
 import type { Command } from '../database/commit.ts'
 import type { Dialect } from '../database/dialect.ts'
+import type { NewEvent } from '../database/events.ts'
 import { enumText, jsonObject, text, time } from '../database/json.ts'
 import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'
 import type { Query, Read } from '../database/read.ts'
+import { distinct, type Session } from '../database/session.ts'
+import { follow, type Progress, type Step } from './rules.ts'
 import type { Message, NewMessage } from './schemas.ts'
 
-const record = (dialect: Dialect): string => jsonObject(dialect, {
-  id: text('m.id'),
-  message: text('m.message'),
-  status: enumText('m.status'),
-  createdAt: time('m.created_at')
+const recordOf = (dialect: Dialect, table: string): string => jsonObject(dialect, {
+  id: text(`${table}.id`),
+  message: text(`${table}.message`),
+  status: enumText(`${table}.status`),
+  createdAt: time(`${table}.created_at`)
 })
+
+const record = (dialect: Dialect): string => recordOf(dialect, 'm')
 
 const messageById: Query<{ account: number, id: string }, { version: bigint, record: string }> = {
   name: 'message',
@@ -61,4 +66,58 @@ export const createMessage: Command<{ account: number, message: NewMessage }, Me
 function messageId (position: number): string {
   const random = [...randomBytes(16)].map((byte) => (byte % 36).toString(36)).join('')
   return `msg_${position.toString(36).padStart(10, '0')}${random}`
+}
+
+/** Messages settled in one statement at most. */
+const SETTLE_SIZE = 1_000
+
+/**
+ * Delivers messages that no webhook is asked about; how many they were. `upTo` is the position of one that
+ * was committed: what the same transaction has created is not known to wait for nobody.
+ */
+export const settleMessages: Command<{ upTo: number }, number> = {
+  name: 'settleMessages',
+  async run ({ dialect, query }, inputs) {
+    const settled = await query<{ position: number, account: number, record: string }>(`
+      UPDATE messages SET status = ${dialect.toEnum("'delivered'", 'message_status')}, version = version + 1
+      WHERE position IN (
+        SELECT m.position FROM messages m WHERE m.status = 'queued' AND m.waiting = 0
+          AND m.position <= (SELECT max(i."upTo") FROM ${dialect.inputs('i', { upTo: 'bigint' })})
+        ORDER BY m.position LIMIT ${SETTLE_SIZE} ${dialect.forUpdateOfFree})
+      RETURNING position, account_id AS account, ${recordOf(dialect, 'messages')} AS record`, inputs)
+    settled.sort((a, b) => a.position - b.position)
+    const events = settled.map(({ account, record }) => eventOf('message.delivered', account, JSON.parse(record) as Message))
+    return inputs.map((_input, i) => ({ record: settled.length, events: i === 0 ? events : [] }))
+  }
+}
+
+/** What happened to deliveries of messages, in order. The group holds the webhooks' locks. */
+export async function followMessages ({ dialect, query, execute }: Session, steps: Array<{ position: number, step: Step }>): Promise<NewEvent[]> {
+  if (steps.length === 0) return []
+  const rows = await query<Progress & { position: number, account: number, version: number, record: string }>(`
+    SELECT m.position, m.account_id AS account, ${dialect.fromEnum('m.status')} AS status, m.waiting, m.version, ${record(dialect)} AS record
+    FROM messages m WHERE m.position IN (SELECT i.position FROM ${dialect.inputs('i', { position: 'bigint' })})
+    ORDER BY m.position ${dialect.forUpdate}`, distinct(steps.map(({ position }) => ({ position }))))
+  const messages = new Map(rows.map((row) => [row.position, { ...row, before: row.status }]))
+  const changed = new Set<Progress & { position: number, version: number }>()
+  for (const { position, step } of steps) {
+    const message = messages.get(position)
+    if (message === undefined) continue
+    const after = follow(message, step)
+    if (after.status === message.status && after.waiting === message.waiting) continue
+    Object.assign(message, after, { version: message.version + (after.status === message.status ? 0 : 1) })
+    changed.add(message)
+  }
+  await execute(`
+    UPDATE messages SET status = ${dialect.toEnum('i.status', 'message_status')}, waiting = i.waiting, version = i.version
+    FROM ${dialect.inputs('i', { position: 'bigint', status: 'text', waiting: 'bigint', version: 'bigint' })}
+    WHERE messages.position = i.position`, [...changed].map(({ position, status, waiting, version }) => ({ position, status, waiting, version })))
+  return [...messages.values()].flatMap(({ account, before, status, record }) => {
+    if (status === before || (status !== 'delivered' && status !== 'failed')) return []
+    return [eventOf(`message.${status}`, account, { ...JSON.parse(record) as Message, status })]
+  })
+}
+
+function eventOf (type: string, account: number, message: Message): NewEvent {
+  return { type, account, data: { message } }
 }

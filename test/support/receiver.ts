@@ -1,0 +1,90 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { Webhook } from 'standardwebhooks'
+
+export interface Received {
+  /** The `webhook-id`. */
+  id: string
+  // Tests reach into events of every shape.
+  event: any
+  at: number
+  headers: IncomingMessage['headers']
+  path: string
+}
+
+type Respond = (response: ServerResponse, received: Received, nth: number) => void
+
+export interface Receiver {
+  url: string
+  received: Received[]
+  /** Calls under way, and the most there were at a time. */
+  open: number
+  most: number
+  /** What it answers; 204 at first. */
+  respond: Respond
+  /** A call that none of these has signed is answered 401, and not noted. */
+  secrets: string[]
+  until: (count: number, ms?: number) => Promise<void>
+  close: () => Promise<void>
+}
+
+/** A server that takes webhooks, and verifies them as a receiver of Standard Webhooks does. */
+export async function openReceiver (t: { teardown: (action: () => unknown) => void }, respond: Respond = (response) => { response.writeHead(204).end() }): Promise<Receiver> {
+  const server = createServer((request, response) => {
+    receiver.open++
+    receiver.most = Math.max(receiver.most, receiver.open)
+    response.on('close', () => { receiver.open-- })
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString('utf8')
+      const { headers, url: path = '' } = request
+      if (receiver.secrets.length > 0 && !receiver.secrets.some((secret) => verifies(secret, text, headers))) {
+        response.writeHead(401).end()
+        return
+      }
+      const received = { id: String(headers['webhook-id']), event: JSON.parse(text), at: Date.now(), headers, path }
+      receiver.received.push(received)
+      receiver.respond(response, received, receiver.received.length)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const close = async (): Promise<void> => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+  t.teardown(close)
+  const receiver: Receiver = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`,
+    received: [],
+    open: 0,
+    most: 0,
+    respond,
+    secrets: [],
+    async until (count, ms = 15_000) {
+      await eventually(() => receiver.received.length >= count, ms, () => `only ${receiver.received.length} of ${count} calls came`)
+    },
+    close
+  }
+  return receiver
+}
+
+function verifies (secret: string, text: string, headers: IncomingMessage['headers']): boolean {
+  try {
+    new Webhook(secret).verify(text, headers as Record<string, string>)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Waits until something holds. */
+export async function eventually (holds: () => boolean | Promise<boolean>, ms = 15_000, problem: () => string = () => 'it did not come to be'): Promise<void> {
+  const deadline = Date.now() + ms
+  while (!await holds()) {
+    if (Date.now() > deadline) throw new Error(problem())
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}

@@ -1,0 +1,284 @@
+import t from 'tap'
+import { startApp, type TestApp } from '../support/app.ts'
+import { answered } from '../support/checks.ts'
+import { backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
+import { eventually, openReceiver } from '../support/receiver.ts'
+
+/** What waits is due at once: tests do not wait for pauses. */
+async function hurry ({ app }: TestApp, giveUp = false): Promise<void> {
+  const past = new Date(Date.now() - 1_000).toISOString()
+  const { dialect, writer } = app.database
+  const time = dialect.toTime(`'${past}'`)
+  await writer.$executeRawUnsafe(`UPDATE deliveries SET next_try_at = ${time} ${giveUp ? `, give_up_at = ${time}` : ''} WHERE state = 'waiting' AND leased_by IS NULL`)
+}
+
+t.test('a message without webhooks is delivered, with its event', async (t) => {
+  const { openAccount } = await startApp(t, { DELIVERY: 'true' })
+  const ada = await openAccount()
+  const created = await ada.post('/messages', { message: 'Hello' })
+  t.match(created, { status: 201, body: { status: 'queued' }, headers: { etag: '"1"' } })
+  await becomes(ada, created.body.id, 'delivered')
+  const { body: message, headers } = await ada.get(`/messages/${created.body.id}`)
+  t.equal(headers.etag, '"2"')
+  t.same(message, { ...created.body, status: 'delivered' })
+  const { body: events } = await ada.get('/events')
+  t.match(events, [{ id: 1, type: 'message.created', data: { message: created.body } }, { id: 2, type: 'message.delivered', data: { message } }])
+})
+
+t.test('an event is sent as the feed shows it, signed, in order, and what came of it is shown', async (t) => {
+  const { ada, receiver, path } = await subscribed(t)
+  const { body: category } = await ada.post('/categories', { name: 'Dogs' })
+  const id = await send(ada)
+  await becomes(ada, id, 'delivered')
+  await receiver.until(3)
+  const { body: events } = await ada.get('/events')
+  t.same(receiver.received.map(({ event }) => event), events)
+  t.same(events.map(({ type }: { type: string }) => type), ['category.created', 'message.created', 'message.delivered'])
+  t.same(receiver.received.map(({ id }) => id), [1, 2, 3].map((event) => `evt_${ada.account}_${event}`))
+  t.equal(category.name, 'Dogs')
+  t.match(receiver.received[0]!.headers, { 'content-type': 'application/json; charset=utf-8', 'webhook-timestamp': /^\d{10}$/, 'webhook-signature': /^v1,\S+$/ })
+  await eventually(async () => (await ada.get(path)).body.attempts.length === 3)
+  const read = await ada.get(path)
+  t.match(read.body.attempts, [{ eventId: 3, status: 204 }, { eventId: 2, status: 204 }, { eventId: 1, status: 204 }])
+  t.same(Object.keys(read.body.attempts[0]), ['eventId', 'at', 'status', 'durationMs'])
+})
+
+t.test('only what was asked for is sent, and only what happens while it is asked for', async (t) => {
+  const { ada, receiver, path } = await subscribed(t, { events: ['category.deleted', 'message.created'] })
+  const { body: { id } } = await ada.post('/categories', { name: 'Dogs' })
+  await ada.patch(path, { events: ['category.deleted'] })
+  const message = await send(ada)
+  await becomes(ada, message, 'delivered')
+  await ada.patch(path, { enabled: false })
+  await ada.post('/categories', { name: 'Cats' })
+  await ada.patch(path, { enabled: true })
+  await ada.delete(`/categories/${id}`)
+  await receiver.until(1)
+  t.same(receiver.received.map(({ event }) => event.type), ['category.deleted'])
+})
+
+t.test('events start in order, up to 8 at a time', async (t) => {
+  const { receiver, deliver } = await backlog(t, 100)
+  receiver.respond = (response) => { setTimeout(() => { response.writeHead(200).end() }, 50) }
+  await deliver()
+  await receiver.until(100)
+  t.equal(receiver.most, 8)
+  const ids = receiver.received.map(({ event }) => event.id)
+  t.ok(ids.every((id, i) => i < 8 || ids[i - 8]! < id), 'no event overtakes by more than those under way')
+  t.equal(new Set(ids).size, 100)
+})
+
+t.test('what fails is sent again after a pause, under the same id, and the message follows', async (t) => {
+  const { service, ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
+  receiver.respond = (response, _received, nth) => { response.writeHead(nth < 3 ? 500 : 200).end('x') }
+  const id = await send(ada)
+  await becomes(ada, id, 'processing')
+  await receiver.until(1)
+  await eventually(async () => (await ada.get(path)).body.attempts.length === 1)
+  const { body: { attempts: [first] } } = await ada.get(path)
+  const pause = Date.parse(first.nextTryAt) - Date.parse(first.at)
+  t.ok(pause >= 5_000 && pause < 6_500, `the first pause is about 5 s: ${pause} ms`)
+  await hurry(service)
+  await receiver.until(2)
+  await eventually(async () => (await ada.get(path)).body.attempts.length === 2)
+  const { body: { attempts: [second] } } = await ada.get(path)
+  t.ok(Date.parse(second.nextTryAt) - Date.parse(second.at) >= 30_000, 'pauses grow')
+  await hurry(service)
+  await becomes(ada, id, 'delivered')
+  t.equal(new Set(receiver.received.map(({ id }) => id)).size, 1)
+  t.equal((await ada.get(`/messages/${id}`)).headers.etag, '"3"', 'queued, processing, delivered')
+})
+
+t.test('a pause of its own comes to its end without help', { timeout: 60_000 }, async (t) => {
+  const { ada, receiver } = await subscribed(t, { events: ['message.created'] })
+  receiver.respond = (response, _received, nth) => { response.writeHead(nth === 1 ? 503 : 200).end() }
+  const id = await send(ada)
+  await becomes(ada, id, 'delivered', 20_000)
+  const [first, second] = receiver.received
+  t.ok(second!.at - first!.at >= 5_000 && second!.at - first!.at < 8_000, `${second!.at - first!.at} ms`)
+})
+
+t.test('Retry-After is honoured', async (t) => {
+  const { ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
+  receiver.respond = (response) => { response.writeHead(429, { 'retry-after': '3600' }).end() }
+  await send(ada)
+  await eventually(async () => (await ada.get(path)).body.attempts.length === 1)
+  const { body: { attempts: [{ at, status, nextTryAt }] } } = await ada.get(path)
+  t.equal(status, 429)
+  t.ok(Date.parse(nextTryAt) - Date.parse(at) >= 3_600_000)
+})
+
+t.test('after the last pause it is given up, and the message has failed', async (t) => {
+  const { service, ada, receiver, path } = await subscribed(t, { events: ['message.created', 'message.failed'] })
+  receiver.respond = (response, { event }) => { response.writeHead(event.type === 'message.failed' ? 200 : 500).end() }
+  const id = await send(ada)
+  for (let attempt = 1; attempt <= 11; attempt++) {
+    await eventually(async () => (await ada.get(path)).body.attempts.length === attempt)
+    await hurry(service)
+    await service.app.commit({ name: 'nothing', run: async (_session, inputs) => inputs.map(() => ({ record: undefined, wakes: true })) }, {}, { account: ada.account! })
+  }
+  await becomes(ada, id, 'failed')
+  await receiver.until(12)
+  t.match(receiver.received.at(-1)!.event, { type: 'message.failed', data: { message: { id, status: 'failed' } } })
+})
+
+t.test('a receiver that answers 410 is switched off, and what waits for it is given up', async (t) => {
+  const { ada, receiver, path, ids, deliver } = await backlog(t, 30)
+  receiver.respond = (response) => { response.writeHead(410).end() }
+  await deliver()
+  for (const id of ids) await becomes(ada, id, 'failed')
+  t.equal((await ada.get(path)).body.enabled, false)
+  t.ok(receiver.received.length < 30, `${receiver.received.length} calls`)
+  const later = await send(ada)
+  await becomes(ada, later, 'delivered')
+  receiver.respond = (response) => { response.writeHead(200).end() }
+  t.equal((await ada.patch(path, { enabled: true })).body.enabled, true)
+  await becomes(ada, await send(ada), 'delivered')
+})
+
+t.test('a redirection is not followed', async (t) => {
+  const { ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
+  const other = await openReceiver(t)
+  receiver.respond = (response) => { response.writeHead(307, { location: other.url }).end() }
+  await send(ada)
+  await eventually(async () => (await ada.get(path)).body.attempts.length === 1)
+  t.match((await ada.get(path)).body.attempts, [{ status: 307, nextTryAt: String }])
+  t.equal(other.received.length, 0)
+})
+
+t.test('a name that stands for a private address is not called', async (t) => {
+  const service = await startApp(t, { DELIVERY: 'true' })
+  const ada = await service.openAccount()
+  const receiver = await openReceiver(t)
+  const { body: { id } } = await ada.post('/webhooks', { url: receiver.url.replace('127.0.0.1', 'localhost') })
+  await send(ada)
+  await eventually(async () => (await ada.get(`/webhooks/${id}`)).body.attempts.length > 0)
+  const { body: { attempts: [attempt] } } = await ada.get(`/webhooks/${id}`)
+  t.match(attempt, { error: 'The name stands for an address that is not public', nextTryAt: String })
+  t.equal(attempt.status, undefined)
+  t.equal(receiver.received.length, 0)
+})
+
+t.test('one that was allowed before is not called either', async (t) => {
+  const before = await startApp(t, { WEBHOOKS_ALLOW_PRIVATE: 'true' })
+  const ada = await before.openAccount()
+  const receiver = await openReceiver(t)
+  const { body: { id } } = await ada.post('/webhooks', { url: receiver.url })
+  await send(ada)
+  const now = await startApp(t, { DELIVERY: 'true', DATABASE_URL: before.config.DATABASE_URL })
+  const client = now.withKey(ada.key!)
+  await eventually(async () => (await client.get(`/webhooks/${id}`)).body.attempts.length > 0)
+  t.equal((await client.get(`/webhooks/${id}`)).body.attempts[0].error, 'The address is not public')
+  t.equal(receiver.received.length, 0)
+})
+
+t.test('a receiver that is away is told of later', async (t) => {
+  const { service, ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
+  await receiver.close()
+  const ids = await Promise.all(Array.from({ length: 5 }, async () => await send(ada)))
+  await eventually(async () => (await ada.get(path)).body.attempts.length === 5)
+  t.match((await ada.get(path)).body.attempts[0], { error: 'The address refused the connection', nextTryAt: String })
+  const back = await openReceiver(t)
+  await ada.patch(path, { url: back.url })
+  await hurry(service)
+  for (const id of ids) await becomes(ada, id, 'delivered')
+  t.equal(back.received.length, 5, 'at the new address')
+})
+
+t.test('both secrets sign after a rotation', async (t) => {
+  const { service, ada, receiver, path, secret } = await subscribed(t, { events: ['message.created'] })
+  const { body: rotated } = await ada.request('POST', `${path}/rotate`)
+  for (const secrets of [[secret], [rotated.secret]]) {
+    receiver.secrets = secrets
+    await becomes(ada, await send(ada), 'delivered')
+  }
+  t.match(receiver.received[0]!.headers['webhook-signature'], /^v1,\S+ v1,\S+$/)
+  await service.app.database.writer.webhook.updateMany({ data: { previousUntil: new Date(Date.now() - 1_000) } })
+  await becomes(ada, await send(ada), 'delivered')
+  t.match(receiver.received[2]!.headers['webhook-signature'], /^v1,\S+$/)
+})
+
+t.test('a test is sent once, in no feed, also when the webhook is switched off', async (t) => {
+  const { ada, receiver, path } = await subscribed(t, { enabled: false })
+  receiver.respond = (response) => { response.writeHead(500).end() }
+  for (let i = 0; i < 2; i++) answered(t, await ada.request('POST', `${path}/test`), 202)
+  await receiver.until(2)
+  t.match(receiver.received[0]!.event, { id: 0, type: 'webhook.test', timestamp: String, data: { webhookId: Number } })
+  t.match(receiver.received[0]!.id, /^evt_\d+_test_\d+$/)
+  t.not(receiver.received[0]!.id, receiver.received[1]!.id)
+  await eventually(async () => (await ada.get(path)).body.attempts.length === 2)
+  const { body: { attempts } } = await ada.get(path)
+  t.same(attempts.map(({ eventId, status, nextTryAt }: Record<string, unknown>) => ({ eventId, status, nextTryAt })), [{ eventId: 0, status: 500, nextTryAt: undefined }, { eventId: 0, status: 500, nextTryAt: undefined }])
+  t.equal((await ada.get('/events')).headers['event-id'], '0')
+})
+
+t.test('the last 20 attempts are shown', async (t) => {
+  const { ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
+  for (let i = 0; i < 25; i++) await send(ada)
+  await receiver.until(25)
+  await eventually(async () => (await ada.get(path)).body.attempts[0]?.eventId > 40)
+  t.equal((await ada.get(path)).body.attempts.length, 20)
+})
+
+t.test('what waits for a webhook that is switched off goes on with it, or is given up after a day', async (t) => {
+  const { service, ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
+  receiver.respond = (response) => { response.writeHead(500).end() }
+  const [first, second] = [await send(ada), await send(ada)]
+  await eventually(async () => (await ada.get(path)).body.attempts.length === 2)
+  await ada.patch(path, { enabled: false })
+  await hurry(service)
+  await ada.patch(path, { events: ['message.created', 'pet.created'] })
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  t.equal(receiver.received.length, 2, 'nothing is sent')
+  t.equal((await ada.get(`/messages/${first}`)).body.status, 'processing')
+  receiver.respond = (response) => { response.writeHead(200).end() }
+  await ada.patch(path, { enabled: true })
+  await becomes(ada, first, 'delivered')
+  await becomes(ada, second, 'delivered')
+
+  receiver.respond = (response) => { response.writeHead(500).end() }
+  const third = await send(ada)
+  await eventually(async () => (await ada.get(path)).body.attempts[0].status === 500)
+  await hurry(service, true)
+  await ada.patch(path, { enabled: false })
+  await becomes(ada, third, 'failed')
+})
+
+t.test('messages no longer wait for a webhook that is deleted', async (t) => {
+  const { ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
+  receiver.respond = (response) => { response.writeHead(500).end() }
+  const second = await openReceiver(t)
+  await ada.post('/webhooks', { url: second.url, events: ['message.created'] })
+  const ids = [await send(ada), await send(ada)]
+  await second.until(2)
+  await eventually(async () => (await ada.get(path)).body.attempts.length === 2)
+  for (const id of ids) t.equal((await ada.get(`/messages/${id}`)).body.status, 'processing')
+  await ada.delete(path)
+  for (const id of ids) await becomes(ada, id, 'delivered')
+})
+
+t.test('a stop drops the calls under way and loses none; a start does not storm', async (t) => {
+  const { ada, receiver, ids, deliver } = await backlog(t, 50)
+  receiver.respond = (response, _received, nth) => { if (nth > 8) response.writeHead(200).end() }
+  const first = await deliver()
+  await receiver.until(8)
+  const began = Date.now()
+  await first.app.close()
+  t.ok(Date.now() - began < 5_000, `stopped within ${Date.now() - began} ms`)
+  await deliver()
+  for (const id of ids) await becomes(ada, id, 'delivered')
+  t.equal(receiver.received.length, 58)
+  t.ok(receiver.most <= 8, `${receiver.most} at a time`)
+})
+
+t.test('two workers never send one delivery at once, nor more than 8 together', async (t) => {
+  const { service, ada, receiver } = await subscribed(t, { events: ['message.created'] })
+  const other = await startApp(t, { ...DELIVERING, DATABASE_URL: service.config.DATABASE_URL })
+  const elsewhere = other.withKey(ada.key!)
+  receiver.respond = (response) => { setTimeout(() => { response.writeHead(200).end() }, Math.random() * 10) }
+  const ids = await Promise.all(Array.from({ length: 300 }, async (_, i) => await send(i % 2 === 0 ? ada : elsewhere)))
+  for (const id of ids) await becomes(ada, id, 'delivered', 30_000)
+  t.equal(receiver.received.length, 300)
+  t.equal(new Set(receiver.received.map(({ id }) => id)).size, 300)
+  t.ok(receiver.most <= 8, `${receiver.most} at a time`)
+})
