@@ -1,0 +1,124 @@
+import t from 'tap'
+import { ConfigError, ConfigSchema, readConfig } from '../src/config.ts'
+
+/** The message about wrong settings, line by line; the first says what the others are. */
+function problems (environment: Record<string, string>): string[] {
+  try {
+    readConfig(environment)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split('\n').slice(1).map((line) => line.trim())
+    throw error
+  }
+  return []
+}
+
+t.test('every setting but two has a default', async (t) => {
+  t.same(readConfig({}), {
+    PORT: 3000,
+    HOST: '127.0.0.1',
+    DATABASE_URL: 'file:./petstore.db',
+    DATABASE_POOL: 10,
+    SIGNUP: 'open',
+    LOG_LEVEL: 'info',
+    BASE_PATH: '',
+    PUBLIC_URL: '',
+    TRUST_PROXY: '',
+    CORS_ORIGINS: '',
+    RATE_LIMIT_PER_KEY: 0,
+    RATE_LIMIT_SIGNUP: 0,
+    RATE_LIMIT_FAILED_AUTH: 0,
+    QUEUE_LIMIT: 5000,
+    BODY_LIMIT: 131072,
+    REQUEST_TIMEOUT_MS: 10000,
+    SHUTDOWN_GRACE_MS: 10000,
+    DELIVERY: true,
+    DEMO: false,
+    PET_READ_SUNSET: '2030-12-05',
+    EVENT_RETENTION_DAYS: 30,
+    WEBHOOKS_ALLOW_PRIVATE: false
+  })
+})
+
+t.test('a setting that is empty is not set', async (t) => {
+  const empty = Object.fromEntries(Object.keys(ConfigSchema.properties).map((name) => [name, '']))
+  t.same(readConfig(empty), readConfig({}))
+})
+
+t.test('variables that are no settings are passed over', async (t) => {
+  t.same(readConfig({ PATH: '/bin', NODE_ENV: 'production', port: 'x', toString: 'x', constructor: 'x', ['__proto__']: 'x' }), readConfig({}))
+})
+
+t.test('good values are taken', async (t) => {
+  const good: Array<[name: string, text: string, value: unknown]> = [
+    ['PORT', '0', 0], ['PORT', '65535', 65535], ['HOST', '::', '::'], ['HOST', '0.0.0.0', '0.0.0.0'],
+    ['DATABASE_URL', 'file:/var/lib/pets.db', 'file:/var/lib/pets.db'], ['DATABASE_URL', 'postgres://u:p@h/d', 'postgres://u:p@h/d'], ['DATABASE_URL', 'postgresql://u:p@h:5432/d?sslmode=require', 'postgresql://u:p@h:5432/d?sslmode=require'],
+    ['MIGRATE_ON_START', 'true', true], ['MIGRATE_ON_START', 'false', false], ['SIGNUP', 'closed', 'closed'], ['LOG_LEVEL', 'silent', 'silent'],
+    ['BASE_PATH', '/v1', '/v1'], ['BASE_PATH', '/a/b-c_d.e~f', '/a/b-c_d.e~f'], ['PUBLIC_URL', 'https://pets.example', 'https://pets.example'], ['PUBLIC_URL', 'http://localhost:3000/x/y', 'http://localhost:3000/x/y'],
+    ['TRUST_PROXY', 'true', 'true'], ['TRUST_PROXY', '10.0.0.0/8, ::1', '10.0.0.0/8, ::1'], ['CORS_ORIGINS', '*', '*'], ['CORS_ORIGINS', 'https://a.example , http://localhost:5173', 'https://a.example , http://localhost:5173'],
+    ['RATE_LIMIT_PER_KEY', '600', 600], ['REQUEST_TIMEOUT_MS', '100', 100], ['SHUTDOWN_GRACE_MS', '0', 0], ['DELIVERY', 'false', false], ['DEMO', 'true', true],
+    ['METRICS_PORT', '9090', 9090], ['PET_READ_SUNSET', '2025-12-05', '2025-12-05'], ['PET_READ_SUNSET', '2028-02-29', '2028-02-29'], ['WEBHOOKS_ALLOW_PRIVATE', 'true', true]
+  ]
+  for (const [name, text, value] of good) t.equal((readConfig({ [name]: text }) as Record<string, unknown>)[name], value, `${name}=${text}`)
+})
+
+t.test('a bad value is named with its rule', async (t) => {
+  const bad: Array<[name: string, value: string, rule: RegExp]> = [
+    ...['x', '-1', '65536', '3000.5', '1e3', ' ', '3000 ', '0x10', 'Infinity', 'NaN', 'true', 'null'].map((value) => ['PORT', value, /a whole number from 0 to 65535/] as [string, string, RegExp]),
+    ['DATABASE_POOL', '1', /from 2 to 1000/], ['BODY_LIMIT', '1', /from 1024/], ['REQUEST_TIMEOUT_MS', '0', /from 100/], ['METRICS_PORT', '70000', /from 0 to 65535/], ['EVENT_RETENTION_DAYS', '0', /from 1/],
+    ...['1', '0', 'yes', 'TRUE', 'on', 'null', ' true'].flatMap((value) => ['MIGRATE_ON_START', 'DELIVERY', 'DEMO', 'WEBHOOKS_ALLOW_PRIVATE'].map((name) => [name, value, /true or false/] as [string, string, RegExp])),
+    ['SIGNUP', 'Open', /open, closed/], ['LOG_LEVEL', 'verbose', /fatal, error, warn, info, debug, trace, silent/],
+    ...['v1', '/', '/v1/', '//v1', '/v 1', '/v1?x', '/a//b', '/%41'].map((value) => ['BASE_PATH', value, /such as \/v1/] as [string, string, RegExp]),
+    ...['pets.example', 'https://', 'https://pets.example/', 'ftp://pets.example', 'https://pets.example?x', 'https://pets.example/#x', 'https://a b'].map((value) => ['PUBLIC_URL', value, /such as https:/] as [string, string, RegExp]),
+    ...['app.example', 'https://app.example/', 'https://a.example,,https://b.example', 'https://a.example;https://b.example', '*,https://a.example', 'null'].map((value) => ['CORS_ORIGINS', value, /separated by commas/] as [string, string, RegExp]),
+    ['TRUST_PROXY', 'loopback!', /addresses of proxies/],
+    ...['2030-12-5', '2030-13-01', '2026-02-30', '2025-12-04', '05.12.2030', '2030-12-05T00:00:00Z', 'never', '0000-00-00', '2025-11-31'].map((value) => ['PET_READ_SUNSET', value, /date|410/] as [string, string, RegExp])
+  ]
+  for (const [name, value, rule] of bad) {
+    const [line = '', ...others] = problems({ [name]: value })
+    t.match(line, rule, `${name}=${value}`)
+    t.ok(line.startsWith(`${name} is "${value}" and must`), line)
+    t.same(others, [])
+  }
+})
+
+t.test('a sunset before the deprecation is refused', async (t) => {
+  t.same(problems({ PET_READ_SUNSET: '2025-12-04' }), ['PET_READ_SUNSET is "2025-12-04" and must be a date not before 2025-12-05'])
+})
+
+t.test('every bad value is listed at once, each on one line', async (t) => {
+  const bad = {
+    PORT: 'x',
+    DATABASE_URL: 'mysql://u:secret@h/d',
+    DATABASE_POOL: '0',
+    MIGRATE_ON_START: 'x',
+    SIGNUP: 'x',
+    LOG_LEVEL: 'x',
+    BASE_PATH: 'x',
+    PUBLIC_URL: 'x',
+    TRUST_PROXY: 'x!',
+    CORS_ORIGINS: 'x',
+    RATE_LIMIT_PER_KEY: 'x',
+    RATE_LIMIT_SIGNUP: 'x',
+    RATE_LIMIT_FAILED_AUTH: 'x',
+    QUEUE_LIMIT: 'x',
+    BODY_LIMIT: 'x',
+    REQUEST_TIMEOUT_MS: 'x',
+    SHUTDOWN_GRACE_MS: 'x',
+    DELIVERY: 'x',
+    DEMO: 'x',
+    METRICS_PORT: 'x',
+    PET_READ_SUNSET: 'x',
+    EVENT_RETENTION_DAYS: 'x',
+    WEBHOOKS_ALLOW_PRIVATE: 'x'
+  }
+  t.same(problems(bad).map((line) => line.split(' ')[0]).sort(), Object.keys(bad).sort())
+  t.same(problems({ PORT: 'x', PET_READ_SUNSET: '2020-01-01', HOST: '' }).length, 2, 'those that the schema cannot know as well')
+})
+
+t.test('a password is not repeated', async (t) => {
+  for (const url of ['mysql://ada:hunter2@h/d', 'hunter2', 'postgresql:ada:hunter2@h', 'file:']) {
+    const [line = ''] = problems({ DATABASE_URL: url })
+    t.match(line, /^DATABASE_URL must fit: file:.*postgresql:/)
+    t.notMatch(line, 'hunter2')
+  }
+})

@@ -1,0 +1,193 @@
+import t, { type Test } from 'tap'
+import * as errors from '../../src/errors.ts'
+import { openDatabase } from '../../src/database/open.ts'
+import { startApp, type Answer, type Client, type TestApp } from '../support/app.ts'
+import { readerOf, refused } from '../support/checks.ts'
+import { database } from '../support/database.ts'
+import { sendBytes } from '../support/socket.ts'
+import { newCategory, newOrder, newPet, setStatus, stocked } from '../support/store.ts'
+
+type Raised = TestApp & { t: Test }
+
+interface Case {
+  raise: (app: Raised, client: Client) => Promise<Answer>
+  settings?: Record<string, string>
+}
+
+/** One request for each code. */
+const CASES: Record<string, Case> = {
+  invalid_json: { raise: async (_app, client) => await client.request('POST', '/messages', { headers: { 'content-type': 'application/json' }, body: '{' }) },
+  invalid_content_type: { raise: async (_app, client) => await client.request('POST', '/messages', { body: '{}' }) },
+  validation_failed: { raise: async (_app, client) => await client.post('/messages', {}) },
+  bad_request: { raise: async ({ nobody }) => await nobody.get('/%') },
+  unauthorized: { raise: async ({ nobody }) => await nobody.get('/pets') },
+  read_only_key: { raise: async ({ withKey }, client) => await (await readerOf(client, withKey)).post('/messages', {}) },
+  signup_closed: { raise: async (app) => await (await sibling(app, { SIGNUP: 'closed' })).nobody.post('/accounts', { name: 'A store' }) },
+  route_not_found: { raise: async ({ nobody }) => await nobody.get('/nothing') },
+  pet_not_found: { raise: async (_app, client) => await client.patch('/pets/4711', {}) },
+  category_not_found: { raise: async (_app, client) => await client.get('/categories/4711') },
+  order_not_found: { raise: async (_app, client) => await client.get('/store/orders/4711') },
+  inventory_not_found: { raise: async (_app, client) => await client.get(`/inventory/${await newPet(client)}`) },
+  message_not_found: { raise: async (_app, client) => await client.get(`/messages/msg_${'0'.repeat(26)}`) },
+  api_key_not_found: { raise: async (_app, client) => await client.delete('/account/keys/4711') },
+  method_not_allowed: { raise: async ({ nobody }) => await nobody.request('PUT', '/pets') },
+  request_timeout: {
+    raise: async (app) => await bare((await sibling(app, { REQUEST_TIMEOUT_MS: '200' })).port, 'GET /pets HTTP/1.1\r\n')
+  },
+  unknown_category: { raise: async (_app, client) => await client.post('/pets', { name: 'Rex', categoryId: 4711 }) },
+  unknown_pet: { raise: async (_app, client) => await client.post('/store/orders', { petId: 4711 }) },
+  last_api_key: { raise: async (_app, client) => await client.delete(`/account/keys/${(await client.get('/account/keys')).body[0].id}`) },
+  category_in_use: {
+    raise: async (_app, client) => {
+      const categoryId = await newCategory(client)
+      await newPet(client, { categoryId })
+      return await client.delete(`/categories/${categoryId}`)
+    }
+  },
+  pet_in_use: {
+    raise: async (_app, client) => {
+      const petId = await stocked(client, 1)
+      await newOrder(client, petId)
+      return await client.delete(`/pets/${petId}`)
+    }
+  },
+  pet_not_available: {
+    raise: async (_app, client) => {
+      const petId = await stocked(client, 1)
+      await setStatus(client, petId, 'pending')
+      return await client.post('/store/orders', { petId })
+    }
+  },
+  insufficient_stock: { raise: async (_app, client) => await client.post('/store/orders', { petId: await stocked(client, 1), quantity: 2 }) },
+  order_already_shipped: { raise: async (_app, client) => await client.delete(`/store/orders/${await newOrder(client, await stocked(client, 1), 1, true)}`) },
+  invalid_status_transition: {
+    raise: async (_app, client) => {
+      const petId = await newPet(client, { status: 'sold' })
+      return await client.patch(`/pets/${petId}`, { status: 'available' })
+    }
+  },
+  operation_sunset: { settings: { PET_READ_SUNSET: '2025-12-05' }, raise: async (_app, client) => await client.get('/pets/1') },
+  precondition_failed: { raise: async (_app, client) => await client.delete('/account', { 'if-match': '"0"' }) },
+  payload_too_large: { settings: { BODY_LIMIT: '1024' }, raise: async (_app, client) => await client.post('/messages', { message: 'x'.repeat(2000) }) },
+  uri_too_long: { raise: async ({ nobody }) => await nobody.get(`/${'x'.repeat(9000)}`) },
+  headers_too_large: { raise: async ({ port }) => await bare(port, `GET /pets HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(17_000)}\r\n\r\n`) },
+  idempotency_key_reused: {
+    raise: async (_app, client) => {
+      await client.post('/messages', { message: 'a' }, { 'idempotency-key': 'k' })
+      return await client.post('/messages', { message: 'b' }, { 'idempotency-key': 'k' })
+    }
+  },
+  rate_limited: {
+    settings: { RATE_LIMIT_PER_KEY: '1' },
+    raise: async (_app, client) => {
+      await client.get('/pets')
+      return await client.get('/pets')
+    }
+  },
+  internal_error: {
+    raise: async ({ app }, client) => {
+      await app.database.writer.$executeRawUnsafe('DROP TABLE messages')
+      return await client.post('/messages', { message: 'Hello' })
+    }
+  },
+  overloaded: {
+    settings: { QUEUE_LIMIT: '1' },
+    raise: async ({ config }, client) => {
+      await client.get('/account')
+      let answers: Array<Promise<Answer>> = []
+      const first = await whileLocked(config.DATABASE_URL, async () => {
+        answers = Array.from({ length: 10 }, async () => await client.post('/categories', { name: 'Dogs' }))
+        return await Promise.race(answers)
+      })
+      await Promise.all(answers)
+      return first
+    }
+  },
+  database_unavailable: {
+    raise: async (app, { key }) => {
+      const client = (await sibling(app, { REQUEST_TIMEOUT_MS: '1000' })).withKey(key!)
+      await client.get('/account')
+      return await whileLocked(app.config.DATABASE_URL, async () => await client.post('/categories', { name: 'Dogs' }))
+    }
+  }
+}
+
+/** What no request of this file can raise, and why. */
+const ELSEWHERE: Record<string, string> = {
+  idempotency_key_in_use: 'takes a second process that holds the key for as long as its attempts last',
+  shutting_down: 'takes a process that was told to stop',
+  events_expired: 'takes events older than they are held'
+}
+
+/** Another service on the same database. */
+async function sibling ({ t, config }: Raised, settings: Record<string, string>): Promise<TestApp> {
+  return await startApp(t, { DATABASE_URL: config.DATABASE_URL, ...settings })
+}
+
+async function bare (port: number, bytes: string): Promise<Answer> {
+  const answer = await sendBytes(port, bytes)
+  if (answer === undefined) throw new Error('the socket was closed without an answer')
+  return answer
+}
+
+/** Holds a lock that no write of the service gets past, as another program might. */
+async function whileLocked<T> (url: string, use: () => Promise<T>): Promise<T> {
+  const other = await openDatabase({ url, pool: 2, timeout: 10_000 })
+  try {
+    return await other.writer.$transaction(async (prisma) => {
+      if (database === 'postgresql') await prisma.$executeRawUnsafe('LOCK TABLE categories IN ACCESS EXCLUSIVE MODE')
+      return await use()
+    })
+  } finally {
+    await other.close()
+  }
+}
+
+const codes = Object.values(errors).map((CodedError) => {
+  const { code, statusCode } = new CodedError()
+  return { code: code.toLowerCase(), status: statusCode ?? 0 }
+})
+
+t.test('every code of the list is raised here, or said to be raised elsewhere', async (t) => {
+  const named = [...Object.keys(CASES), ...Object.keys(ELSEWHERE)]
+  t.same(codes.map(({ code }) => code).filter((code) => !code.startsWith('webhook') && !named.includes(code)), [])
+  t.same(named.filter((code) => !codes.some((known) => known.code === code)), [])
+})
+
+t.test('each code is answered in the Error shape', async (t) => {
+  for (const { code, status } of codes) {
+    const found = CASES[code]
+    if (found === undefined) continue
+    await t.test(`${status} ${code}`, async (t) => {
+      const app = await startApp(t, found.settings)
+      const answer = await found.raise({ ...app, t }, await app.openAccount())
+      refused(t, answer, status, code, /^["A-Za-z].*[.]$/)
+      t.notMatch(answer.text, /select|insert|prisma|sqlite|postgres|node_modules|\/src\/|\n +at |%s|undefined|petstore\.db/i, 'no SQL, path or stack')
+      t.match(answer.headers['request-id'], /^[\w-]+$/)
+      if (status === 503 || status === 429) t.match(answer.headers['retry-after'], /^\d+$/)
+    })
+  }
+})
+
+t.test('after a failure of the database the service goes on', async (t) => {
+  const { app, openAccount } = await startApp(t)
+  const client = await openAccount()
+  await app.database.writer.$executeRawUnsafe('ALTER TABLE categories RENAME TO elsewhere')
+  for (const answer of [await client.get('/categories'), await client.post('/categories', { name: 'Dogs' }), await client.patch('/categories/1', { name: 'Dogs' })]) {
+    refused(t, answer, 500, 'internal_error', 'Something went wrong on our side. Quote the Request-Id when you report it.')
+  }
+  await app.database.writer.$executeRawUnsafe('ALTER TABLE elsewhere RENAME TO categories')
+  t.equal((await client.post('/categories', { name: 'Dogs' })).status, 201)
+  t.equal((await client.get('/categories')).body.length, 1)
+})
+
+t.test('a lock of another program is waited for, then said to be in the way, and then it is over', async (t) => {
+  const { config, openAccount } = await startApp(t, { REQUEST_TIMEOUT_MS: '1000' })
+  const client = await openAccount()
+  await whileLocked(config.DATABASE_URL, async () => {
+    const started = Date.now()
+    refused(t, await client.post('/categories', { name: 'Dogs' }), 503, 'database_unavailable')
+    t.ok(Date.now() - started < 5_000, 'soon')
+  })
+  t.equal((await client.post('/categories', { name: 'Dogs' })).status, 201)
+})
