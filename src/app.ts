@@ -7,6 +7,7 @@ import { categoryRoutes } from './categories/routes.ts'
 import { components } from './components.ts'
 import type { Config } from './config.ts'
 import { database } from './database/plugin.ts'
+import { retention } from './events/retention.ts'
 import { eventRoutes } from './events/routes.ts'
 import { answerClientError, answerErrors, answerFrameworkError, answerMissed, HEADERS_LIMIT, originForm } from './failures.ts'
 import { standardHeaders } from './headers.ts'
@@ -70,6 +71,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   })
   await app.register(limits, config)
   if (config.DELIVERY) await app.register(delivery, { allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE })
+  await app.register(retention, { days: config.EVENT_RETENTION_DAYS })
   await app.register(authentication)
   await app.register(openapi, config)
 

@@ -6,7 +6,7 @@ import { migrate, pendingMigrations } from './database/migrate.ts'
 import { databaseOf } from './database/dialect.ts'
 import { reasonOf, StartError } from './startFailure.ts'
 
-/** The process: settings, database, listening, stopping. The only reader of process.env. */
+/** The process: settings, database, listening, stopping. It and the worker are the only readers of process.env. */
 async function main (): Promise<void> {
   const config = readConfig(environment())
   if (config.MIGRATE_ON_START ?? databaseOf(config.DATABASE_URL) === 'sqlite') {

@@ -33,7 +33,7 @@ t.test('Retry-After is seconds or a date', async (t) => {
   for (const [field, ms] of [
     [undefined, 0], ['', 0], ['0', 0], ['120', 120_000], ['-1', 0], ['1.5', 0], ['soon', 0],
     ['Sat, 21 Nov 2026 10:01:00 GMT', 60_000], ['Sat, 21 Nov 2026 09:00:00 GMT', 0]
-  ] as const) t.equal(retryAfterOf(field, now), ms, field)
+  ] as const) t.equal(retryAfterOf(field, now), ms, String(field))
 })
 
 t.test('a status is taken, gone or refused', async (t) => {

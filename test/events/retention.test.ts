@@ -1,0 +1,60 @@
+import t from 'tap'
+import { forgetEvents } from '../../src/events/retention.ts'
+import { forgetDeliveries } from '../../src/webhooks/deliveries.ts'
+import { startApp, type TestApp } from '../support/app.ts'
+import { newWebhook } from '../support/store.ts'
+
+const HOUR = 3_600_000
+const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()
+
+async function forget ({ app }: TestApp, before: string): Promise<number> {
+  let steps = 0
+  for (let after: number | undefined = 0; after !== undefined; steps++) {
+    after = (await app.commit(forgetEvents, { after, before }, { account: null })).record.after
+  }
+  return steps
+}
+
+t.test('events that are too old are removed, the oldest first and no others', async (t) => {
+  const service = await startApp(t)
+  const [ada, bob, eve] = await Promise.all([service.openAccount(), service.openAccount(), service.openAccount()])
+  for (const client of [ada, bob, eve]) {
+    for (let i = 0; i < 4; i++) await client.post('/messages', { message: `${i}` })
+  }
+  const { event } = service.app.database.writer
+  const old = { timestamp: ago(48 * HOUR) }
+  await event.updateMany({ where: { accountId: BigInt(ada.account!), id: { lte: 2 } }, data: old })
+  await event.updateMany({ where: { accountId: BigInt(bob.account!) }, data: old })
+  await forget(service, ago(24 * HOUR))
+  t.same((await ada.get('/events')).body.map(({ id }: { id: number }) => id), [3, 4])
+  t.same((await bob.get('/events')).body, [])
+  t.same((await eve.get('/events')).body.length, 4)
+  t.match(await ada.get('/events?after=1'), { status: 410, body: { code: 'events_expired', message: /oldest that is held is 3/ } })
+  t.match(await bob.get('/events?after=1'), { status: 410, body: { code: 'events_expired' } })
+  t.match(await bob.get('/events?after=4'), { status: 200, body: [], headers: { 'event-id': '4' } })
+  await bob.post('/messages', { message: 'again' })
+  t.same((await bob.get('/events')).body.map(({ id }: { id: number }) => id), [5])
+})
+
+t.test('many events go in small steps', async (t) => {
+  const service = await startApp(t)
+  const ada = await service.openAccount()
+  await service.app.database.writer.event.createMany({
+    data: Array.from({ length: 1_200 }, (_, i) => ({ accountId: BigInt(ada.account!), id: BigInt(i + 1), type: 'message.created', timestamp: ago(48 * HOUR), data: '{}' }))
+  })
+  t.equal(await forget(service, ago(24 * HOUR)), 4, 'three that removed, and one that found none')
+  t.equal(await service.app.database.reader.event.count(), 0)
+})
+
+t.test('settled deliveries are removed after an hour, and no others', async (t) => {
+  const { app, openAccount } = await startApp(t)
+  const ada = await openAccount()
+  await newWebhook(ada)
+  for (let i = 0; i < 4; i++) await ada.post('/messages', { message: `${i}` })
+  const { delivery } = app.database.writer
+  for (const [id, state, settledAt] of [[1, 'delivered', ago(2 * HOUR)], [2, 'failed', ago(2 * HOUR)], [3, 'delivered', ago(HOUR / 2)]] as const) {
+    await delivery.update({ where: { id }, data: { state, settledAt } })
+  }
+  t.equal((await app.commit(forgetDeliveries, {}, { account: null })).record, false)
+  t.same((await delivery.findMany({ orderBy: { id: 'asc' } })).map(({ id }) => Number(id)), [3, 4])
+})
