@@ -5,7 +5,7 @@
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -24,6 +24,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 
 const files = process.argv.slice(2)
 const folder = mkdtempSync(join(tmpdir(), 'petstore-test-'))
+// Not readable to others, but open on the way: a test may start a PostgreSQL, which runs as another account.
+chmodSync(folder, 0o711)
 const total = noCounts()
 const report: string[] = []
 

@@ -8,6 +8,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PRELOAD = fileURLToPath(new URL('preload.mjs', import.meta.url))
 
+/**
+ * Without the options that tap gives to every child: what they load catches signals, and the service would
+ * end at some that it survives.
+ */
+const PLAIN_NODE: [string, ...string[]] = process.platform === 'win32' ? [process.execPath] : ['env', '-u', 'NODE_OPTIONS', process.execPath]
+
 /** Far more than a start takes; a service that is not ready by then is stuck. */
 const START_TIMEOUT_MS = 120_000
 
@@ -55,7 +61,8 @@ export async function startService (settings: Record<string, string>, { preload 
 
   async function launch (): Promise<void> {
     service.port = await freePort()
-    child = spawn(process.execPath, [...preload ? ['--expose-gc', '--import', PRELOAD] : [], 'dist/server.js'], {
+    const [command, ...first] = PLAIN_NODE
+    child = spawn(command, [...first, ...preload ? ['--expose-gc', '--import', PRELOAD] : [], 'dist/server.js'], {
       cwd: ROOT,
       env: {
         PATH: process.env['PATH'],
