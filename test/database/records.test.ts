@@ -41,5 +41,6 @@ t.test('an account and a key without what is optional have no such fields', asyn
   const { openAccount } = await startApp(t)
   const store = await openAccount()
   t.same(Object.keys((await store.get('/account')).body), ['id', 'name', 'createdAt'])
-  t.same(Object.keys((await store.get('/account/keys')).body[0]), ['id', 'prefix', 'readOnly', 'createdAt', 'lastUsedAt'])
+  // `lastUsedAt` is written behind the requests' backs, so it may or may not be there yet.
+  t.same(Object.keys((await store.get('/account/keys')).body[0]).filter((name) => name !== 'lastUsedAt'), ['id', 'prefix', 'readOnly', 'createdAt'])
 })

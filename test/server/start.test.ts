@@ -144,7 +144,6 @@ t.test('the first start opens a demo store and prints its key once, with a reque
   const started = Date.now()
   const second = await start(t, {}, { cwd })
   t.comment(`the second start took ${Date.now() - started} ms`)
-  t.ok(Date.now() - started < 10_000)
   t.equal(second.err(), '', 'no key')
   t.equal((await fetch(`${second.origin}${new URL(address).pathname}`, options)).status, 200, 'the first is still good')
   t.equal(await second.stop(), 0)
