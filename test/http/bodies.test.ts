@@ -5,6 +5,9 @@ import { refused } from '../support/checks.ts'
 import { bodyOf, operationsOf, pathOf, stockedStore, type Ids, type Operation } from '../support/operations.ts'
 import { sendBytes } from '../support/socket.ts'
 
+// Thousands of requests, one after the other, on machines that have other things to do.
+t.setTimeout(300_000)
+
 // What comes where a body is due, and where none is.
 
 const JSON_TYPE = { 'content-type': 'application/json' }

@@ -7,10 +7,14 @@ import { database } from '../support/database.ts'
 import { sendBytes } from '../support/socket.ts'
 import { newCategory, newOrder, newPet, setStatus, stocked } from '../support/store.ts'
 
+// Many services are started here, one after the other.
+t.setTimeout(300_000)
+
 type Raised = TestApp & { t: Test }
 
 interface Case {
   raise: (app: Raised, client: Client) => Promise<Answer>
+  /** Of a service of its own; all cases without any share one. */
   settings?: Record<string, string>
 }
 
@@ -30,6 +34,14 @@ const CASES: Record<string, Case> = {
   inventory_not_found: { raise: async (_app, client) => await client.get(`/inventory/${await newPet(client)}`) },
   message_not_found: { raise: async (_app, client) => await client.get(`/messages/msg_${'0'.repeat(26)}`) },
   api_key_not_found: { raise: async (_app, client) => await client.delete('/account/keys/4711') },
+  webhook_not_found: { raise: async (_app, client) => await client.get('/webhooks/4711') },
+  webhook_limit_reached: {
+    raise: async (_app, client) => {
+      const add = async (): Promise<Answer> => await client.post('/webhooks', { url: 'https://pets.example/hook' })
+      for (let i = 0; i < 20; i++) await add()
+      return await add()
+    }
+  },
   method_not_allowed: { raise: async ({ nobody }) => await nobody.request('PUT', '/pets') },
   request_timeout: {
     raise: async (app) => await bare((await sibling(app, { REQUEST_TIMEOUT_MS: '200' })).port, 'GET /pets HTTP/1.1\r\n')
@@ -85,6 +97,7 @@ const CASES: Record<string, Case> = {
     }
   },
   internal_error: {
+    settings: {},
     raise: async ({ app }, client) => {
       await app.database.writer.$executeRawUnsafe('DROP TABLE messages')
       return await client.post('/messages', { message: 'Hello' })
@@ -155,11 +168,12 @@ t.test('every code of the list is raised here, or said to be raised elsewhere', 
 })
 
 t.test('each code is answered in the Error shape', async (t) => {
+  const shared = await startApp(t)
   for (const { code, status } of codes) {
     const found = CASES[code]
     if (found === undefined) continue
     await t.test(`${status} ${code}`, async (t) => {
-      const app = await startApp(t, found.settings)
+      const app = found.settings === undefined ? shared : await startApp(t, found.settings)
       const answer = await found.raise({ ...app, t }, await app.openAccount())
       refused(t, answer, status, code, /^["A-Za-z].*[.]$/)
       t.notMatch(answer.text, /select|insert|prisma|sqlite|postgres|node_modules|\/src\/|\n +at |%s|undefined|petstore\.db/i, 'no SQL, path or stack')

@@ -3,6 +3,9 @@ import { startApp, type Answer, type Client } from '../support/app.ts'
 import { readerOf } from '../support/checks.ts'
 import { stockedStore } from '../support/operations.ts'
 
+// Many services are started here, one after the other.
+t.setTimeout(300_000)
+
 /** An answer of every kind: a record, a list, nothing, and errors from each stage of a request. */
 async function answersOf (client: Client, nobody: Client, headers: Record<string, string> = {}): Promise<Array<[name: string, answer: Answer]>> {
   const json = { 'content-type': 'application/json' }

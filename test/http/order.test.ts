@@ -3,6 +3,9 @@ import { startApp } from '../support/app.ts'
 import { readerOf, refused } from '../support/checks.ts'
 import { bodyOf, operationsOf, pathOf, stockedStore } from '../support/operations.ts'
 
+// Many services are started here, one after the other.
+t.setTimeout(300_000)
+
 // A request that is wrong in two ways is told the first of them, in the order that the contract lists.
 
 const JSON_TYPE = { 'content-type': 'application/json', 'content-length': '1' }

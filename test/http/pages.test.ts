@@ -3,6 +3,9 @@ import { startApp, type Answer, type Client } from '../support/app.ts'
 import { linkOf } from '../support/checks.ts'
 import { newCategory, newOrder, newPet, count } from '../support/store.ts'
 
+// Thousands of requests, one after the other, on machines that have other things to do.
+t.setTimeout(300_000)
+
 /** A list, what its walk must find, and how rows come and go beside that. */
 interface Walked {
   path: string

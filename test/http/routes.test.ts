@@ -5,6 +5,9 @@ import { refused } from '../support/checks.ts'
 import { operationsOf, pathOf, stockedStore } from '../support/operations.ts'
 import { sendBytes } from '../support/socket.ts'
 
+// Thousands of requests, one after the other, on machines that have other things to do.
+t.setTimeout(300_000)
+
 /** Routes about the service itself, which are in no document. */
 const SERVICE = ['/livez', '/readyz']
 
