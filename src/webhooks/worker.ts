@@ -26,10 +26,16 @@ export interface WorkerOptions {
 const AT_ONCE = 8
 
 /** Taken in reserve for a webhook that answers quickly, so that its calls need not wait for the database. */
-const RESERVE = 8
+const RESERVE = 120
 
 /** A webhook that answers within this, in ms, is quick: its reserve is sent before long. */
-const QUICK_MS = 500
+const QUICK_MS = 100
+
+/** What becomes of calls is written down together, after this long, in ms: many for the price of one. */
+const GATHER_MS = 20
+
+/** A call that met no answer for this long, in ms, was a silent one. */
+const SILENT_MS = 1_000
 
 /** Calls of this process at a time, all webhooks together: bounds its sockets. */
 const CALLS = 500
@@ -79,6 +85,7 @@ export function createWorker ({ read, commit, caller, log }: WorkerOptions): Wor
   /** What a stop waits for. */
   const work = new Set<Promise<void>>()
   let calls = 0
+  let gathered: Settlement[] = []
   let looking: Promise<void> | undefined
   /** No look comes before; the next one is planned; something known is due, each in ms. */
   let earliest = 0
@@ -167,9 +174,9 @@ export function createWorker ({ read, commit, caller, log }: WorkerOptions): Wor
   function start (lane: Lane): void {
     while (lane.queue.length > 0 && calls < CALLS && lane.underWay < (lane.silent ? 1 : AT_ONCE) && !stopped.signal.aborted) {
       const delivery = lane.queue.shift()!
-      // One whose lease may end before its call does is left to whoever takes it next.
+      // One whose lease may end before its call does is given back.
       if (delivery.leasedUntil - Date.now() < CALL_MS + LEASE_RESERVE_MS) {
-        lane.held--
+        settle(lane, released(delivery))
         continue
       }
       lane.underWay++
@@ -194,9 +201,11 @@ export function createWorker ({ read, commit, caller, log }: WorkerOptions): Wor
     calls--
     if (answer !== 'dropped') {
       lane.lastMs = Date.now() - began
-      lane.silent = answer.status === undefined && lane.lastMs > QUICK_MS
+      lane.silent = answer.status === undefined && lane.lastMs > SILENT_MS
     }
     settle(lane, answer === 'dropped' ? released(delivery) : settlement(delivery, answer, began))
+    // What is in reserve would wait too long, or is not wanted any more.
+    if (lane.silent || (answer !== 'dropped' && judge(answer.status) === 'gone')) release(lane)
     if (!stopped.signal.aborted) start(lane)
   }
 
@@ -227,11 +236,24 @@ export function createWorker ({ read, commit, caller, log }: WorkerOptions): Wor
   }
 
   function settle (lane: Lane, settlement: Settlement): void {
-    track(write(settlement).finally(() => {
+    track(written(settlement).finally(() => {
       lane.held--
       if (settlement.attempt?.nextTryAt !== undefined) lookBy(Date.parse(settlement.attempt.nextTryAt))
       start(lane)
     }))
+  }
+
+  let writing: Promise<void> | undefined
+
+  async function written (settlement: Settlement): Promise<void> {
+    gathered.push(settlement)
+    writing ??= sleep(stopped.signal.aborted ? 0 : GATHER_MS).then(async () => {
+      const settlements = gathered
+      gathered = []
+      writing = undefined
+      await Promise.all(settlements.map(write))
+    })
+    await writing
   }
 
   function track (promise: Promise<void>): void {
