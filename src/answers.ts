@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Committed } from './database/commit.ts'
+import type { Committed } from './database/command.ts'
 import type { Page, PageRequest } from './database/page.ts'
 import { matchesWeakly } from './conditions.ts'
 

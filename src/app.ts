@@ -22,6 +22,7 @@ import { petRoutes } from './pets/routes.ts'
 import { requestIdOf } from './requestId.ts'
 import { serviceRoutes } from './service.ts'
 import { stopGracefully } from './shutdown.ts'
+import { terminal } from './terminal.ts'
 import { buildValidator, closeQuery } from './validation.ts'
 import { delivery } from './webhooks/plugin.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -29,7 +30,7 @@ import { webhookRoutes } from './webhooks/routes.ts'
 /** Builds the service; it neither listens nor reads the environment. */
 export async function buildApp (config: Config): Promise<FastifyInstance> {
   const app = Fastify({
-    loggerInstance: logging(config),
+    loggerInstance: logging(config, await terminal()),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     genReqId: requestIdOf,
     bodyLimit: config.BODY_LIMIT,
@@ -63,6 +64,10 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   await app.register(cors, { preflightContinue: true, strictPreflight: false, ...crossOrigin(config) })
   answerMissed(app)
 
+  if (config.METRICS_PORT !== undefined) {
+    const { metrics } = await import('./metrics.ts')
+    await app.register(metrics, { host: config.HOST, port: config.METRICS_PORT })
+  }
   await app.register(database, {
     url: config.DATABASE_URL,
     pool: config.DATABASE_POOL,

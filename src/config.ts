@@ -28,7 +28,7 @@ export const ConfigSchema = Type.Object({
   SHUTDOWN_GRACE_MS: integer(10000, 0, 600000, 'How long requests under way may take once the service was told to stop'),
   DELIVERY: Type.Boolean({ default: true, description: 'Whether this process delivers messages and webhooks' }),
   DEMO: Type.Boolean({ default: false, description: 'Open a demo store in an empty database' }),
-  METRICS_PORT: Type.Optional(Type.Integer({ minimum: 0, maximum: 65535, description: 'A port for Prometheus metrics' })),
+  METRICS_PORT: Type.Optional(Type.Integer({ minimum: 0, maximum: 65535, description: 'A port for Prometheus metrics, at /metrics; without it nothing is measured' })),
   PET_READ_SUNSET: Type.String({ default: '2030-12-05', pattern: '^\\d{4}-\\d{2}-\\d{2}$', description: 'From this date on GET /pets/{petId} answers 410' }),
   EVENT_RETENTION_DAYS: integer(30, 1, 36500, 'How long events are kept'),
   WEBHOOKS_ALLOW_PRIVATE: Type.Boolean({ default: false, description: 'Let webhooks call private, loopback and link-local addresses' })

@@ -23,6 +23,7 @@ export function answerErrors (app: FastifyInstance): void {
   app.setErrorHandler<FastifyError>(async (thrown, request, reply) => {
     const error = await limited(coded(thrown, app), request, reply)
     const status = error.statusCode ?? 500
+    app.meter?.failed(codeOf(error))
     if (status >= 500) request.log.error({ err: thrown }, error.message)
     if (status === 401) challenge(request, reply)
     if (status === 403 && error instanceof errors.ReadOnlyKey) challenge(request, reply, 'insufficient_scope')
@@ -120,6 +121,7 @@ export function originForm ({ url = '' }: IncomingMessage): string {
 /** A router's own failures (a broken percent-escape) come before any hook. */
 export function answerFrameworkError (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   const answer = coded(error, request.server)
+  request.server.meter?.failed(codeOf(answer))
   reply.code(answer.statusCode ?? 400)
     .headers({ ...SECURITY, 'cache-control': 'no-store', 'request-id': request.id })
     .send({ code: codeOf(answer), message: answer.message, status: answer.statusCode })
@@ -139,8 +141,10 @@ export function answerClientError (this: FastifyInstance, error: Error & { code?
     socket.destroy()
     return
   }
-  const { code, message, statusCode = 400 } = ofSocket(error.code)
-  const body = JSON.stringify({ code: code.toLowerCase(), message, status: statusCode })
+  const refusal = ofSocket(error.code)
+  const { message, statusCode = 400 } = refusal
+  const body = JSON.stringify({ code: codeOf(refusal), message, status: statusCode })
+  this.meter?.failed(codeOf(refusal))
   const fields = [
     `HTTP/1.1 ${statusCode} ${REASONS[statusCode]}`,
     'Content-Type: application/json; charset=utf-8',

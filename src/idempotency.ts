@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import type { Writer } from './database/commit.ts'
+import type { Writer } from './database/command.ts'
 import { ValidationFailed } from './errors.ts'
 
 declare module 'fastify' {

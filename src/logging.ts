@@ -1,13 +1,14 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
-import { pino } from 'pino'
+import { pino, type DestinationStream } from 'pino'
 import type { Config } from './config.ts'
 
 /** Lines are written together, as soon as there are so many bytes of them or this many ms have passed. */
 const FLUSH = { minLength: 4_096, periodicFlush: 100 }
 
 /** JSON lines on standard output, or on `destination`. No line holds a key, a header or a body. */
-export function logging ({ LOG_LEVEL }: Pick<Config, 'LOG_LEVEL'>, destination: string | number = 1): FastifyBaseLogger {
-  return pino({ level: LOG_LEVEL, serializers: { err: describeError } }, pino.destination({ dest: destination, sync: false, ...FLUSH }))
+export function logging ({ LOG_LEVEL }: Pick<Config, 'LOG_LEVEL'>, destination: string | number | DestinationStream = 1): FastifyBaseLogger {
+  const stream = typeof destination === 'object' ? destination : pino.destination({ dest: destination, sync: false, ...FLUSH })
+  return pino({ level: LOG_LEVEL, serializers: { err: describeError } }, stream)
 }
 
 /** One line for each request, once it was answered. */

@@ -1,7 +1,7 @@
 import type { Stored } from '../answers.ts'
 import { etagOf, refusal, type Conditions } from '../conditions.ts'
 import { createCredential } from '../credential.ts'
-import type { Command, Outcome } from '../database/commit.ts'
+import type { Command, Outcome } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
 import { boolean, integer, jsonObject, optional, text, time } from '../database/json.ts'
 import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'

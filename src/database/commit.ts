@@ -1,49 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FastifyError } from '@fastify/error'
 import { DatabaseUnavailable, IdempotencyKeyInUse, Overloaded, Unauthorized } from '../errors.ts'
-import { appendEvents, type NewEvent } from './events.ts'
+import type { Meter } from '../meter.ts'
+import type { Command, Committed, Done, Entry, Writer } from './command.ts'
+import { appendEvents } from './events.ts'
 import { failureKind } from './failure.ts'
-import { arrange, lockRows, type Rows } from './group.ts'
-import { claimKeys, settleKeys, type IdempotencyKey } from './idempotency.ts'
+import { arrange, lockRows } from './group.ts'
+import { claimKeys, settleKeys } from './idempotency.ts'
 import type { Database } from './open.ts'
-import { createSession, type Session } from './session.ts'
-
-/**
- * A write. `run` gets the inputs of every request of this command in the group, in order of arrival,
- * and says what becomes of each: it must leave the rows as if they had come one after another.
- */
-export interface Command<Input, Record> {
-  name: string
-  /** The rows it decides about: locked before it runs, in an order that never crosses another group's. */
-  rows?: (input: Input) => Rows
-  run: (session: Session, inputs: Input[]) => Promise<Array<Outcome<Record>>>
-}
-
-/** A coded error refuses one input and leaves its neighbours alone; it must have changed nothing. */
-export type Outcome<Record> = Done<Record> | FastifyError
-
-export interface Done<Record> {
-  record: Record
-  etag?: string | undefined
-  /** What the account's feed shall say of it; none when nothing changed. */
-  events?: NewEvent[]
-  /** There is something to deliver without an event of its own: whoever delivers for the account looks. */
-  wakes?: boolean
-}
-
-/** In whose name a write is made. */
-export interface Writer {
-  /** `null` only for what has no account yet. */
-  account: number | null
-  idempotency?: IdempotencyKey | undefined
-}
-
-export interface Committed<Record> {
-  record: Record
-  etag?: string | undefined
-  /** The answer of an earlier request with the same Idempotency-Key. */
-  replayed: boolean
-}
+import { createSession } from './session.ts'
 
 export type Commit = <Input, Record>(command: Command<Input, Record>, input: Input, writer: Writer) => Promise<Committed<Record>>
 
@@ -54,15 +18,7 @@ export interface CommitOptions {
   timeout: number
   /** Told of the accounts that have new events, after COMMIT. */
   onEvents?: (accounts: number[]) => void
-}
-
-export interface Entry {
-  command: Command<unknown, unknown>
-  input: unknown
-  writer: Writer
-  since: number
-  resolve: (committed: Committed<unknown>) => void
-  reject: (error: unknown) => void
+  meter?: Meter | undefined
 }
 
 /** Commands in one transaction at most: bounds its time and its memory. */
@@ -80,12 +36,13 @@ const SWEEP_MS = 250
  *
  * @throws Overloaded when too many wait, DatabaseUnavailable when the outcome is unknown
  */
-export function createCommit (database: Database, { queueLimit, timeout, onEvents }: CommitOptions): { commit: Commit, close: () => void } {
+export function createCommit (database: Database, { queueLimit, timeout, onEvents, meter }: CommitOptions): { commit: Commit, close: () => void } {
   let queue: Entry[] = []
   /** Idempotency keys of the groups under way: a second request waits for the first. */
   const claimed = new Set<string>()
   let running = 0
   let scheduled = false
+  meter?.queue('commit', () => queue.length)
 
   async function commit<Input, Record> (command: Command<Input, Record>, input: Input, writer: Writer): Promise<Committed<Record>> {
     if (queue.length >= queueLimit) throw new Overloaded()
@@ -104,9 +61,12 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
         const group = takeGroup()
         if (group.length === 0) return
         running++
+        const began = Date.now()
+        meter?.begun('commit', began - group[0]!.since)
         runGroup(group).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
           for (const entry of group) claimed.delete(keyOf(entry))
           running--
+          meter?.done('commit', group.length, Date.now() - began)
           if (queue.length > 0) schedule()
         })
       }

@@ -1,17 +1,6 @@
-import type { Done, Entry } from './commit.ts'
+import type { Done, Entry, NewEvent } from './command.ts'
 import { queueDeliveries } from './deliveries.ts'
 import type { Session } from './session.ts'
-
-/** An event before the committer gives it its number and its time. */
-export interface NewEvent {
-  type: string
-  /** Whole records as they are after the change. */
-  data: object
-  /** Whose feed it belongs to, where that is not the writer's. */
-  account?: number
-  /** Position of the message whose status follows the deliveries of this event. */
-  message?: number
-}
 
 /**
  * Writes the events of a group, numbered in each account's own gapless sequence. The accounts' counters

@@ -1,15 +1,5 @@
-import type { Command, Entry } from './commit.ts'
+import type { Command, Entry, Rows } from './command.ts'
 import type { Session } from './session.ts'
-
-/** Rows by id. A category is `used` when it must only stay, `categories` when it may go or change. */
-export interface Rows {
-  categories?: number[]
-  usedCategories?: number[]
-  pets?: number[]
-  /** The pets of these orders count as well. */
-  orders?: number[]
-  webhooks?: number[]
-}
 
 export interface Batch {
   command: Command<unknown, unknown>

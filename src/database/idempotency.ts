@@ -1,13 +1,7 @@
 import type { FastifyError } from '@fastify/error'
 import { IdempotencyKeyReused } from '../errors.ts'
-import type { Command, Committed, Done, Entry } from './commit.ts'
+import type { Command, Committed, Done, Entry } from './command.ts'
 import type { Session } from './session.ts'
-
-export interface IdempotencyKey {
-  key: string
-  /** Stands for method, path and JSON value of the request. */
-  fingerprint: string
-}
 
 /** How long an answer is kept, in ms. */
 const LIFETIME_MS = 24 * 60 * 60 * 1000

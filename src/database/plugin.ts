@@ -40,10 +40,10 @@ export const database = fp(async function database (app: FastifyInstance, option
     accounts.forEach(hear)
     notifier.tell(accounts)
   }
-  const { commit, close } = createCommit(opened, { ...options, onEvents })
+  const { commit, close } = createCommit(opened, { ...options, onEvents, meter: app.meter })
   app.decorate('onEvents', (listener) => { listeners.push(listener) })
   app.decorate('database', opened)
-  app.decorate('read', createRead(opened, options))
+  app.decorate('read', createRead(opened, { ...options, meter: app.meter }))
   app.decorate('commit', commit)
   const known = await migrationNames(opened.dialect.name)
   app.decorate('isReady', async () => {

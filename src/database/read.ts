@@ -1,5 +1,6 @@
 import DataLoader from 'dataloader'
 import { DatabaseUnavailable, Overloaded } from '../errors.ts'
+import type { Meter } from '../meter.ts'
 import type { Dialect } from './dialect.ts'
 import { failureKind, withDeadline } from './failure.ts'
 import type { Database } from './open.ts'
@@ -26,6 +27,7 @@ export interface ReadOptions {
   queueLimit: number
   /** How long one may wait, in ms. */
   timeout: number
+  meter?: Meter | undefined
 }
 
 /** Inputs in one statement at most: enough to share its cost, few enough to keep its answer short. */
@@ -39,9 +41,10 @@ type Row = Record<string, unknown> & { ord: bigint | number }
  *
  * @throws Overloaded when too many wait, DatabaseUnavailable when the database does not answer
  */
-export function createRead (database: Database, { queueLimit, timeout }: ReadOptions): Read {
+export function createRead (database: Database, { queueLimit, timeout, meter }: ReadOptions): Read {
   const loaders = new Map<Query<object, unknown>, DataLoader<object, unknown>>()
   let waiting = 0
+  meter?.queue('read', () => waiting)
 
   function loaderOf (query: Query<object, unknown>): DataLoader<object, unknown> {
     let loader = loaders.get(query)
@@ -50,7 +53,7 @@ export function createRead (database: Database, { queueLimit, timeout }: ReadOpt
       loader = new DataLoader(async (inputs) => await run(sql, inputs), {
         cache: false,
         maxBatchSize: MAX_BATCH,
-        batchScheduleFn: setImmediate
+        batchScheduleFn: meter === undefined ? setImmediate : measured(meter)
       })
       loaders.set(query, loader)
     }
@@ -58,6 +61,7 @@ export function createRead (database: Database, { queueLimit, timeout }: ReadOpt
   }
 
   async function run (sql: string, inputs: readonly object[]): Promise<unknown[]> {
+    const began = meter === undefined ? 0 : performance.now()
     try {
       const numbered = JSON.stringify(inputs.map((input, ord) => ({ ord, ...input })))
       const rows = await withDeadline(database.reader.$queryRawUnsafe<Row[]>(sql, numbered), timeout)
@@ -69,6 +73,7 @@ export function createRead (database: Database, { queueLimit, timeout }: ReadOpt
       throw failureKind(error) === 'refused' ? error : new DatabaseUnavailable({ cause: error })
     } finally {
       waiting -= inputs.length
+      meter?.done('read', inputs.length, performance.now() - began)
     }
   }
 
@@ -76,5 +81,16 @@ export function createRead (database: Database, { queueLimit, timeout }: ReadOpt
     if (waiting >= queueLimit) throw new Overloaded()
     waiting++
     return await loaderOf(query as Query<object, unknown>).load(input) as Row | undefined
+  }
+}
+
+/** A schedule that tells how long the first read of each batch waited. */
+function measured (meter: Meter): (begin: () => void) => void {
+  return (begin) => {
+    const since = performance.now()
+    setImmediate(() => {
+      meter.begun('read', performance.now() - since)
+      begin()
+    })
   }
 }

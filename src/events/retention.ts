@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Command } from '../database/commit.ts'
+import type { Command } from '../database/command.ts'
 import { forgetDeliveries } from '../webhooks/deliveries.ts'
 
 export interface RetentionOptions {

@@ -1,6 +1,6 @@
 import type { Stored } from '../answers.ts'
 import { refusal, type Conditions } from '../conditions.ts'
-import type { Command, Outcome } from '../database/commit.ts'
+import type { Command, Outcome } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
 import { enumText, integer, jsonObject } from '../database/json.ts'
 import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'

@@ -1,4 +1,4 @@
-import type { Command, Outcome } from '../database/commit.ts'
+import type { Command, Outcome } from '../database/command.ts'
 import { DELIVERY_LIFETIME_MS } from '../database/deliveries.ts'
 import type { Query, Read } from '../database/read.ts'
 import type { Session } from '../database/session.ts'

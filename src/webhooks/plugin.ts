@@ -11,8 +11,8 @@ export interface DeliveryOptions {
 
 /** This process delivers. A stop drops the calls under way at once; they are made again later. */
 export const delivery = fp(async function delivery (app: FastifyInstance, { allowPrivate, resolve }: DeliveryOptions) {
-  const { read, commit, log } = app
-  const worker = createWorker({ read, commit, log, caller: createCaller({ allowPrivate, resolve }) })
+  const { read, commit, log, meter } = app
+  const worker = createWorker({ read, commit, log, meter, caller: createCaller({ allowPrivate, resolve }) })
   app.onEvents(worker.wake)
   app.addHook('preClose', worker.close)
 }, { name: 'delivery', dependencies: ['database'] })

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/commit.ts'
 import type { Read } from '../database/read.ts'
+import type { Meter } from '../meter.ts'
 import { settleMessages } from '../messages/store.ts'
 import { CALL_MS, type Answer, type Caller } from './call.ts'
 import { findDue, settleDeliveries, takeDeliveries, type Settlement, type Taken } from './deliveries.ts'
@@ -20,6 +21,7 @@ export interface WorkerOptions {
   commit: Commit
   caller: Caller
   log: FastifyBaseLogger
+  meter?: Meter | undefined
 }
 
 /** Calls to one webhook at a time. */
@@ -78,7 +80,7 @@ interface Lane {
  * Delivers: takes what is due, calls the webhooks, writes down what became of it; and settles the messages
  * that no webhook is asked about. Whatever it knows it could forget: the deliveries' rows are the queue.
  */
-export function createWorker ({ read, commit, caller, log }: WorkerOptions): Worker {
+export function createWorker ({ read, commit, caller, log, meter }: WorkerOptions): Worker {
   const worker = randomBytes(8).toString('hex')
   const lanes = new Map<number, Lane>()
   const stopped = new AbortController()
@@ -236,6 +238,7 @@ export function createWorker ({ read, commit, caller, log }: WorkerOptions): Wor
   }
 
   function settle (lane: Lane, settlement: Settlement): void {
+    meter?.delivered(settlement.result, settlement.attempt?.durationMs)
     track(written(settlement).finally(() => {
       lane.held--
       if (settlement.attempt?.nextTryAt !== undefined) lookBy(Date.parse(settlement.attempt.nextTryAt))

@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { createCommit, type Command, type Commit } from '../../src/database/commit.ts'
+import type { Command } from '../../src/database/command.ts'
+import { createCommit, type Commit } from '../../src/database/commit.ts'
 import { openDatabase, type Database } from '../../src/database/open.ts'
 import { UnknownCategory } from '../../src/errors.ts'
 import { database as databaseName, freshDatabase } from '../support/database.ts'

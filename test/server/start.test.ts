@@ -222,6 +222,7 @@ t.test('a port in use, or an address that is not ours, is said in one line', asy
   const DATABASE_URL = await freshDatabase(t)
   const { origin } = await start(t, { DATABASE_URL })
   await failed(t, await run(t, 'start', { DATABASE_URL, PORT: new URL(origin).port }), /port is in use.*PORT/)
+  await failed(t, await run(t, 'start', { DATABASE_URL, METRICS_PORT: new URL(origin).port }), /METRICS_PORT \d+ is in use/)
   await failed(t, await run(t, 'start', { DATABASE_URL, HOST: '192.0.2.1' }), /HOST/)
   t.ok(await answers(`${origin}/readyz`), 'who was there goes on')
 })

@@ -34,7 +34,7 @@ export function contractOfDocument (document: Document, basePath = ''): Contract
 }
 
 /** What answers without being in the document; relative to the base path, but for the three that stay at the root. */
-const SERVICE = /^\/(?:|livez|readyz|openapi\.(?:json|yaml)|docs(?:\/.*)?|\.well-known\/api-catalog|metrics)$/
+const SERVICE = /^\/(?:|livez|readyz|openapi\.(?:json|yaml)|docs(?:\/.*)?|\.well-known\/api-catalog)$/
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Fields that mean something to a client: an answer carries them where the document says so, and nowhere else. */
