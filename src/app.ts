@@ -9,19 +9,22 @@ import type { Config } from './config.ts'
 import { database } from './database/plugin.ts'
 import { retention } from './events/retention.ts'
 import { eventRoutes } from './events/routes.ts'
-import { answerClientError, answerErrors, answerFrameworkError, answerMissed, HEADERS_LIMIT, originForm } from './failures.ts'
+import { answerErrors } from './failures.ts'
+import { HEAD_LIMIT, judgeHead, originForm } from './head.ts'
 import { standardHeaders } from './headers.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { limits } from './limits.ts'
 import { logging, logRequests } from './logging.ts'
 import { messageRoutes } from './messages/routes.ts'
+import { answerMissed } from './missed.ts'
 import { openapi } from './openapi.ts'
 import { orderRoutes } from './orders/routes.ts'
 import { petRoutes } from './pets/routes.ts'
 import { requestIdOf } from './requestId.ts'
 import { serviceRoutes } from './service.ts'
 import { stopGracefully } from './shutdown.ts'
+import { answerClientError, answerSockets } from './sockets.ts'
 import { terminal } from './terminal.ts'
 import { buildValidator, closeQuery } from './validation.ts'
 import { delivery } from './webhooks/plugin.ts'
@@ -36,19 +39,18 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
     bodyLimit: config.BODY_LIMIT,
     requestTimeout: config.REQUEST_TIMEOUT_MS,
     http: {
-      maxHeaderSize: HEADERS_LIMIT,
+      maxHeaderSize: HEAD_LIMIT,
       headersTimeout: config.REQUEST_TIMEOUT_MS,
       // Node looks for late requests twice a minute, which would make 10 s up to 40.
       connectionsCheckingInterval: Math.min(config.REQUEST_TIMEOUT_MS, 1_000),
-      // Node's own refusal has no body; `answerMissed` refuses in the Error shape.
+      // Node's own refusal has no body; `judgeHead` refuses in the Error shape.
       requireHostHeader: false
     },
     rewriteUrl: originForm,
     trustProxy: trusted(config.TRUST_PROXY),
     return503OnClosing: false,
-    routerOptions: { maxParamLength: HEADERS_LIMIT },
+    routerOptions: { maxParamLength: HEAD_LIMIT },
     schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
-    frameworkErrors: answerFrameworkError as never,
     clientErrorHandler: answerClientError
   })
 
@@ -58,10 +60,12 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   for (const schema of components) app.addSchema(schema)
 
   answerErrors(app)
+  answerSockets(app)
   logRequests(app)
   standardHeaders(app)
   stopGracefully(app, config.SHUTDOWN_GRACE_MS)
   await app.register(cors, { preflightContinue: true, strictPreflight: false, ...crossOrigin(config) })
+  judgeHead(app)
   answerMissed(app)
 
   if (config.METRICS_PORT !== undefined) {

@@ -1,6 +1,9 @@
 import type { FastifyInstance } from 'fastify'
-import { createAccount, deleteAccount } from './accounts/store.ts'
+import type { AccountWithKey } from './accounts/schemas.ts'
+import { createAccount, createApiKey } from './accounts/store.ts'
 import { createCategory } from './categories/store.ts'
+import type { Command, Done, NewEvent } from './database/command.ts'
+import type { Session } from './database/session.ts'
 import { updateInventory } from './inventory/store.ts'
 import { placeOrder } from './orders/store.ts'
 import { createPet, updatePet } from './pets/store.ts'
@@ -19,40 +22,26 @@ const ORDERS: Array<[pet: string, quantity: number, complete: boolean]> = [
   ['Nemo', 6, true], ['Kiwi', 2, true], ['Rex', 1, false], ['Neon', 20, false], ['Minka', 1, true], ['Nibbles', 2, false]
 ]
 
-export interface Demo {
-  /** What to print once the service listens on `origin`: the key, and a request that works when pasted. */
-  greeting: (origin: string) => string
-  /** Takes the store away again, when its key cannot be shown. */
-  erase: () => Promise<void>
-}
+const NAME = 'Demo store'
 
 /**
- * Opens a small store in an empty database, by the same commands as HTTP.
+ * Opens a small store in an empty database, by the same commands as HTTP but in one transaction: a start
+ * that is killed leaves all of it or nothing. As long as nobody has used it, every start hands out a key,
+ * because nobody may have seen the one before.
  *
- * @returns `undefined` when the database already has an account
+ * @returns what to print once the service listens on `origin`: a key, and a request that works when pasted;
+ *   `undefined` when the database has another account, or the demo store is in use
  */
-export async function openDemo ({ commit, database, basePath }: FastifyInstance): Promise<Demo | undefined> {
-  if (await database.reader.account.findFirst({ select: { id: true } }) !== null) return undefined
+export async function openDemo ({ commit, database, basePath }: FastifyInstance): Promise<((origin: string) => string) | undefined> {
+  const [first, second] = await database.reader.account.findMany({ take: 2, select: { id: true, name: true, apiKeys: { select: { lastUsedAt: true } } } })
+  if (second !== undefined) return undefined
+  if (first !== undefined && (first.name !== NAME || first.apiKeys.some(({ lastUsedAt }) => lastUsedAt !== null))) return undefined
 
-  const { record: { id: account, apiKey } } = await commit(createAccount, { account: { name: 'Demo store' } }, { account: null })
-  const writer = { account }
-  const pets = new Map<string, number>()
-  for (const { name, description, pets: animals } of ANIMALS) {
-    const { record: category } = await commit(createCategory, { account, category: { name, description } }, writer)
-    for (const [name, quantity] of animals) {
-      const { record: pet } = await commit(createPet, { account, pet: { name, categoryId: category.id } }, writer)
-      await commit(updateInventory, { account, petId: pet.id, quantity, conditions: {} }, writer)
-      pets.set(name, pet.id)
-    }
-  }
-  for (const [name, quantity, complete] of ORDERS) {
-    await commit(placeOrder, { account, order: { petId: pets.get(name)!, quantity, complete } }, writer)
-  }
-  await commit(updatePet, { account, petId: pets.get('Luna')!, patch: { status: 'pending' }, conditions: {} }, writer)
-
-  return {
-    erase: async () => { await commit(deleteAccount, { account, conditions: {} }, writer) },
-    greeting: (origin) => `
+  const nobody = { account: null }
+  const { record: { apiKey } } = first === undefined
+    ? await commit(openStore, {}, nobody)
+    : await commit(createApiKey, { account: Number(first.id), key: {} }, nobody)
+  return (origin) => `
 A demo store was opened. This is its API key; it is shown only now:
 
   ${apiKey}
@@ -62,5 +51,33 @@ Try it:
   curl -H 'Authorization: Bearer ${apiKey}' ${origin}${basePath}/pets
 
 `
+}
+
+const openStore: Command<object, { apiKey: string }> = {
+  name: 'openDemo',
+  run: async (session, inputs) => await Promise.all(inputs.map(async () => await fill(session)))
+}
+
+async function fill (session: Session): Promise<Done<{ apiKey: string }>> {
+  const [opened] = (await createAccount.run(session, [{ account: { name: NAME } }])) as Array<Done<AccountWithKey>>
+  const { id: account } = opened!.record
+  const events: NewEvent[] = []
+
+  async function make<Input extends { account: number }, Record> ({ run }: Command<Input, Record>, inputs: Array<Omit<Input, 'account'>>): Promise<Record[]> {
+    const outcomes = await run(session, inputs.map((input) => ({ ...input, account }) as Input))
+    return outcomes.map((outcome) => {
+      if (outcome instanceof Error) throw outcome
+      for (const event of outcome.events ?? []) events.push({ ...event, account })
+      return outcome.record
+    })
   }
+
+  const categories = await make(createCategory, ANIMALS.map(({ name, description }) => ({ category: { name, description } })))
+  const stocked = ANIMALS.flatMap(({ pets }, i) => pets.map(([name, units]) => ({ pet: { name, categoryId: categories[i]!.id }, units })))
+  const pets = await make(createPet, stocked.map(({ pet }) => ({ pet })))
+  const ids = new Map(pets.map(({ name, id }) => [name, id]))
+  await make(updateInventory, stocked.map(({ pet, units }) => ({ petId: ids.get(pet.name)!, quantity: units, conditions: {} })))
+  await make(placeOrder, ORDERS.map(([pet, quantity, complete]) => ({ order: { petId: ids.get(pet)!, quantity, complete } })))
+  await make(updatePet, [{ petId: ids.get('Luna')!, patch: { status: 'pending' }, conditions: {} }])
+  return { record: opened!.record, events }
 }

@@ -1,7 +1,7 @@
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
-import { openDemo, type Demo } from './demo.ts'
+import { openDemo } from './demo.ts'
 import { migrate, pendingMigrations } from './database/migrate.ts'
 import { databaseOf } from './database/dialect.ts'
 import { reasonOf, StartError } from './startFailure.ts'
@@ -23,17 +23,14 @@ async function main (): Promise<void> {
   })
   app.addHook('onClose', async () => { closing.uninstall() })
 
-  let demo: Demo | undefined
   try {
     await app.ready()
     // A database that may only be read would start, and then refuse every write.
     await app.database.writer.$executeRaw`UPDATE accounts SET name = name WHERE false`
-    if (config.DEMO) demo = await openDemo(app)
+    const greet = config.DEMO ? await openDemo(app) : undefined
     await app.listen({ port: config.PORT, host: config.HOST })
-    if (demo !== undefined) process.stderr.write(demo.greeting(app.listeningOrigin))
+    if (greet !== undefined) process.stderr.write(greet(app.listeningOrigin))
   } catch (error) {
-    // Its key was never shown: the next start opens another.
-    await demo?.erase()
     await app.close()
     throw error
   }

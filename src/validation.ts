@@ -1,5 +1,5 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
-import type { RouteOptions } from 'fastify'
+import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { ValidationFailed } from './errors.ts'
 
 /**
@@ -40,9 +40,21 @@ export function buildValidator (externalSchemas: unknown): (part: Part) => (data
   }
 }
 
-/** A hook: an operation that names no query parameters takes none. */
-export function closeQuery ({ schema }: RouteOptions): void {
-  if (schema !== undefined) schema.querystring ??= { type: 'object', properties: {}, additionalProperties: false }
+/** A hook: an operation that names no query parameters takes none, and says so before it says what is wrong with a body. */
+export function closeQuery (route: RouteOptions): void {
+  const { schema } = route
+  if (schema === undefined) return
+  schema.querystring ??= { type: 'object', properties: {}, additionalProperties: false }
+  if (schema.body !== undefined) route.preValidation = [judgeAddress, ...[route.preValidation ?? []].flat()]
+}
+
+/** Fastify judges the body between the path and the query; the contract's order is path, query, body. */
+function judgeAddress (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
+  for (const [part, data] of [['params', request.params], ['querystring', request.query]] as const) {
+    const judged = request.getValidationFunction(part)?.(data as object) as unknown as { error?: Error } | undefined
+    if (judged?.error !== undefined) return done(judged.error)
+  }
+  done()
 }
 
 function judge (validate: ValidateFunction, data: unknown, part: HttpPart): { value: unknown } | { error: Error } {

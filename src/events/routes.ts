@@ -29,6 +29,8 @@ export const eventRoutes: FastifyPluginAsyncTypebox = async function eventRoutes
       response: { 200: Type.Array(ref(EventSchema)) }
     },
     config: { errors: [EventsExpired], stream: true },
+    // Fields are judged before the query.
+    preValidation: async (request) => { if (wantsStream(request)) lastEventId(request) },
     // Its JSON comes from the database as text; a serializer for the union of all events would never be used.
     serializerCompiler: () => (data) => JSON.stringify(data)
   }, async (request, reply) => {

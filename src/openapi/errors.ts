@@ -1,5 +1,6 @@
 import * as errors from '../errors.ts'
-import { codeOf, HEADERS_LIMIT } from '../failures.ts'
+import { codeOf } from '../failures.ts'
+import { FIELDS_LIMIT } from '../head.ts'
 import type { Answer } from './document.ts'
 import { always, certainly, sometimes } from './headers.ts'
 
@@ -25,7 +26,7 @@ const VALUES: Record<string, unknown[]> = {
   precondition_failed: ['If-Match'],
   payload_too_large: [131072],
   uri_too_long: [8192],
-  headers_too_large: [HEADERS_LIMIT],
+  headers_too_large: [FIELDS_LIMIT],
   rate_limited: [12]
 }
 

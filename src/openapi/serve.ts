@@ -15,6 +15,12 @@ declare module 'fastify' {
 /** Whatever is read by programs of others may be read by their pages, too. */
 const OPEN_TO_ALL: FastifyContextConfig = { cors: { origin: '*' } }
 
+/** A GET for everybody's pages, and the preflight that some send first, which is answered by a hook. */
+function openToAll (app: FastifyInstance, url: string, send: (request: FastifyRequest, reply: FastifyReply) => FastifyReply): void {
+  app.get(url, { schema: { hide: true }, config: OPEN_TO_ALL }, async (request, reply) => send(request, reply))
+  app.options(url, { schema: { hide: true }, config: OPEN_TO_ALL }, async () => {})
+}
+
 interface Kept { text: string, etag: string }
 
 /** A text that is made when it is first asked for, and then kept. */
@@ -43,11 +49,8 @@ export async function documentRoutes (app: FastifyInstance): Promise<void> {
   // From the JSON, because objects that the document holds twice would become anchors and aliases.
   const yaml = kept(() => stringify(JSON.parse(json().text), { lineWidth: 0 }))
 
-  app.get('/openapi.json', { schema: { hide: true }, config: OPEN_TO_ALL }, async (request, reply) =>
-    sendKept(request, reply, 'application/json; charset=utf-8', json()))
-
-  app.get('/openapi.yaml', { schema: { hide: true }, config: OPEN_TO_ALL }, async (request, reply) =>
-    sendKept(request, reply, 'application/yaml; charset=utf-8', yaml()))
+  openToAll(app, '/openapi.json', (request, reply) => sendKept(request, reply, 'application/json; charset=utf-8', json()))
+  openToAll(app, '/openapi.yaml', (request, reply) => sendKept(request, reply, 'application/yaml; charset=utf-8', yaml()))
 }
 
 /** Where programs look for what there is (RFC 9727), as a link set (RFC 9264). Never under the base path. */
@@ -67,6 +70,6 @@ export async function catalogRoutes (app: FastifyInstance): Promise<void> {
     ...Object.entries(links).flatMap(([rel, targets]) => targets.map(({ href, type }) => `<${href}>; rel="${rel}"; type="${type}"`))
   ].join(', ')
 
-  app.get('/.well-known/api-catalog', { schema: { hide: true }, config: OPEN_TO_ALL }, async (request, reply) =>
+  openToAll(app, '/.well-known/api-catalog', (request, reply) =>
     sendKept(request, reply.header('link', field), 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"', catalog()))
 }

@@ -69,7 +69,7 @@ export const petRoutes: FastifyPluginAsyncTypebox<PetOptions> = async function p
   }, async (request, reply) => {
     const { holder: { account }, params: { petId } } = request
     reply.header('deprecation', DEPRECATION).header('sunset', sunsetField)
-    reply.header('link', `<${locationOf(app, `/pets?id=${petId}`)}>; rel="successor-version"`)
+    reply.header('link', `<${locationOf(app, `/pets?id=${lastSegment(request.url)}`)}>; rel="successor-version"`)
     if (Date.now() >= sunsetTime.getTime()) throw new OperationSunset(sunset)
     const pet = await findPet(app.read, account, petId)
     if (pet === undefined) throw new PetNotFound()
@@ -107,4 +107,9 @@ export const petRoutes: FastifyPluginAsyncTypebox<PetOptions> = async function p
     const { holder: { account }, params: { petId } } = request
     return sendCommitted(reply, 204, await app.commit(deletePet, { account, petId, conditions: conditionsOf(request) }, writerOf(request)))
   })
+}
+
+/** An id as it was asked for: one that is never assigned is read as another number. */
+function lastSegment (url: string): string {
+  return decodeURIComponent(url.split('?')[0]!.split('/').at(-1)!)
 }

@@ -72,7 +72,17 @@ t.test('__proto__ is refused as a member and fine as a text', async (t) => {
     const { status, body } = await client.post('/categories', { name })
     t.same({ status, name: body.name }, { status: 201, name })
   }
-  refused(t, await client.request('POST', '/categories', { headers: JSON_TYPE, body: '{"name": {"__proto__": 1}}' }), 400, 'validation_failed')
+  const ids = await stockedStore(client)
+  const send = sender(client, ids)
+  for (const operation of writers) {
+    const valid = JSON.stringify(bodyOf(operation, ids))
+    const [field = ''] = Object.keys(operation.body?.properties ?? {})
+    for (const member of ['"__proto__": 1', '"__proto__": null', '"__proto__": {}', '"\\u005f_proto__": {"x": 1}', `"${field}": {"__proto__": 1}`, `"${field}": [{"a": {"__proto__": null}}]`]) {
+      // Last, so that it is what counts where the name was there before.
+      const text = valid === '{}' ? `{${member}}` : `${valid.slice(0, -1)}, ${member}}`
+      refused(t, await send(operation, text), 400, 'validation_failed', '"__proto__" is not known here', `${operation.operationId} ${member}`)
+    }
+  }
 })
 
 t.test('a byte order mark is passed over', async (t) => {

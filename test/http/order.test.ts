@@ -45,13 +45,25 @@ t.test('the body is read before path, query and fields are judged', async (t) =>
   refused(t, await send({ 'content-type': 'application/json' }, '{'), 400, 'invalid_json')
 })
 
-t.test('headers are judged before the path, the path before query and body', async (t) => {
+t.test('headers are judged before the path, the path before the query, the query before the body', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   const body = { unknown: 1 }
   refused(t, await client.request('PATCH', '/pets/x?x=1', { headers: { 'idempotency-key': '' }, body }), 400, 'validation_failed', 'Idempotency-Key')
   refused(t, await client.request('PATCH', '/pets/x?x=1', { body }), 400, 'validation_failed', 'Path parameter petId')
-  refused(t, await client.request('PATCH', '/pets/1?x=1', { body }), 400, 'validation_failed', 'is not known here')
+  refused(t, await client.request('PATCH', '/pets/1?x=1', { body }), 400, 'validation_failed', 'Query parameter "x"')
+  refused(t, await client.request('PATCH', '/pets/1', { body }), 400, 'validation_failed', '"unknown"')
+  refused(t, await client.get('/events?x=1', { accept: 'text/event-stream', 'last-event-id': 'x' }), 400, 'validation_failed', 'Last-Event-ID')
+})
+
+t.test('every operation with a body judges its query before it', async (t) => {
+  const { app, openAccount } = await startApp(t)
+  const client = await openAccount()
+  const ids = await stockedStore(client)
+  for (const operation of operationsOf(app)) {
+    if (operation.body === undefined) continue
+    refused(t, await client.request(operation.method, `${pathOf(operation, ids)}?x=1`, { body: { unknown: 1 } }), 400, 'validation_failed', 'Query parameter "x"', operation.operationId)
+  }
 })
 
 t.test('validation comes before a sunset, a sunset before a missing record', async (t) => {

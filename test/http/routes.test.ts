@@ -110,6 +110,10 @@ t.test('an address over the limit is refused, one below it is not', async (t) =>
       for (const method of ['GET', 'POST', 'PUT', 'OPTIONS']) refused(t, await client_.request(method, path), 414, 'uri_too_long', '8192', `${method} ${path.slice(0, 20)}`)
     }
   }
+  for (const length of [16_000, 17_000, 40_000, 60_000, 100_000]) {
+    refused(t, await nobody.get(`/${'x'.repeat(length)}`), 414, 'uri_too_long', '8192', String(length))
+    refused(t, await client.get(`/pets/${'1'.repeat(length)}`), 414, 'uri_too_long', '8192', String(length))
+  }
   refused(t, await client.get(`/${'x'.repeat(8191)}`), 404, 'route_not_found')
   refused(t, await client.get(`/pets/${'1'.repeat(8000)}`), 400, 'validation_failed', 'petId')
 })

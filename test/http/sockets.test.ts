@@ -48,6 +48,7 @@ t.test('header fields over the limit are refused, just below it they are not', a
   for (const fields of [`A: ${'x'.repeat(17_000)}\r\n`, 'A: xxxx\r\n'.repeat(4_000), `${'a'.repeat(17_000)}: x\r\n`]) {
     refusedBare(t, await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\n${fields}\r\n`), 431, 'headers_too_large', fields.slice(0, 20))
   }
+  refusedBare(t, await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(100_000)}\r\n\r\n`), 431, 'headers_too_large', 'more than is read')
   t.match(await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(15_000)}\r\n\r\n`), { status: 200 })
   t.match(await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\n${'A: x\r\n'.repeat(1_500)}\r\n`), { status: 200 })
 })
@@ -74,8 +75,8 @@ t.test('HTTP/1.0, an offer to upgrade and a request in pieces are taken', async 
   t.match(await sendBytes(port, ...'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'), { status: 200 })
 })
 
-t.test('CONNECT and a closed socket are let go, and nobody else notices', async (t) => {
+t.test('CONNECT is refused, and nobody else notices', async (t) => {
   const { port } = await startApp(t)
-  t.equal(await sendBytes(port, 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n'), undefined)
+  for (const rest of ['', 'hello']) refusedBare(t, await sendBytes(port, `CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n${rest}`), 400, 'bad_request', 'CONNECT')
   t.match(await sendBytes(port, 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'), { status: 200 })
 })

@@ -326,6 +326,8 @@ t.test('the deprecated read of one pet', async (t) => {
     const missing = await ada.get('/pets/999999')
     refused(t, missing, 404, 'pet_not_found')
     t.same(successor(missing), announced(999_999))
+    const digits = '9223372036854775807'
+    t.equal((await ada.get(`/pets/${digits}`)).headers.link, `</pets?id=${digits}>; rel="successor-version"`, 'as it was asked for')
 
     const none = { deprecation: undefined, sunset: undefined, link: undefined }
     t.same(successor(await ada.patch(`/pets/${petId}`, {})), none)

@@ -63,7 +63,7 @@ t.test('no log line holds a key, an authorization header or a body, whatever was
   await own('GET', `/pets?status=${MARK}`)
   await own('GET', `/pets/${MARK}`)
   await own('GET', `/${MARK}`)
-  await own('GET', `/${MARK}/%zz`)
+  await own('GET', `/${MARK}/%zz`, undefined, { 'request-id': 'broken-escape' })
   await own('PUT', '/pets', { name: MARK })
   await own('GET', `/pets?x=${MARK.repeat(1_000)}`)
   for (const credential of [`Bearer ${key.apiKey}`, `Bearer ${MARK}`, `Basic ${MARK}`, `bearer ${apiKey}x`, MARK]) {
@@ -90,6 +90,8 @@ t.test('no log line holds a key, an authorization header or a body, whatever was
   for (const status of [200, 201, 400, 401, 404, 405, 409, 412, 413, 414, 422, 500, 503]) t.ok(statuses.has(status), `a ${status} was among the answers`)
   t.ok(lines.length > 45, `${lines.length} lines were logged`)
   t.ok(lines.some((line) => line.includes('"level":50')), 'the failures were logged')
+  t.ok(lines.some((line) => line.includes('"requestId":"broken-escape"')), 'and what the router cannot read')
+  t.ok(lines.some((line) => line.includes('refused on the socket')), 'and what is no HTTP')
   for (const secret of secrets) t.same(lines.filter((line) => line.includes(secret)), [], `nothing holds ${secret.slice(0, 8)}…`)
   t.same(lines.filter((line) => /authorization|bearer /i.test(line)), [])
 })

@@ -1,0 +1,68 @@
+import type { FastifyError, FastifyInstance } from 'fastify'
+import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import * as errors from './errors.ts'
+import { FIELDS_LIMIT, URL_LIMIT } from './head.ts'
+import { SECURITY } from './headers.ts'
+
+/** What Node hands over that is no request, and what it would answer in its own words. */
+export function answerSockets (app: FastifyInstance): void {
+  // An empty 417 is Node's answer to an unknown expectation; RFC 9110 section 10.1.1 lets it be ignored.
+  app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
+  // Without a listener the connection would be closed in silence.
+  app.server.on('connect', (_request, socket) => {
+    socket.on('error', () => {})
+    answerBare(app, socket, new errors.BadRequest('CONNECT is not taken: this service is no proxy'))
+  })
+}
+
+interface ClientError extends Error {
+  code?: string
+  /** What Node was reading. */
+  rawPacket?: unknown
+}
+
+/** What is no HTTP, or too slow, or too large before there is a request. */
+export function answerClientError (this: FastifyInstance, error: ClientError, socket: Duplex): void {
+  // Node's name for the answer that is due on this connection.
+  const due = (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage
+  if (due?.req.complete === true && error.code !== 'ECONNRESET') {
+    // The request of that answer was whole: what follows it must not change what its client is told.
+    due.shouldKeepAlive = false
+    due.once('finish', () => { socket.end() })
+    return
+  }
+  if (error.code === 'ECONNRESET' || !socket.writable || due?.headersSent === true) {
+    socket.destroy()
+    return
+  }
+  answerBare(this, socket, meaningOf(error))
+}
+
+function meaningOf ({ code, rawPacket }: ClientError): FastifyError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new errors.RequestTimeout()
+  if (code !== 'HPE_HEADER_OVERFLOW') return new errors.BadRequest('This is not HTTP as RFC 9112 describes it')
+  // The first line has no end; on a slow network it may have begun earlier, and then this is not seen.
+  const endless = Buffer.isBuffer(rawPacket) && /^[A-Z]+ [^\r\n]*$/.test(rawPacket.toString('latin1'))
+  return endless ? new errors.UriTooLong(URL_LIMIT) : new errors.HeadersTooLarge(FIELDS_LIMIT)
+}
+
+function answerBare ({ log, meter }: FastifyInstance, socket: Duplex, { code, message, statusCode: status = 400 }: FastifyError): void {
+  const requestId = randomUUID()
+  const body = JSON.stringify({ code: code.toLowerCase(), message, status })
+  const fields = [
+    `HTTP/1.1 ${status} ${REASONS[status]}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    ...Object.entries(SECURITY).map(([name, value]) => `${name}: ${value}`),
+    `Request-Id: ${requestId}`,
+    'Connection: close'
+  ]
+  socket.end(`${fields.join('\r\n')}\r\n\r\n${body}`)
+  log.info({ requestId, status }, 'refused on the socket')
+  meter?.failed(code.toLowerCase())
+}
+
+const REASONS: Record<number, string> = { 400: 'Bad Request', 408: 'Request Timeout', 414: 'URI Too Long', 431: 'Request Header Fields Too Large' }
