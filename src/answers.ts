@@ -1,14 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Committed } from './database/command.ts'
+import type { Stored } from './database/json.ts'
 import type { Page, PageRequest } from './database/page.ts'
 import { matchesWeakly } from './conditions.ts'
-
-/** A record as the database hands it over: its JSON text, and its entity tag. */
-export interface Stored {
-  record: string
-  etag: string
-}
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
 

@@ -1,5 +1,11 @@
 import type { Dialect } from './dialect.ts'
 
+/** A record as the database hands it over: its JSON text, and its entity tag. */
+export interface Stored {
+  record: string
+  etag: string
+}
+
 /** How one column becomes a JSON member. */
 interface Member {
   kind: 'integer' | 'text' | 'enum' | 'boolean' | 'time' | 'json'
