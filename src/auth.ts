@@ -44,26 +44,28 @@ export const authentication = fp(async function authentication (app: FastifyInst
     // The name that takes the scheme's word in any case.
     specCompliance: 'rfc6749',
     verifyErrorLogLevel: 'debug',
-    async auth (credential: string, request: FastifyRequest) {
-      request.holder = await holderOf(credential)
-      return true
+    auth (credential: string, request: FastifyRequest) {
+      const hash = hashOf(credential)
+      const holder = holders.get(hash)
+      return holder === undefined ? lookUp(credential, hash, request) : admit(holder, request)
     }
   })
 
-  async function holderOf (credential: string): Promise<KeyHolder> {
-    const hash = hashOf(credential)
-    let holder = holders.get(hash)
-    if (holder === undefined) {
-      if (!isCredential(credential)) throw new Unauthorized('This is not an API key: it is misspelt or was cut off')
-      holder = await findKey(app.read, hash)
-      if (holder === undefined) throw new Unauthorized('This API key does not exist or was revoked')
-      holders.set(hash, holder)
-    }
+  async function lookUp (credential: string, hash: string, request: FastifyRequest): Promise<true> {
+    if (!isCredential(credential)) throw new Unauthorized('This is not an API key: it is misspelt or was cut off')
+    const holder = await findKey(app.read, hash)
+    if (holder === undefined) throw new Unauthorized('This API key does not exist or was revoked')
+    holders.set(hash, holder)
+    return admit(holder, request)
+  }
+
+  function admit (holder: KeyHolder, request: FastifyRequest): true {
     if (ended.has(`key ${holder.key}`) || ended.has(`account ${holder.account}`)) throw new Unauthorized('This API key was revoked')
     const now = Date.now()
     if (holder.expiresAt !== undefined && now >= holder.expiresAt) throw new Unauthorized('This API key has expired')
     noteUse(holder, now)
-    return holder
+    request.holder = holder
+    return true
   }
 
   /** `lastUsedAt` is kept to the hour, so a key costs one write an hour, and nobody waits for it. */

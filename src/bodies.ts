@@ -15,12 +15,15 @@ export const ACCEPT_PATCH = `application/json, ${MERGE_PATCH}`
  */
 export function readBodies (app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser(['application/json', MERGE_PATCH], { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => parseJson(body))
+  app.addContentTypeParser(['application/json', MERGE_PATCH], { parseAs: 'buffer' }, (_request: FastifyRequest, body: Buffer, done) => { done(null, parseJson(body)) })
   app.addContentTypeParser('*', (_request, payload, done) => {
     payload.resume()
     done(null, undefined)
   })
-  app.addHook('preParsing', async (request, reply) => { checkContentType(request, reply) })
+  app.addHook('preParsing', (request, reply, _payload, done) => {
+    checkContentType(request, reply)
+    done()
+  })
 }
 
 function checkContentType (request: FastifyRequest, reply: FastifyReply): void {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Writer } from './database/command.ts'
 import { ValidationFailed } from './errors.ts'
 
@@ -16,9 +16,13 @@ declare module 'fastify' {
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /** A hook: reads the Idempotency-Key of a write (draft-ietf-httpapi-idempotency-key-header). */
-export async function readIdempotencyKey (request: FastifyRequest): Promise<void> {
+export function readIdempotencyKey (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
   const field = request.headers['idempotency-key']
-  if (field === undefined || SAFE.has(request.method)) return
+  if (field !== undefined && !SAFE.has(request.method)) request.idempotencyKey = keyOf(field, request)
+  done()
+}
+
+function keyOf (field: string | string[], request: FastifyRequest): string {
   if (request.routeOptions.config.secret === true) {
     throw new ValidationFailed('Idempotency-Key is not taken here: the answer holds a secret, which is never stored and so cannot be replayed')
   }
@@ -27,7 +31,7 @@ export async function readIdempotencyKey (request: FastifyRequest): Promise<void
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new ValidationFailed('Idempotency-Key must be 1 to 255 visible ASCII characters')
   }
-  request.idempotencyKey = key
+  return key
 }
 
 /** The draft makes the field a quoted string (RFC 8941 section 3.3.3); most clients send it bare. */

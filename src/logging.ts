@@ -3,7 +3,7 @@ import { pino, type DestinationStream } from 'pino'
 import type { Config } from './config.ts'
 
 /** Lines are written together, as soon as there are so many bytes of them or this many ms have passed. */
-const FLUSH = { minLength: 4_096, periodicFlush: 100 }
+const FLUSH = { minLength: 16_000, periodicFlush: 100 }
 
 /** JSON lines on standard output, or on `destination`. No line holds a key, a header or a body. */
 export function logging ({ LOG_LEVEL }: Pick<Config, 'LOG_LEVEL'>, destination: string | number | DestinationStream = 1): FastifyBaseLogger {

@@ -23,10 +23,9 @@ export function answerMissed (app: FastifyInstance): void {
     for (const name of [method].flat()) if (name !== 'OPTIONS') known.add(name)
   })
 
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     if (!request.is404 && request.method !== 'OPTIONS') {
-      if (isEmptyId(request.params)) throw new RouteNotFound()
-      return
+      return done(isEmptyId(request.params) ? new RouteNotFound() : undefined)
     }
     const [path = ''] = request.url.split('?')
     const found = paths.find('GET', path)
@@ -35,7 +34,7 @@ export function answerMissed (app: FastifyInstance): void {
     reply.header('allow', [...known, 'OPTIONS'].join(', '))
     if (request.method !== 'OPTIONS') throw new MethodNotAllowed(request.method)
     if (known.has('PATCH')) reply.header('accept-patch', ACCEPT_PATCH)
-    return reply.code(204).send()
+    reply.code(204).send()
   })
 }
 

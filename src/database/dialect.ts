@@ -68,7 +68,7 @@ const walkRows: Walk = (columns, position, after, descending) => {
 const sqlite: Dialect = {
   name: 'sqlite',
   inputs: (alias, columns) =>
-    `(SELECT ${Object.keys(columns).map((name) => `value ->> '${name}' AS "${name}"`).join(', ')} FROM json_each(?)) AS ${alias}`,
+    `(SELECT ${Object.keys(columns).map((name) => `value ->> '${name}' AS "${name}"`).join(', ')} FROM jsonb_each(?)) AS ${alias}`,
   quote: (text) => `json_quote(${text})`,
   // Prisma writes 2026-11-21T10:00:00.000+00:00; we write and answer Z.
   time: (column) => `substr(${column}, 1, 23) || 'Z'`,

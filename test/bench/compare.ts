@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
 import { LAST_UNIT } from './seed.ts'
 import type { Server } from './processes.ts'
-import type { Row, Store } from './stores.ts'
+import { untilSettled, type Row, type Store } from './stores.ts'
 import { randomFrom, workloads, type Exchange } from './workloads.ts'
 
 /** Requests of each workload that are compared. */
@@ -35,7 +35,11 @@ export async function compare (servers: Array<{ server: Server, store: Store }>,
 
   const [first, ...others] = await Promise.all(servers.map(async ({ server, store }) => {
     const answers: Answer[] = []
-    for (const exchange of exchanges) answers.push(await send(server.port, key, exchange))
+    for (const exchange of exchanges) {
+      answers.push(await send(server.port, key, exchange))
+      // Its second event comes when it is settled; wait, so that no other event comes between.
+      if (exchange.path === '/messages') await untilSettled(store)
+    }
     return { name: server.name, answers, rows: await rowsOf(store, pets) }
   }))
   for (const { name, answers, rows } of others) {

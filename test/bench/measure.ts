@@ -4,7 +4,7 @@ import type { DatabaseName } from '../../src/database/dialect.ts'
 import { compare } from './compare.ts'
 import type { Load } from './load.ts'
 import { SERVERS, startServer, type Generator, type Server, type ServerName } from './processes.ts'
-import { openStores, type Store, type Stores } from './stores.ts'
+import { openStores, untilSettled, type Store, type Stores } from './stores.ts'
 import { workloads } from './workloads.ts'
 
 export interface Plan {
@@ -106,7 +106,8 @@ async function measureWorkload (
         const service = (await runner.server.usage()).cpu
         const own = stores.cpu()
         const { requests, seconds: took, p50, p99, cpu, statuses } = await load(runner, connections, seconds, round)
-        await runOut(runner)
+        // Messages that are still to be settled are its cost, too.
+        await untilSettled(runner.store)
         const ownAfter = stores.cpu()
         record({
           database,
@@ -129,12 +130,6 @@ async function measureWorkload (
   }
   await checkRows(runners, inserts, before, `${title} on ${database}`)
 }
-
-/**
- * What a server still has to do for the messages it took (deliver or settle them) is their cost too, so a
- * round ends when it is done. No server delivers yet: here is the place to wait until none is queued.
- */
-async function runOut (_runner: Runner): Promise<void> {}
 
 /** A server that answered 201 without a row, or left a row that it did not answer, did other work than the rest. */
 async function checkRows (runners: Runner[], inserts: string[], before: number, what: string): Promise<void> {

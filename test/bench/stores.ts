@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { constants, copyFileSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import Sqlite from 'better-sqlite3'
 import pg from 'pg'
 import { createCredential } from '../../src/credential.ts'
@@ -29,6 +30,14 @@ export interface Store {
 }
 
 export type Row = Record<string, unknown>
+
+/** How often the store is asked whether its messages are settled, in ms. */
+const SETTLED_MS = 20
+
+/** Waits until no message is on its way any more. */
+export async function untilSettled (store: Store): Promise<void> {
+  while ((await store.query("SELECT 1 AS waits FROM messages WHERE status = 'queued' LIMIT 1")).length > 0) await sleep(SETTLED_MS)
+}
 
 export async function openStores (database: DatabaseName, folder: string, pets: number): Promise<Stores> {
   const { apiKey, prefix, hash } = createCredential()

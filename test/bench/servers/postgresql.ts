@@ -70,6 +70,23 @@ export function openPostgresql (url: string): Store {
     )
     SELECT id FROM made`)
 
+  // All accounts' messages in one statement: each account's events are numbered on from its counter.
+  const settleMessages = statement('settle messages', `
+    WITH settled AS (
+      UPDATE messages SET status = 'delivered', version = version + 1
+      WHERE position IN (SELECT position FROM messages WHERE status = 'queued' AND waiting = 0 ORDER BY position LIMIT $1 FOR UPDATE SKIP LOCKED)
+      RETURNING position, account_id, id, message, to_char(created_at, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at
+    ), counted AS (
+      UPDATE accounts a SET last_event_id = a.last_event_id + s.count
+      FROM (SELECT account_id, count(*) AS count FROM settled GROUP BY account_id) s WHERE a.id = s.account_id
+      RETURNING a.id, a.last_event_id - s.count AS before
+    )
+    INSERT INTO events (account_id, id, type, timestamp, data)
+    SELECT s.account_id, counted.before + row_number() OVER (PARTITION BY s.account_id ORDER BY s.position), 'message.delivered', $2::timestamp,
+      '{"message":{"id":"' || s.id || '","message":' || to_json(s.message)::text || ',"status":"delivered","createdAt":"' || s.created_at || '"}}'
+    FROM settled s JOIN counted ON counted.id = s.account_id
+    RETURNING id`)
+
   /** An order that is complete, takes the last unit or is refused: rare, so a transaction step by step. */
   async function placeRareOrder (account: number, petId: number, quantity: number, complete: boolean): Promise<Order | Refusal> {
     const client = await pool.connect()
@@ -124,6 +141,7 @@ export function openPostgresql (url: string): Store {
       const [row] = await createMessage(account, randomText(), message, createdAt, createdAt)
       return { id: row!.id, message, status: 'queued', createdAt } satisfies Message
     },
+    settleMessages: async (limit) => (await settleMessages(limit, new Date().toISOString())).length,
     close: async () => { await pool.end() }
   }
 }

@@ -75,6 +75,26 @@ function storeOf (prisma: PrismaClient): Store {
       await append(tx, accountId, 'message.created', createdAt, { message })
       return message
     }),
+    settleMessages: async (take) => await prisma.$transaction(async (tx) => {
+      const messages = await tx.message.findMany({ where: { status: 'queued', waiting: 0 }, orderBy: { position: 'asc' }, take })
+      const found = { position: { in: messages.map(({ position }) => position) } }
+      await tx.message.updateMany({ where: found, data: { status: 'delivered', version: { increment: 1 } } })
+      const timestamp = new Date()
+      for (const accountId of new Set(messages.map(({ accountId }) => accountId))) {
+        const own = messages.filter((message) => message.accountId === accountId)
+        const { lastEventId } = await tx.account.update({ where: { id: accountId }, data: { lastEventId: { increment: own.length } } })
+        await tx.event.createMany({
+          data: own.map(({ id, message, createdAt }, i) => ({
+            accountId,
+            id: Number(lastEventId) - own.length + 1 + i,
+            type: 'message.delivered',
+            timestamp,
+            data: JSON.stringify({ message: { id, message, status: 'delivered', createdAt } })
+          }))
+        })
+      }
+      return messages.length
+    }),
     close: async () => { await prisma.$disconnect() }
   }
 }

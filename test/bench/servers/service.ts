@@ -28,6 +28,10 @@ const KEY_MS = 4_000
 const KEYS = 50_000
 const HOUR_MS = 3_600_000
 
+/** Messages are settled so long after the first that waits, in ms, and so many in one transaction: as petstore does it. */
+const SETTLE_MS = 25
+const SETTLE_SIZE = 1_000
+
 const Id = Type.Integer({ minimum: 1 })
 const Status = Type.Union([Type.Literal('available'), Type.Literal('pending'), Type.Literal('sold')])
 const Text = (maxLength: number) => Type.String({ minLength: 1, maxLength, pattern: '^[^\\u0000]*$' })
@@ -56,7 +60,7 @@ export async function serve (store: Store): Promise<void> {
   const origin = randomBytes(9).toString('base64url')
   let requests = 0
   const app = Fastify({
-    loggerInstance: pino(pino.destination({ sync: false, minLength: 4_096, periodicFlush: 100 })),
+    loggerInstance: pino(pino.destination({ sync: false, minLength: 16_000, periodicFlush: 100 })),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     genReqId: ({ headers }) => {
       const own = headers['request-id']
@@ -141,8 +145,24 @@ export async function serve (store: Store): Promise<void> {
 
   app.post('/messages', { schema: { body: NewMessage, response: { 201: Message } } }, async (request, reply) => {
     const message = await store.createMessage(accountOf(request), request.body.message)
+    settleSoon()
     return answer(reply, message, '/messages')
   })
+
+  let settling = false
+  function settleSoon (): void {
+    if (settling) return
+    settling = true
+    setTimeout(() => {
+      settle().catch((error: unknown) => { app.log.error(error) })
+    }, SETTLE_MS)
+  }
+
+  async function settle (): Promise<void> {
+    // What comes from now on plans the next time.
+    settling = false
+    while (await store.settleMessages(SETTLE_SIZE) === SETTLE_SIZE) continue
+  }
 
   process.on('SIGTERM', () => {
     app.close().then(async () => { await store.close() }).finally(() => { process.exit() })

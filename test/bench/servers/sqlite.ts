@@ -42,6 +42,11 @@ export function openSqlite (file: string): Store {
   const newMessage = database.prepare<[number, string, number, string, string]>(`
     INSERT INTO messages (position, id, account_id, message, created_at) VALUES (?, ?, ?, ?, ?)`)
 
+  const settled = database.prepare<[number], Message & { account: number, position: number }>(`
+    UPDATE messages SET status = 'delivered', version = version + 1
+    WHERE position IN (SELECT position FROM messages WHERE status = 'queued' AND waiting = 0 ORDER BY position LIMIT ?)
+    RETURNING position, account_id AS account, id, message, status, substr(created_at, 1, 23) || 'Z' AS createdAt`)
+
   const createPet = database.transaction((account: number, { name, categoryId, status = 'available' }: Omit<Pet, 'id' | 'status'> & { status?: PetStatus }): Pet | Refusal => {
     if (category.get(categoryId, account) === undefined) return 'unknown_category'
     const pet = { id: Number(newPet.run(account, name, categoryId, status).lastInsertRowid), name, categoryId, status }
@@ -72,6 +77,15 @@ export function openSqlite (file: string): Store {
     return message
   })
 
+  const settleMessages = database.transaction((limit: number): number => {
+    const messages = settled.all(limit).sort((a, b) => a.position - b.position)
+    const now = new Date().toISOString()
+    for (const { account, id, message, status, createdAt } of messages) {
+      append(account, 'message.delivered', now, { message: { id, message, status, createdAt } })
+    }
+    return messages.length
+  })
+
   return {
     findKey (hash) {
       const key = keyByHash.get(hash)
@@ -83,6 +97,7 @@ export function openSqlite (file: string): Store {
     createPet: (account, pet) => createPet.immediate(account, pet),
     placeOrder: (account, { petId, quantity = 1, complete = false }) => placeOrder.immediate(account, petId, quantity, complete),
     createMessage: (account, text) => createMessage.immediate(account, text),
+    settleMessages: (limit) => settleMessages.immediate(limit),
     close: () => database.close()
   }
 }

@@ -9,6 +9,8 @@ export interface Store {
   createPet: (account: number, pet: NewPet) => Eventually<Pet | Refusal>
   placeOrder: (account: number, order: NewOrder) => Eventually<Order | Refusal>
   createMessage: (account: number, message: string) => Eventually<Message>
+  /** Delivers messages that wait for no webhook, so many at most; how many they were. */
+  settleMessages: (limit: number) => Eventually<number>
   close: () => Eventually<unknown>
 }
 
