@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify'
-import type { AccountWithKey } from './accounts/schemas.ts'
 import { createAccount, createApiKey } from './accounts/store.ts'
 import { createCategory } from './categories/store.ts'
 import type { Command, Done, NewEvent } from './database/command.ts'
@@ -59,7 +58,7 @@ const openStore: Command<object, { apiKey: string }> = {
 }
 
 async function fill (session: Session): Promise<Done<{ apiKey: string }>> {
-  const [opened] = (await createAccount.run(session, [{ account: { name: NAME } }])) as Array<Done<AccountWithKey>>
+  const [opened] = (await createAccount.run(session, [{ account: { name: NAME } }])) as Array<Done<{ id: number, apiKey: string }>>
   const { id: account } = opened!.record
   const events: NewEvent[] = []
 

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { startApp, type Client } from '../support/app.ts'
+import { copied, listed, mirror, walkEvents, walkStore } from '../support/mirror.ts'
 import { openStream, type StreamedEvent } from '../support/stream.ts'
 
 t.test('the feed belongs to key holders', async (t) => {
@@ -166,42 +167,6 @@ t.test('events that are gone are answered 410, with the oldest that is held', as
   t.equal((await store.get('/events', { accept: 'text/event-stream', 'last-event-id': '0' })).status, 410)
 })
 
-/** A copy of a store that knows nothing but events. */
-function mirror (events: StreamedEvent[], from: Record<string, Map<number, unknown>> = { pets: new Map(), categories: new Map(), orders: new Map(), inventory: new Map() }): typeof from {
-  for (const { type, data: { pet, category, order, inventory } } of events) {
-    if (category !== undefined) set(from.categories!, category.id, category, type)
-    if (pet !== undefined) {
-      set(from.pets!, pet.id, pet, type)
-      const item = from.inventory!.get(pet.id) as object | undefined
-      if (type === 'pet.deleted') from.inventory!.delete(pet.id)
-      else if (item !== undefined) from.inventory!.set(pet.id, { ...item, status: pet.status })
-    }
-    if (order !== undefined) set(from.orders!, order.id, order, type === 'order.cancelled' ? 'deleted' : type)
-    if (inventory !== undefined) from.inventory!.set(inventory.petId, inventory)
-  }
-  return from
-
-  function set (records: Map<number, unknown>, id: number, record: unknown, type: string): void {
-    if (type.endsWith('deleted')) records.delete(id)
-    else records.set(id, record)
-  }
-}
-
-async function walk (client: Client, path: string): Promise<unknown[]> {
-  const { body, headers } = await client.get(path)
-  const next = /<([^>]*)>; rel="next"/.exec(String(headers.link))?.[1]
-  return next === undefined ? body : [...body, ...await walk(client, next)]
-}
-
-async function lists (client: Client): Promise<Record<string, unknown[]>> {
-  const [pets, categories, orders, inventory] = await Promise.all(['/pets', '/categories', '/store/orders', '/inventory'].map(async (path) => await walk(client, `${path}?limit=100`)))
-  return { pets: pets!, categories: categories!, orders: orders!, inventory: inventory! }
-}
-
-function sorted (copy: ReturnType<typeof mirror>): Record<string, unknown[]> {
-  return Object.fromEntries(Object.entries(copy).map(([name, records]) => [name, [...records].sort(([a], [b]) => a - b).map(([, record]) => record)]))
-}
-
 t.test('replaying the feed from nothing rebuilds the store, whoever wrote at once from wherever', async (t) => {
   const services = [await startApp(t)]
   for (let i = 0; i < 2; i++) services.push(await startApp(t, { DATABASE_URL: services[0]!.config.DATABASE_URL }))
@@ -231,20 +196,12 @@ t.test('replaying the feed from nothing rebuilds the store, whoever wrote at onc
   // One that comes in the middle: reads where the feed stands, walks the lists, then follows.
   await Promise.race(writers)
   const start = Number((await store.get('/events?limit=1')).headers['event-id'])
-  const early = await lists(store)
+  const early = await walkStore(store.get)
   await Promise.all(writers)
 
-  const events: StreamedEvent[] = []
-  for (let last = 0; ;) {
-    const { body } = await store.get(`/events?limit=100&after=${last}`)
-    events.push(...body)
-    if (body.length < 100) break
-    last = body.at(-1).id
-  }
+  const events = await walkEvents(store.get, 0)
   t.same(events.map(({ id }) => id), events.map((_, i) => i + 1), 'no gap, no double')
-  const truth = await lists(store)
-  t.same(sorted(mirror(events)), truth)
-
-  const copy = Object.fromEntries(Object.entries(early).map(([name, records]) => [name, new Map(records.map((record) => [(record as { id?: number, petId: number })[name === 'inventory' ? 'petId' : 'id']!, record]))]))
-  t.same(sorted(mirror(events.filter(({ id }) => id > start), copy)), truth)
+  const truth = await walkStore(store.get)
+  t.same(listed(mirror(events)), truth)
+  t.same(listed(mirror(events.filter(({ id }) => id > start), copied(early))), truth)
 })

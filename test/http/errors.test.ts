@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import * as errors from '../../src/errors.ts'
 import { openDatabase } from '../../src/database/open.ts'
@@ -116,6 +117,16 @@ const CASES: Record<string, Case> = {
       return first
     }
   },
+  shutting_down: {
+    settings: {},
+    async raise ({ app, port }) {
+      // Its first line has come, so it is no idle connection; the rest comes after the stop began.
+      const late = sendSlowly(port, 'GET /pets HTTP/1.1\r\n', 500, 'Host: x\r\n\r\n')
+      await sleep(250)
+      const [answer] = await Promise.all([late, app.close()])
+      return answer
+    }
+  },
   database_unavailable: {
     raise: async (app, { key }) => {
       const client = (await sibling(app, { REQUEST_TIMEOUT_MS: '1000' })).withKey(key!)
@@ -127,8 +138,7 @@ const CASES: Record<string, Case> = {
 
 /** What no request of this file can raise, and why. */
 const ELSEWHERE: Record<string, string> = {
-  idempotency_key_in_use: 'takes a second process that holds the key for as long as its attempts last',
-  shutting_down: 'takes a process that was told to stop',
+  idempotency_key_in_use: 'test/store/idempotency.test.ts: takes somebody who holds the key, and PostgreSQL, where two write at a time',
   events_expired: 'takes events older than they are held'
 }
 
@@ -138,7 +148,14 @@ async function sibling ({ t, config }: Raised, settings: Record<string, string>)
 }
 
 async function bare (port: number, bytes: string): Promise<Answer> {
-  const answer = await sendBytes(port, bytes)
+  return whole(await sendBytes(port, bytes))
+}
+
+async function sendSlowly (port: number, first: string, ms: number, second: string): Promise<Answer> {
+  return whole(await sendBytes(port, first, sleep(ms).then(() => second)))
+}
+
+function whole (answer: Answer | undefined): Answer {
   if (answer === undefined) throw new Error('the socket was closed without an answer')
   return answer
 }

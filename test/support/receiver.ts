@@ -27,6 +27,8 @@ export interface Receiver {
   secrets: string[]
   until: (count: number, ms?: number) => Promise<void>
   close: () => Promise<void>
+  /** Listens again, at the same address, after `close`. */
+  reopen: () => Promise<void>
 }
 
 /** A server that takes webhooks, and verifies them as a receiver of Standard Webhooks does. */
@@ -51,13 +53,14 @@ export async function openReceiver (t: { teardown: (action: () => unknown) => vo
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
   const close = async (): Promise<void> => {
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))
   }
   t.teardown(close)
   const receiver: Receiver = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`,
+    url: `http://127.0.0.1:${port}/hooks`,
     received: [],
     open: 0,
     most: 0,
@@ -66,7 +69,11 @@ export async function openReceiver (t: { teardown: (action: () => unknown) => vo
     async until (count, ms = 15_000) {
       await eventually(() => receiver.received.length >= count, ms, () => `only ${receiver.received.length} of ${count} calls came`)
     },
-    close
+    close,
+    async reopen () {
+      server.listen(port, '127.0.0.1')
+      await once(server, 'listening')
+    }
   }
   return receiver
 }

@@ -8,8 +8,10 @@ export interface RawAnswer {
   body: any
 }
 
-/** Sends bytes that no HTTP client would, and returns the first answer; `undefined` when there was none. */
-export async function sendBytes (port: number, ...pieces: Array<string | Buffer>): Promise<RawAnswer | undefined> {
+type Bytes = string | Buffer
+
+/** Sends bytes that no HTTP client would, each piece once it is there, and returns the first answer; `undefined` when there was none. */
+export async function sendBytes (port: number, ...pieces: Array<Bytes | Promise<Bytes>>): Promise<RawAnswer | undefined> {
   const headOnly = /^HEAD /.test(String(pieces[0]))
   const received = await new Promise<string>((resolve) => {
     const socket = connect(port, '127.0.0.1')
@@ -24,7 +26,10 @@ export async function sendBytes (port: number, ...pieces: Array<string | Buffer>
       text += chunk
       if (isWhole(text, headOnly)) done()
     })
-    for (const piece of pieces) socket.write(piece)
+    for (const piece of pieces) {
+      if (piece instanceof Promise) piece.then((bytes) => socket.write(bytes), done)
+      else socket.write(piece)
+    }
   })
   return received === '' ? undefined : read(received)
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from './client.ts'
+import { followFeed, restless } from './feed.ts'
 import type { Stage, Store } from './stage.ts'
 import { repeat, verify } from './verify.ts'
 import { anOrder, isUndecided, startWorkload } from './workload.ts'
@@ -28,16 +29,20 @@ export async function processes (stage: Stage): Promise<void> {
   // Everything at once on few pets, some of it twice at the same moment, while others read every list.
   const store = await openStore(() => balancer, { sockets: 200, pets: 3, units: 500 })
   await storm(store, 60)
+  const feed = await followFeed(store, services.map(({ port }) => port), stage)
   const load = startWorkload(store, { workers: 48, retry: true, twice: true })
   const end = Date.now() + seconds * 1000
+  const restlessness = restless(store, end)
   const walkers = [
     walk(store.client, '/store/orders?limit=7', [...store.ledger.orders.values()].flatMap(({ id, acknowledged }) => acknowledged === true ? [id!] : []), end, report.violations),
     walk(store.client, '/store/orders?limit=9&sort=-id', [...store.ledger.orders.values()].flatMap(({ id, acknowledged }) => acknowledged === true ? [id!] : []), end, report.violations),
     walk(store.client, '/pets?limit=11', store.pets, end, report.violations)
   ]
   const walks = (await Promise.all(walkers)).reduce((sum, count) => sum + count, 0)
+  await restlessness
   const lost = await load.stop()
   if (lost > 0) report.violations.push(`${lost} clients were never answered`)
+  await feed.compare()
   await repeat(store, report, 300)
   await oneKeyEverywhere(store, services.map(({ port }) => client(() => port, { key: store.key })), report.violations)
   await verify(url, store, report)

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually, openReceiver } from '../support/receiver.ts'
 import type { Act } from './ledger.ts'
 import type { Reply } from './client.ts'
 import type { Service } from './service.ts'
@@ -40,6 +41,7 @@ export async function shutdown (stage: Stage): Promise<void> {
   await service.start()
   await endsAtTheSecondSignal(service, store, url)
   await service.kill()
+  await dropsCallsUnderWay(stage)
   const hasty = await start({ DATABASE_URL: url, SHUTDOWN_GRACE_MS: '1000' })
   await endsAfterItsGrace(hasty, stage, store, url)
   await verify(url, store, report)
@@ -113,6 +115,31 @@ export async function shutdown (stage: Stage): Promise<void> {
     await sleep(200)
     return { release, waiting }
   }
+}
+
+/** Webhooks' calls are nobody's answer: SIGTERM drops them at once, and the next start sends them again. */
+async function dropsCallsUnderWay ({ report, freshUrl, start, openStore, atEnd }: Stage): Promise<void> {
+  const service = await start({ DATABASE_URL: await freshUrl(), DELIVERY: 'true', WEBHOOKS_ALLOW_PRIVATE: 'true' })
+  const { client } = await openStore(() => service.port, { pets: 0 })
+  const receiver = await openReceiver({ teardown: atEnd }, () => {})
+  await client.send({ method: 'POST', path: '/webhooks', body: { url: receiver.url, events: ['message.created'] } })
+  const sent = await Promise.all(Array.from({ length: 12 }, async (_, i) => (await client.send({ method: 'POST', path: '/messages', body: { message: `${i}` } })).body.id as string))
+  await receiver.until(8)
+  service.signal('SIGTERM')
+  const end = await endWithin(service, AT_ONCE_MS)
+  if (end !== 0) report.violations.push(`with webhooks' calls under way, SIGTERM is followed by ${end}`)
+  const dropped = receiver.received.map(({ id }) => id)
+
+  receiver.respond = (response) => { response.writeHead(204).end() }
+  await service.start()
+  // At once: no lease is waited for, and no pause.
+  await receiver.until(dropped.length + sent.length)
+  const again = receiver.received.slice(dropped.length)
+  if (new Set(again.map(({ id }) => id)).size !== sent.length) report.violations.push('not every message is sent after the start')
+  for (const id of dropped) if (!again.some((received) => received.id === id)) report.violations.push(`the call ${id}, dropped at SIGTERM, is not sent again`)
+  for (const id of sent) await eventually(async () => (await client.send({ method: 'GET', path: `/messages/${id}` })).body?.status === 'delivered')
+  await service.kill()
+  report.rounds++
 }
 
 /** @returns the exit code, the signal that ended it, or `undefined` when it runs on */

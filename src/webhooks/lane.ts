@@ -1,0 +1,198 @@
+import type { FastifyBaseLogger } from 'fastify'
+import type { Commit } from '../database/commit.ts'
+import type { Meter } from '../meter.ts'
+import { CALL_MS, type Answer, type Caller } from './call.ts'
+import { judge, nextTry, retryAfterOf } from './rules.ts'
+import type { Settlement } from './settle.ts'
+import { takeDeliveries, type Taken } from './take.ts'
+
+/** One webhook's deliveries in this process. */
+export interface Lane {
+  /** There may be something due. */
+  offer: () => void
+  /** Gives back what was not sent yet. */
+  release: () => void
+}
+
+/** What the lanes of a worker share. */
+export interface LaneContext {
+  /** Names the worker in the leases of what it took. */
+  worker: string
+  commit: Commit
+  caller: Caller
+  log: FastifyBaseLogger
+  meter?: Meter | undefined
+  /** Aborted when the worker stops. */
+  stopped: AbortSignal
+  /** Calls of this process that are under way. */
+  calls: number
+  /** Writes down what became of a delivery; settles in the end, whatever happens. */
+  write: (settlement: Settlement) => Promise<void>
+  /** A stop waits for this. */
+  track: (work: Promise<void>) => void
+  /** Something is to be looked for by then, in ms. */
+  lookBy: (time: number) => void
+}
+
+/** Calls to one webhook at a time. */
+const AT_ONCE = 8
+
+/** Taken in reserve for a webhook that answers quickly, so that its calls need not wait for the database. */
+const RESERVE = 120
+
+/** A webhook that answers within this, in ms, is quick: its reserve is sent before long. */
+const QUICK_MS = 100
+
+/** A call that met no answer for this long, in ms, was a silent one. */
+const SILENT_MS = 1_000
+
+/** Calls of this process at a time, all webhooks together: bounds its sockets. */
+const CALLS = 500
+
+/** A webhook is left alone this long, in ms, when another worker is at it or when it has just said 410. */
+const REST_MS = 1_000
+
+/** What is left of a lease when the last call under it must have ended, in ms. */
+const LEASE_RESERVE_MS = 2_000
+
+/** @param ended called when there is nothing left to know about the webhook */
+export function createLane (webhookId: number, context: LaneContext, ended: () => void): Lane {
+  const { worker, commit, caller, log, stopped, write, track, lookBy } = context
+  /** Taken, and not yet sent; in the order in which they are to be. */
+  const queue: Taken[] = []
+  let underWay = 0
+  /** Taken, and not yet written down what became of them. */
+  let held = 0
+  let taking = false
+  /** There may be more to take. */
+  let more = false
+  /** The last answer came within `QUICK_MS`. */
+  let quick = false
+  /** The last call met no answer: one at a time, so that a receiver that hangs holds one connection. */
+  let silent = false
+  let notBefore = 0
+
+  const resting = (): boolean => notBefore > Date.now()
+
+  function rest (): void {
+    notBefore = Date.now() + REST_MS
+    lookBy(notBefore)
+  }
+
+  /** Takes as much as can be sent now; of a quick webhook, a little in reserve. */
+  function take (): void {
+    const room = silent ? 1 : AT_ONCE + (quick ? RESERVE : 0)
+    const want = Math.min(room - held, CALLS - context.calls)
+    if (stopped.aborted || taking || !more || resting() || room - held < (quick ? RESERVE / 2 : 1) || want < 1) return
+    taking = true
+    more = false
+    track(commit(takeDeliveries, { webhookId, worker, want }, { account: null }).then(({ record }) => {
+      taking = false
+      more ||= record.more
+      held += record.taken.length
+      queue.push(...record.taken)
+      if (record.busy) rest()
+      if (stopped.aborted || resting()) release()
+      go()
+    }, (error: unknown) => {
+      taking = false
+      rest()
+      log.warn({ err: error }, 'could not take deliveries')
+    }))
+  }
+
+  function go (): void {
+    while (queue.length > 0 && context.calls < CALLS && underWay < (silent ? 1 : AT_ONCE) && !stopped.aborted) {
+      const delivery = queue.shift()!
+      // One whose lease may end before its call does is given back.
+      if (delivery.leasedUntil - Date.now() < CALL_MS + LEASE_RESERVE_MS) settle(released(delivery))
+      else track(deliver(delivery))
+    }
+    take()
+    if (held === 0 && !taking && !more && !resting() && !silent) ended()
+  }
+
+  async function deliver (delivery: Taken): Promise<void> {
+    underWay++
+    context.calls++
+    const began = Date.now()
+    const answer = await call(delivery)
+    underWay--
+    // Lanes that found no room left are looked at again.
+    if (context.calls-- === CALLS) lookBy(0)
+    if (answer === undefined) return settle(released(delivery))
+    const ms = Date.now() - began
+    quick = ms <= QUICK_MS
+    silent = answer.status === undefined && ms > SILENT_MS
+    settle(settlementOf(delivery, answer, began))
+    // It wants no more; it is switched off by the time it is looked at again.
+    if (judge(answer.status) === 'gone') rest()
+    if (silent || resting()) release()
+    go()
+  }
+
+  /** @returns `undefined` when it was dropped, because the worker stops */
+  async function call (delivery: Taken): Promise<Answer | undefined> {
+    const { url, body, secrets } = delivery
+    if (body === undefined) return { error: 'The event is no longer held' }
+    try {
+      return await caller.call({ url, id: idOf(delivery), body, secrets }, stopped)
+    } catch {
+      return undefined
+    }
+  }
+
+  function settle (settlement: Settlement): void {
+    context.meter?.delivered(settlement.result, settlement.attempt?.durationMs)
+    track(write(settlement).then(() => {
+      held--
+      if (settlement.result === 'released') more = true
+      if (settlement.attempt?.nextTryAt !== undefined) lookBy(Date.parse(settlement.attempt.nextTryAt))
+      go()
+    }))
+  }
+
+  function release (): void {
+    for (const delivery of queue.splice(0)) settle(released(delivery))
+  }
+
+  function released ({ id, message, url }: Taken): Settlement {
+    return { id, webhookId, worker, message, url, result: 'released' }
+  }
+
+  function settlementOf (delivery: Taken, { status, error, retryAfter }: Answer, began: number): Settlement {
+    const now = Date.now()
+    const { attempts, giveUpAt, event } = delivery
+    const judged = judge(status)
+    const once = event === 0 || delivery.body === undefined
+    const at = judged !== 'refused' || once
+      ? undefined
+      : nextTry({ attempts, now, giveUpAt, retryAfter: retryAfterOf(retryAfter, now), random: Math.random() })
+    return {
+      ...released(delivery),
+      result: judged === 'refused' ? at === undefined ? 'givenUp' : 'again' : judged,
+      attempt: {
+        eventId: event,
+        at: new Date(began).toISOString(),
+        ...(status === undefined ? {} : { status }),
+        ...(error === undefined ? {} : { error }),
+        durationMs: now - began,
+        ...(at === undefined ? {} : { nextTryAt: new Date(at).toISOString() })
+      }
+    }
+  }
+
+  return {
+    offer () {
+      more = true
+      if (resting()) lookBy(notBefore)
+      else go()
+    },
+    release
+  }
+}
+
+/** Unique beyond the account, and the same whenever the event is sent. */
+function idOf ({ account, event, id }: Taken): string {
+  return event === 0 ? `evt_${account}_test_${id}` : `evt_${account}_${event}`
+}

@@ -1,0 +1,96 @@
+import type { Command, Outcome } from '../database/command.ts'
+import type { Session } from '../database/session.ts'
+import type { Step } from '../messages/rules.ts'
+import { followMessages } from '../messages/store.ts'
+import type { WebhookAttempt } from './schemas.ts'
+
+/** What became of a delivery that a worker had taken. */
+export interface Settlement {
+  id: number
+  webhookId: number
+  worker: string
+  message: number | null
+  /** The address that was called. */
+  url: string
+  /** `released` when it was not sent, or not to the end: it counts for nothing. */
+  result: 'accepted' | 'again' | 'givenUp' | 'gone' | 'released'
+  attempt?: WebhookAttempt
+}
+
+/** Attempts shown with a webhook. */
+const SHOWN = 20
+
+/** Notes what became of deliveries; of one that another worker has meanwhile taken, nothing. */
+export const settleDeliveries: Command<Settlement, undefined> = {
+  name: 'settleDeliveries',
+  rows: ({ webhookId }) => ({ webhooks: [webhookId] }),
+  async run (session, inputs) {
+    const { dialect, query, now } = session
+    const settled = new Set((await query<{ id: number }>(`
+      UPDATE deliveries SET state = ${dialect.toEnum('i.state', 'delivery_state')}, leased_by = NULL, attempts = deliveries.attempts - i.untried,
+        next_try_at = ${dialect.toTime('i.at')}, settled_at = ${dialect.toTime('i."settledAt"')}
+      FROM ${dialect.inputs('i', { id: 'bigint', worker: 'text', state: 'text', untried: 'bigint', at: 'text', settledAt: 'text' })}
+      WHERE deliveries.id = i.id AND deliveries.leased_by = i.worker
+      RETURNING deliveries.id`, inputs.map((input) => rowOf(input, now)))).map(({ id }) => id))
+    const mine = inputs.filter(({ id }) => settled.has(id))
+    await noteAttempts(session, mine)
+    const steps = mine.flatMap(({ message, result }): Array<{ position: number, step: Step }> => {
+      if (message === null || result === 'again' || result === 'released') return []
+      return [{ position: message, step: result === 'accepted' ? 'accepted' : 'givenUp' }]
+    })
+    const events = await followMessages(session, steps)
+    return inputs.map((_input, i): Outcome<undefined> => ({ record: undefined, events: i === 0 ? events : [] }))
+  }
+}
+
+function rowOf ({ id, worker, result, attempt }: Settlement, now: string): object {
+  const waits = result === 'again' || result === 'released'
+  return {
+    id,
+    worker,
+    state: waits ? 'waiting' : result === 'accepted' ? 'delivered' : 'failed',
+    untried: result === 'released' ? 1 : 0,
+    at: attempt?.nextTryAt ?? now,
+    settledAt: waits ? null : now
+  }
+}
+
+/** The webhooks show their attempts, and one that answered 410 is switched off, unless it moved meanwhile. */
+async function noteAttempts ({ dialect, query, execute }: Session, settled: Settlement[]): Promise<void> {
+  const tried = settled.filter(({ attempt }) => attempt !== undefined)
+  if (tried.length === 0) return
+  const rows = await query<{ id: number, url: string, attempts: string, version: number }>(`
+    SELECT w.id, w.url, w.attempts, w.version FROM webhooks w
+    WHERE w.id IN (SELECT i.id FROM ${dialect.inputs('i', { id: 'bigint' })})`, tried.map(({ webhookId }) => ({ id: webhookId })))
+  const noted = rows.map(({ id, url, attempts, version }) => {
+    const own = tried.filter(({ webhookId }) => webhookId === id)
+    const gone = own.some((settlement) => settlement.result === 'gone' && settlement.url === url)
+    const shown = [...own.map(({ attempt }) => attempt!).reverse(), ...JSON.parse(attempts) as WebhookAttempt[]].slice(0, SHOWN)
+    return { id, gone, attempts: JSON.stringify(shown), version: version + 1 }
+  })
+  await execute(`
+    UPDATE webhooks SET attempts = i.attempts, version = i.version, gone = webhooks.gone OR i.gone, enabled = webhooks.enabled AND NOT i.gone
+    FROM ${dialect.inputs('i', { id: 'bigint', gone: 'boolean', attempts: 'text', version: 'bigint' })}
+    WHERE webhooks.id = i.id`, noted)
+}
+
+/** Settled deliveries that are removed in one transaction at most. */
+const STEP_SIZE = 500
+
+/** How long it can be seen what became of a delivery, in ms. */
+const KEPT_MS = 60 * 60 * 1000
+
+/** Removes some of the deliveries that were settled a while ago; `true` when there may be more. */
+export const forgetDeliveries: Command<object, boolean> = {
+  name: 'forgetDeliveries',
+  async run ({ dialect, query, now }, inputs) {
+    const before = new Date(Date.parse(now) - KEPT_MS).toISOString()
+    const gone = await query<object>(`
+      DELETE FROM deliveries WHERE id IN (
+        SELECT d.id FROM deliveries d
+        WHERE d.settled_at IS NOT NULL AND d.settled_at <= (SELECT ${dialect.toTime('i.before')} FROM ${dialect.inputs('i', { before: 'text' })})
+        LIMIT ${STEP_SIZE} ${dialect.forUpdateOfFree})
+      RETURNING id`, [{ before }])
+    return inputs.map(() => ({ record: gone.length === STEP_SIZE }))
+  }
+}

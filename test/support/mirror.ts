@@ -1,0 +1,65 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { StreamedEvent } from './stream.ts'
+
+/** A copy of a store, by kind and id. */
+export type Copy = Record<'pets' | 'categories' | 'orders' | 'inventory', Map<number, unknown>>
+
+type Lists = Record<keyof Copy, unknown[]>
+
+const PATHS: Record<keyof Copy, string> = { pets: '/pets', categories: '/categories', orders: '/store/orders', inventory: '/inventory' }
+
+/** What a follower that knows nothing but events makes of them, from nothing or on from a copy. */
+export function mirror (events: StreamedEvent[], copy: Copy = { pets: new Map(), categories: new Map(), orders: new Map(), inventory: new Map() }): Copy {
+  for (const { type, data: { pet, category, order, inventory } } of events) {
+    if (category !== undefined) set(copy.categories, category.id, category, type)
+    if (pet !== undefined) {
+      set(copy.pets, pet.id, pet, type)
+      const item = copy.inventory.get(pet.id) as object | undefined
+      if (type === 'pet.deleted') copy.inventory.delete(pet.id)
+      else if (item !== undefined) copy.inventory.set(pet.id, { ...item, status: pet.status })
+    }
+    if (order !== undefined) set(copy.orders, order.id, order, type === 'order.cancelled' ? 'order.deleted' : type)
+    if (inventory !== undefined) copy.inventory.set(inventory.petId, inventory)
+  }
+  return copy
+}
+
+function set (records: Map<number, unknown>, id: number, record: unknown, type: string): void {
+  if (type.endsWith('deleted')) records.delete(id)
+  else records.set(id, record)
+}
+
+/** Its records, as the lists show them. */
+export function listed (copy: Copy): Lists {
+  return Object.fromEntries(Object.entries(copy).map(([name, records]) => [name, [...records].sort(([a], [b]) => a - b).map(([, record]) => record)])) as Lists
+}
+
+/** As a copy, what the lists show. */
+export function copied (lists: Lists): Copy {
+  return Object.fromEntries(Object.entries(lists).map(([name, records]) =>
+    [name, new Map(records.map((record) => [(record as Record<string, number>)[name === 'inventory' ? 'petId' : 'id']!, record]))])) as Copy
+}
+
+type Get = (path: string) => Promise<{ status: number, text: string, body: any, headers: IncomingHttpHeaders }>
+
+/** Walks all lists of a store. */
+export async function walkStore (get: Get): Promise<Lists> {
+  const lists = await Promise.all(Object.entries(PATHS).map(async ([name, path]) => [name, await walk(get, `${path}?limit=100`)]))
+  return Object.fromEntries(lists) as Lists
+}
+
+/** All events after a number, by the list. */
+export async function walkEvents (get: Get, after: number): Promise<StreamedEvent[]> {
+  return await walk(get, `/events?limit=100&after=${after}`) as StreamedEvent[]
+}
+
+async function walk (get: Get, first: string): Promise<unknown[]> {
+  const records: unknown[] = []
+  for (let next: string | undefined = first; next !== undefined;) {
+    const { status, text, body, headers } = await get(next)
+    if (status !== 200) throw new Error(`${next} is answered ${status} ${text}`)
+    records.push(...body)
+    next = /<([^>]*)>; rel="next"/.exec(String(headers.link))?.[1]
+  }
+  return records
+}
