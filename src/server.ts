@@ -6,6 +6,9 @@ import { migrate, pendingMigrations } from './database/migrate.ts'
 import { databaseOf } from './database/dialect.ts'
 import { reasonOf, StartError } from './startFailure.ts'
 
+/** Connections that may wait to be accepted: thousands of followers come back at once after a restart. */
+const BACKLOG = 4_096
+
 /** The process: settings, database, listening, stopping. It and the worker are the only readers of process.env. */
 async function main (): Promise<void> {
   const config = readConfig(environment())
@@ -28,7 +31,7 @@ async function main (): Promise<void> {
     // A database that may only be read would start, and then refuse every write.
     await app.database.writer.$executeRaw`UPDATE accounts SET name = name WHERE false`
     const greet = config.DEMO ? await openDemo(app) : undefined
-    await app.listen({ port: config.PORT, host: config.HOST })
+    await app.listen({ port: config.PORT, host: config.HOST, backlog: BACKLOG })
     if (greet !== undefined) process.stderr.write(greet(app.listeningOrigin))
   } catch (error) {
     await app.close()

@@ -89,6 +89,11 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
     return group
   }
 
+  /** A row that somebody else holds must not make a whole group wait for it again and again. */
+  function isLate ({ since }: Entry): boolean {
+    return Date.now() - since > timeout
+  }
+
   async function runGroup (group: Entry[]): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -98,7 +103,7 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
         return
       } catch (error) {
         const kind = failureKind(error)
-        if (kind === 'conflict' && attempt < ATTEMPTS) {
+        if (kind === 'conflict' && attempt < ATTEMPTS && !isLate(group[0]!)) {
           await sleep(Math.random() * 10 * attempt)
           continue
         }
@@ -111,7 +116,10 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
 
   /** One bad command fails its whole transaction; alone, it fails by itself. */
   async function runSingly (group: Entry[]): Promise<void> {
-    for (const entry of group) await runGroup([entry])
+    for (const entry of group) {
+      if (isLate(entry)) entry.reject(new DatabaseUnavailable())
+      else await runGroup([entry])
+    }
   }
 
   /** @returns how to answer each entry once COMMIT has returned, and the accounts that have new events */

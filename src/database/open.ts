@@ -55,7 +55,8 @@ async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): Promise
     connectionTimeoutMillis: timeout,
     query_timeout: timeout,
     statement_timeout: timeout,
-    lock_timeout: Math.min(timeout, LOCK_TIMEOUT_MS),
+    // Later than the statement's own time-out it would never be.
+    lock_timeout: Math.min(Math.round(timeout / 2), LOCK_TIMEOUT_MS),
     keepAlive: true,
     application_name: 'petstore'
   }, { statementNameGenerator })

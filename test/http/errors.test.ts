@@ -217,8 +217,9 @@ t.test('a lock of another program is waited for, then said to be in the way, and
   const client = await openAccount()
   await whileLocked(config.DATABASE_URL, async () => {
     const started = Date.now()
-    refused(t, await client.post('/categories', { name: 'Dogs' }), 503, 'database_unavailable')
-    t.ok(Date.now() - started < 5_000, 'soon')
+    const answers = await Promise.all(Array.from({ length: 30 }, async () => await client.post('/categories', { name: 'Dogs' })))
+    for (const answer of answers) refused(t, answer, 503, 'database_unavailable')
+    t.ok(Date.now() - started < 8_000, 'soon, also for the last of many')
   })
   t.equal((await client.post('/categories', { name: 'Dogs' })).status, 201)
 })

@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { startApp, type Answer, type Client, type TestApp } from '../support/app.ts'
 import { answered, lists, refused } from '../support/checks.ts'
+import { database } from '../support/database.ts'
 import { count, itemOf, newCategory, newOrder, newPet, newWebhook, stocked } from '../support/store.ts'
 
 /** What a replay has in common with the first answer. */
@@ -283,6 +284,25 @@ t.test('Idempotency-Key', async (t) => {
     t.same([later.status, later.body.message, later.headers['idempotency-replayed']], [201, 'Bye', undefined], 'then the key is free')
     replays(t, await ada.post('/messages', { message: 'Bye' }, key('k')), later, 'and taken again')
     t.not(later.body.id, first.body.id)
+  })
+
+  await t.test('a key that somebody else is using for long is said to be in use', { skip: database === 'sqlite' && 'one writer at a time: who has the key has the database' }, async (t) => {
+    const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL, REQUEST_TIMEOUT_MS: '1000' })
+    const ada = await openAccount()
+    const there = second.withKey(ada.key!)
+    t.equal((await there.get('/account')).status, 200)
+    const now = new Date()
+    await app.database.writer.$transaction(async (prisma) => {
+      // As a process does that has begun the same request and not ended it.
+      await prisma.idempotencyRecord.create({ data: { accountId: BigInt(ada.account!), key: 'k', fingerprint: 'f', createdAt: now, expiresAt: new Date(now.getTime() + 60_000) } })
+      const started = Date.now()
+      const answer = await there.post('/messages', { message: 'Hello' }, key('k'))
+      refused(t, answer, 409, 'idempotency_key_in_use', 'Try again')
+      t.match(answer.headers['retry-after'], /^\d+$/)
+      t.ok(Date.now() - started < 5_000, 'soon')
+      throw new Error('the other gives up')
+    }).catch(() => {})
+    t.equal((await there.post('/messages', { message: 'Hello' }, key('k'))).status, 201, 'then the key is free')
   })
 
   await t.test('two services on one database share the keys', async (t) => {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually, openReceiver } from '../support/receiver.ts'
 import type { Act } from './ledger.ts'
 import type { Reply } from './client.ts'
-import type { Service } from './service.ts'
+import { statusOf, type Service } from './service.ts'
 import { lock, type Stage, type Store } from './stage.ts'
 import { verify } from './verify.ts'
 import { startWorkload } from './workload.ts'
@@ -70,7 +70,7 @@ export async function shutdown (stage: Stage): Promise<void> {
   }
 
   async function finishesWhatItBegan (service: Service, store: Store, url: string): Promise<void> {
-    const { release, waiting } = await stuck(store, url, 'begun')
+    const { release, waiting } = await stuck(service, store, url, 'begun')
     service.signal('SIGTERM')
     await sleep(300)
     await release()
@@ -82,7 +82,7 @@ export async function shutdown (stage: Stage): Promise<void> {
   }
 
   async function endsAtTheSecondSignal (service: Service, store: Store, url: string): Promise<void> {
-    const { release, waiting } = await stuck(store, url, 'second signal')
+    const { release, waiting } = await stuck(service, store, url, 'second signal')
     service.signal('SIGTERM')
     await sleep(300)
     service.signal('SIGTERM')
@@ -94,7 +94,7 @@ export async function shutdown (stage: Stage): Promise<void> {
   }
 
   async function endsAfterItsGrace (service: Service, stage: Stage, store: Store, url: string): Promise<void> {
-    const { release, waiting } = await stuck({ ...store, client: stage.client(() => service.port, { key: store.key }) }, url, 'grace')
+    const { release, waiting } = await stuck(service, { ...store, client: stage.client(() => service.port, { key: store.key }) }, url, 'grace')
     service.signal('SIGTERM')
     if (await endWithin(service, 1_000 + AT_ONCE_MS) === undefined) report.violations.push('a request that never ends keeps the service alive beyond SHUTDOWN_GRACE_MS')
     await release()
@@ -104,7 +104,7 @@ export async function shutdown (stage: Stage): Promise<void> {
   }
 
   /** A write that waits for another process's lock. */
-  async function stuck ({ client, ledger, categoryId }: Store, url: string, key: string): Promise<{ release: () => Promise<void>, waiting: Promise<Reply> }> {
+  async function stuck (service: Service, { client, ledger, categoryId }: Store, url: string, key: string): Promise<{ release: () => Promise<void>, waiting: Promise<Reply> }> {
     const release = await lock(url)
     const act: Act = { kind: 'pet', label: `stuck ${key}`, key, method: 'POST', path: '/pets', body: { name: `stuck ${key}`, categoryId } }
     const waiting = client.send({ ...act, headers: { 'idempotency-key': key } }).then((reply) => {
@@ -113,6 +113,8 @@ export async function shutdown (stage: Stage): Promise<void> {
       return reply
     })
     await sleep(200)
+    // What is answered now came later, so that one's head has been read.
+    await statusOf(service.port, '/livez')
     return { release, waiting }
   }
 }
