@@ -10,7 +10,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 
@@ -97,6 +97,8 @@ function build () {
   const fresh = `.dist-${process.pid}`
   try {
     node('tsc', ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', fresh])
+    // What a browser gets is no TypeScript, and goes along as it is.
+    for (const folder of ['home/page', 'openapi/page']) cpSync(`src/${folder}`, `${fresh}/${folder}`, { recursive: true })
     writeStamp(fresh, stamp)
     rmSync('dist', { recursive: true, force: true })
     renameSync(fresh, 'dist')

@@ -11,6 +11,7 @@ import { eventRoutes } from './events/routes.ts'
 import { answerErrors } from './failures.ts'
 import { HEAD_LIMIT, judgeHead, originForm } from './head.ts'
 import { standardHeaders } from './headers.ts'
+import { homeRoutes } from './home/routes.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { limits } from './limits.ts'
@@ -83,6 +84,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   await app.register(retention, { days: config.EVENT_RETENTION_DAYS })
   await app.register(authentication)
   await app.register(openapi, config)
+  await app.register(homeRoutes, { prefix: config.BASE_PATH, signup: config.SIGNUP })
 
   await app.register(async function api (app) {
     readBodies(app)

@@ -5,7 +5,6 @@ import type { Config } from './config.ts'
 import type { Document } from './openapi/document.ts'
 import type { ErrorClass } from './openapi/errors.ts'
 import { HEADERS } from './openapi/headers.ts'
-import { homeRoutes } from './openapi/home.ts'
 import { complete, type Facts } from './openapi/operations.ts'
 import { catalogRoutes, documentRoutes } from './openapi/serve.ts'
 import { introduction, navigation } from './openapi/texts.ts'
@@ -26,6 +25,7 @@ declare module 'fastify' {
  */
 export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_PATH, PUBLIC_URL, PORT }: Config) {
   const server = PUBLIC_URL + BASE_PATH
+  const whole = (PUBLIC_URL || `http://127.0.0.1:${PORT}`) + BASE_PATH
   const facts = new Map<string, Facts>()
 
   await app.register(swagger, {
@@ -34,7 +34,7 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_P
       info: {
         title: 'Petstore',
         version: '1.0.0',
-        description: introduction((PUBLIC_URL || `http://127.0.0.1:${PORT}`) + BASE_PATH),
+        description: introduction(whole),
         license: { name: 'MIT', url: 'https://opensource.org/license/mit' }
       },
       servers: [{ url: server || '/', description: 'This service' }],
@@ -54,14 +54,13 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_P
       const document = ('openapiObject' in built ? built.openapiObject : {}) as unknown as Document
       const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
         Object.entries(methods).map(([method, operation]) => ({ path, method, operation })))
-      for (const { path, method, operation } of operations) complete(document, path, method, facts.get(operation.operationId) ?? {})
+      for (const { path, method, operation } of operations) complete(document, whole, path, method, facts.get(operation.operationId) ?? {})
       document.components.headers = referred(document)
       return { ...document, ...navigation(new Set(operations.flatMap(({ operation }) => operation.tags))) } as never
     }
   })
 
   const base = { prefix: BASE_PATH }
-  await app.register(homeRoutes, base)
   await app.register(documentRoutes, base)
   await app.register(viewerRoutes, base)
   await app.register(catalogRoutes)

@@ -38,6 +38,9 @@ export interface Answer {
 
 export interface Link { operationId: string, parameters?: Record<string, string>, requestBody?: unknown, description: string }
 
+/** A request in a language, as the viewers read it. */
+export interface Sample { lang: string, label: string, source: string }
+
 export interface Operation {
   operationId: string
   tags: string[]
@@ -49,6 +52,7 @@ export interface Operation {
   responses: Record<string, Answer>
   'x-stability'?: string
   'x-badges'?: Array<{ name: string }>
+  'x-codeSamples'?: Sample[]
 }
 
 export interface Document {

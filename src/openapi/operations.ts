@@ -3,6 +3,7 @@ import { MERGE_PATCH } from '../bodies.ts'
 import { exampleOf, resolve, type Answer, type Document, type Operation, type Schema } from './document.ts'
 import { errorAnswers, type ErrorClass } from './errors.ts'
 import { always, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, LIMITS, sometimes, WRITE_IF_NONE_MATCH } from './headers.ts'
+import { samplesOf } from './samples.ts'
 
 /** What a route says of its operation beside its schema: see `FastifyContextConfig`. */
 export interface Facts { errors?: ErrorClass[], secret?: boolean, stream?: boolean }
@@ -12,8 +13,12 @@ const JSON_MEDIA = 'application/json'
 /** What reads the new record, where no item of the collection does. */
 const READS: Record<string, string> = { createAccount: 'getAccount' }
 
-/** Completes an operation: everything that follows from its method, its schemas and its own errors. */
-export function complete (document: Document, path: string, method: string, facts: Facts): void {
+/**
+ * Completes an operation: everything that follows from its method, its schemas and its own errors.
+ *
+ * @param server the whole address of the service, for requests to paste
+ */
+export function complete (document: Document, server: string, path: string, method: string, facts: Facts): void {
   const operation = document.paths[path]![method]!
   const write = method !== 'get'
   const conditional = method === 'patch' || method === 'delete'
@@ -36,6 +41,7 @@ export function complete (document: Document, path: string, method: string, fact
 
   if (facts.stream === true) announceStream(operation)
 
+  operation['x-codeSamples'] = samplesOf(document, server, path, method)
   const stability = operation['x-stability']
   if (stability !== undefined) operation['x-badges'] = [{ name: stability }]
 }

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import type { FastifyCorsOptions } from '@fastify/cors'
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { stringify } from 'yaml'
 import { locationOf } from '../answers.ts'
-import { matchesWeakly } from '../conditions.ts'
+import { kept, sendKept } from '../kept.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -19,28 +18,6 @@ const OPEN_TO_ALL: FastifyContextConfig = { cors: { origin: '*' } }
 function openToAll (app: FastifyInstance, url: string, send: (request: FastifyRequest, reply: FastifyReply) => FastifyReply): void {
   app.get(url, { schema: { hide: true }, config: OPEN_TO_ALL }, async (request, reply) => send(request, reply))
   app.options(url, { schema: { hide: true }, config: OPEN_TO_ALL }, async () => {})
-}
-
-interface Kept { text: string, etag: string }
-
-/** A text that is made when it is first asked for, and then kept. */
-export function kept (make: () => string): () => Kept {
-  let made: Kept | undefined
-  return () => {
-    if (made === undefined) {
-      const text = make()
-      made = { text, etag: `"${createHash('sha256').update(text).digest('base64url')}"` }
-    }
-    return made
-  }
-}
-
-/** 200, or 304 to who has it; it may be stored, but only be used after asking whether it changed. */
-export function sendKept ({ headers }: FastifyRequest, reply: FastifyReply, type: string, { text, etag }: Kept): FastifyReply {
-  reply.headers({ 'cache-control': 'no-cache', etag })
-  const known = headers['if-none-match']
-  if (known !== undefined && matchesWeakly(known, etag)) return reply.code(304).send()
-  return reply.header('content-type', type).send(text)
 }
 
 /** The document, as JSON and as YAML (RFC 9512). */

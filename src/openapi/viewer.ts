@@ -1,51 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
-import { kept, sendKept } from './serve.ts'
+import { kept, sendKept } from '../kept.ts'
 
-const PAGE = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,">
-<title>Petstore API</title>
-</head>
-<body>
-<div id="app"></div>
-<noscript>This page needs JavaScript. The document itself is at <a href="openapi.json">openapi.json</a>.</noscript>
-<script src="docs/viewer.js"></script>
-<script src="docs/start.js"></script>
-</body>
-</html>
-`
-
-/** Runs in the browser. What the viewer has no setting for, styles do. */
-const START = `(async function start () {
-  const answer = await fetch('openapi.json')
-  const content = await answer.json()
-  const operations = Object.values(content.paths).flatMap((methods) => Object.values(methods))
-  const untested = operations.filter((operation) => operation['x-hideTryItPanel'] === true)
-  Scalar.createApiReference('#app', {
-    content,
-    generateOperationSlug: ({ method, path }) => content.paths[path][method.toLowerCase()].operationId,
-    customCss: [
-      'a[href*="scalar.com"] { display: none }',
-      // Beside a request stands a list of all others, those that are not to be tried included.
-      '.scalar-client .scalar-sidebar-toggle, .scalar-client .scalar-sidebar-toggle + div { display: none !important }',
-      ...untested.map(({ operationId }) => '[id$="/' + operationId + '"] .show-api-client-button { display: none }')
-    ].join('\\n'),
-    agent: { disabled: true },
-    withDefaultFonts: false,
-    telemetry: false,
-    showDeveloperTools: 'never',
-    hideClientButton: true,
-    defaultOpenAllTags: true,
-    orderSchemaPropertiesBy: 'preserve'
-  })
-})()
-`
+/** What the browser gets, as it lies here; the build copies it to where this file goes. */
+const FOLDER = join(import.meta.dirname, 'page')
 
 /** The viewer writes styles into the page as it goes; it talks to nobody but this service. */
 const POLICY = [
@@ -60,20 +22,31 @@ const POLICY = [
   "frame-ancestors 'none'"
 ].join(';')
 
+const JAVASCRIPT = 'text/javascript; charset=utf-8'
+
 /** `/docs`: the document for people, with requests that can be tried. Works offline. */
 export async function viewerRoutes (app: FastifyInstance): Promise<void> {
   // One file that needs nothing else, as the package brings it.
   const viewer = join(createRequire(import.meta.url).resolve('@scalar/fastify-api-reference'), '../js/standalone.js')
-  const page = kept(() => PAGE)
-  const start = kept(() => START)
+  const page = kept(() => readFileSync(join(FOLDER, 'docs.html'), 'utf8'))
+  const start = kept(() => readFileSync(join(FOLDER, 'start.js'), 'utf8'))
   const program = kept(() => readFileSync(viewer, 'utf8'))
+  let packed: Promise<Buffer> | undefined
 
   app.get('/docs', { schema: { hide: true } }, async (request, reply) =>
     sendKept(request, reply.header('content-security-policy', POLICY), 'text/html; charset=utf-8', page()))
 
   app.get('/docs/start.js', { schema: { hide: true } }, async (request, reply) =>
-    sendKept(request, reply, 'text/javascript; charset=utf-8', start()))
+    sendKept(request, reply, JAVASCRIPT, start()))
 
-  app.get('/docs/viewer.js', { schema: { hide: true } }, async (request, reply) =>
-    sendKept(request, reply, 'text/javascript; charset=utf-8', program()))
+  app.get('/docs/viewer.js', { schema: { hide: true } }, async (request, reply) => {
+    const { text, etag } = program()
+    reply.header('vary', 'Accept-Encoding')
+    if (!/\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\s*(?:,|$))/i.test(String(request.headers['accept-encoding'] ?? ''))) {
+      return sendKept(request, reply, JAVASCRIPT, { text, etag })
+    }
+    packed ??= promisify(gzip)(text)
+    // Other bytes, another strong tag (RFC 9110 section 8.8.3.3).
+    return sendKept(request, reply.header('content-encoding', 'gzip'), JAVASCRIPT, { text: await packed, etag: etag.replace(/"$/, '-gzip"') })
+  })
 }

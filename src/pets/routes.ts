@@ -58,7 +58,7 @@ export const petRoutes: FastifyPluginAsyncTypebox<PetOptions> = async function p
       operationId: 'getPet',
       tags: ['animals'],
       summary: 'Get a pet',
-      description: 'Deprecated: read `GET /pets?id={petId}` instead, which answers a list of the one pet with the same ETag. From the sunset date on this operation answers 410.',
+      description: `Deprecated: read \`GET /pets?id={petId}\` instead, which answers a list of the one pet with the same ETag. From ${sunset} on this operation answers 410.`,
       deprecated: true,
       'x-deprecated-sunset': sunset,
       'x-sunset': sunset,

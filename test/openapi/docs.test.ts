@@ -1,31 +1,21 @@
-import { existsSync } from 'node:fs'
-import { chromium, type Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t from 'tap'
 import type { Document } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'
+import { openBrowser, withoutBrowser } from '../support/browser.ts'
 
-/** Debian's package; elsewhere, or under another name, these tests are skipped. */
-const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+// Thirty-five operations are a long page.
+t.setTimeout(300_000)
 
 /** Scalar's button on each operation. */
 const TEST_BUTTON = '.show-api-client-button'
 
-const missing = existsSync(CHROMIUM) ? false : `there is no ${CHROMIUM} to open /docs with (Debian: apt-get install chromium)`
-
-t.test('/docs in a browser', { skip: process.env['CI'] === 'true' ? false : missing }, async (t) => {
+t.test('/docs in a browser', { skip: withoutBrowser }, async (t) => {
   const { app, port } = await startApp(t)
   const operations = Object.values((app.swagger() as unknown as Document).paths).flatMap((methods) => Object.values(methods)).map(({ operationId }) => operationId)
-  // As root, Chromium has no sandbox.
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
-  t.teardown(async () => { await browser.close() })
-  const page = await browser.newPage({ viewport: { width: 1400, height: 900 } })
-  const complaints: string[] = []
-  page.on('console', (message) => { if (message.type() === 'error') complaints.push(message.text()) })
-  page.on('pageerror', ({ message }) => complaints.push(message))
   const origin = `http://127.0.0.1:${port}`
-  const foreign: string[] = []
-  page.on('request', (request) => { if (!request.url().startsWith(origin) && !request.url().startsWith('data:')) foreign.push(request.url()) })
-  await page.goto(`${origin}/docs`)
+  const { visit } = await openBrowser(t, origin)
+  const { page, complaints, foreign } = await visit('/docs')
   await page.locator(TEST_BUTTON).nth(operations.length - 1).waitFor({ state: 'attached', timeout: 60_000 })
 
   await t.test('the operations stand in their groups', async (t) => {
@@ -39,7 +29,7 @@ t.test('/docs in a browser', { skip: process.env['CI'] === 'true' ? false : miss
   await t.test('badges tell what is beta, experimental and deprecated', async (t) => {
     t.match(await textOf(page, 'cancelOrder'), /\bbeta\b/)
     t.match(await textOf(page, 'updateInventory'), /\bexperimental\b/)
-    t.match(await textOf(page, 'getPet'), /\bDeprecated\b/)
+    t.match(await textOf(page, 'getPet'), /\bDeprecated\b.*\bends 2030-12-05\b.*From 2030-12-05 on/s)
     t.notMatch(await textOf(page, 'createPet'), /\b(beta|experimental|Deprecated)\b/)
   })
 
@@ -65,6 +55,17 @@ t.test('/docs in a browser', { skip: process.env['CI'] === 'true' ? false : miss
     t.equal(await client.locator('.scalar-sidebar-toggle').isVisible(), false)
   })
 
+  await t.test('samples are in curl, JavaScript and Python, and in nothing else', async (t) => {
+    await page.keyboard.press('Escape')
+    await page.goto(`${origin}/docs#tag/animals/createPet`)
+    const section = sectionOf(page, 'createPet')
+    await section.getByText(`curl ${origin}/pets`).waitFor()
+    await section.getByRole('button', { name: 'curl' }).click()
+    t.same(await page.getByRole('option').allInnerTexts(), ['curl', 'JavaScript', 'Python'])
+    await page.getByRole('option', { name: 'Python' }).click()
+    await section.getByText('from urllib.request').waitFor()
+  })
+
   await t.test('it talks to nobody else, and nothing of its maker is to be seen', async (t) => {
     t.same(foreign, [])
     t.same(complaints, [])
@@ -73,8 +74,34 @@ t.test('/docs in a browser', { skip: process.env['CI'] === 'true' ? false : miss
   })
 })
 
+t.test('/docs tries this very service, with the key of the first page, whatever its public address', { skip: withoutBrowser }, async (t) => {
+  const { port } = await startApp(t, { BASE_PATH: '/v1', PUBLIC_URL: 'https://pets.example' })
+  const origin = `http://127.0.0.1:${port}`
+  const { visit } = await openBrowser(t, origin)
+  const { page, complaints, foreign } = await visit('/v1')
+  await page.locator('#open-form button:enabled').click()
+  await page.locator('#new-key').waitFor()
+  await page.getByRole('link', { name: 'Reference', exact: true }).click()
+
+  for (const [operation, path, status] of [['getAccount', '/v1/account', 200], ['listPets', '/v1/pets', 200]] as const) {
+    await sectionOf(page, operation).locator(TEST_BUTTON).click({ timeout: 60_000 })
+    const answered = page.waitForResponse((response) => new URL(response.url()).pathname === path)
+    const client = page.getByRole('dialog', { name: 'API Client' })
+    await client.getByRole('button', { name: 'Send', exact: false }).first().click()
+    const response = await answered
+    t.equal(new URL(response.url()).origin, origin)
+    t.equal(response.status(), status, operation)
+    await client.getByText(String(status)).first().waitFor()
+    await page.keyboard.press('Escape')
+    await client.waitFor({ state: 'hidden' })
+  }
+  t.same(complaints, [])
+  t.same(foreign, [])
+})
+
 t.test('/docs and its programs', async (t) => {
-  const { nobody } = await startApp(t)
+  const service = await startApp(t)
+  const { nobody } = service
 
   await t.test('allow the page nothing but this service', async (t) => {
     const { headers, text } = await nobody.get('/docs')
@@ -94,6 +121,18 @@ t.test('/docs and its programs', async (t) => {
       t.equal((await nobody.get(path, { 'if-none-match': String(headers.etag) })).status, 304, path)
     }
     t.equal((await nobody.get('/docs/other.js')).status, 404)
+  })
+
+  await t.test('come packed to who takes that', async (t) => {
+    const plain = await nobody.get('/docs/viewer.js', { 'accept-encoding': 'br, gzip;q=0' })
+    t.equal(plain.headers['content-encoding'], undefined)
+    const { port } = service
+    const packed = await fetch(`http://127.0.0.1:${port}/docs/viewer.js`)
+    t.equal(packed.headers.get('content-encoding'), 'gzip')
+    t.equal(packed.headers.get('vary'), 'Accept-Encoding')
+    t.not(packed.headers.get('etag'), plain.headers.etag, 'other bytes have another tag')
+    t.equal(await packed.text(), plain.text)
+    t.equal((await nobody.get('/docs/viewer.js', { 'accept-encoding': 'gzip', 'if-none-match': packed.headers.get('etag')! })).status, 304)
   })
 })
 

@@ -350,18 +350,6 @@ t.test('the catalog of RFC 9727 leads to the document', async (t) => {
   t.match(head.headers.link, '</openapi.json>; rel="service-desc"')
 })
 
-t.test('the first page leads on, loads nothing, and shows requests with the address it was reached by', async (t) => {
-  const { nobody } = await startApp(t)
-  const { status, headers, text } = await nobody.get('/?unknown=1', { host: 'pets.example:8080' })
-  t.equal(status, 200)
-  t.equal(headers['content-type'], 'text/html; charset=utf-8')
-  t.match(headers['content-security-policy'], /^default-src 'none';style-src 'sha256-[^']+';/)
-  t.notMatch(text, /<script|src=/)
-  t.match(text, 'curl http://pets.example:8080/accounts')
-  for (const path of ['/docs', '/openapi.json', '/openapi.yaml']) t.match(text, `href="http://pets.example:8080${path}"`)
-  t.notMatch((await nobody.get('/', { host: '"><script>' })).text, '<script>')
-})
-
 /** A schema as the interface document writes it. */
 function typeOf ({ $ref, type, format }: Schema & { format?: string }): string {
   return $ref?.split('/').at(-1) ?? [type, format].filter((word) => word !== undefined).join(' ')

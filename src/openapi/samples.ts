@@ -1,0 +1,89 @@
+import { exampleOf, type Document, type Sample } from './document.ts'
+
+interface SampleRequest {
+  method: string
+  url: string
+  headers: Record<string, string>
+  body: unknown
+  /** Whether the answer has a body. */
+  answered: boolean
+}
+
+/**
+ * An operation's request in curl, JavaScript and Python, made of the examples of its schemas. Nothing has
+ * to be installed for them; `<API_KEY>` and the ids are to be put in.
+ */
+export function samplesOf (document: Document, server: string, path: string, method: string): Sample[] {
+  const { parameters = [], requestBody, responses, security } = document.paths[path]![method]!
+  const body = requestBody?.content['application/json']?.example
+  const request: SampleRequest = {
+    method: method.toUpperCase(),
+    url: server + path.replace(/\{(\w+)\}/g, (_, name: string) => {
+      const { example, schema = {} } = parameters.find((parameter) => parameter.in === 'path' && parameter.name === name) ?? {}
+      return encodeURIComponent(String(example ?? exampleOf(document, schema)))
+    }),
+    headers: {
+      ...security?.length === 0 ? {} : { Authorization: 'Bearer <API_KEY>' },
+      ...body === undefined ? {} : { 'Content-Type': 'application/json' }
+    },
+    body,
+    answered: Object.entries(responses).some(([status, { content }]) => status.startsWith('2') && content !== undefined)
+  }
+  return [
+    { lang: 'shell', label: 'curl', source: curl(request) },
+    { lang: 'javascript', label: 'JavaScript', source: javascript(request) },
+    { lang: 'python', label: 'Python', source: python(request) }
+  ]
+}
+
+function curl ({ method, url, headers, body }: SampleRequest): string {
+  const implied = body === undefined ? 'GET' : 'POST'
+  return [
+    `curl ${method === implied ? '' : `-X ${method} `}${url}`,
+    ...Object.entries(headers).map(([name, value]) => `-H '${name}: ${value}'`),
+    // Inside single quotes a shell takes everything as it is, but the single quote.
+    ...body === undefined ? [] : [`-d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`]
+  ].join(' \\\n  ')
+}
+
+function javascript ({ method, url, headers, body, answered }: SampleRequest): string {
+  const options = [
+    ...method === 'GET' ? [] : [`method: "${method}"`],
+    ...Object.keys(headers).length === 0 ? [] : [`headers: ${json(headers)}`],
+    ...body === undefined ? [] : [`body: JSON.stringify(${json(body)})`]
+  ]
+  return `const response = await fetch("${url}", {
+  ${options.join(',\n  ')}
+})
+console.log(response.status${answered ? ', await response.json()' : ''})`
+
+  function json (value: unknown): string {
+    return JSON.stringify(value, null, 2).replace(/^( *)"([A-Za-z]\w*)":/gm, '$1$2:').replaceAll('\n', '\n  ')
+  }
+}
+
+function python ({ method, url, headers, body, answered }: SampleRequest): string {
+  const settings = [
+    `"${url}"`,
+    ...method === 'GET' ? [] : [`method="${method}"`],
+    `headers=${literal(headers)}`,
+    ...body === undefined ? [] : [`data=json.dumps(${literal(body)}).encode()`]
+  ]
+  return `${body === undefined && !answered ? '' : 'import json\n'}from urllib.request import Request, urlopen
+
+request = Request(
+    ${settings.join(',\n    ')},
+)
+with urlopen(request) as response:
+    print(response.status${answered ? ', json.load(response)' : ''})`
+}
+
+/** A JSON value as Python writes it. */
+function literal (value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`
+  if (value !== null && typeof value === 'object') {
+    return `{${Object.entries(value).map(([name, inner]) => `${JSON.stringify(name)}: ${literal(inner)}`).join(', ')}}`
+  }
+  if (typeof value === 'boolean') return value ? 'True' : 'False'
+  return value === null ? 'None' : JSON.stringify(value)
+}

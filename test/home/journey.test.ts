@@ -1,0 +1,193 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import axe from 'axe-core'
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { startApp } from '../support/app.ts'
+import { openBrowser, withoutBrowser } from '../support/browser.ts'
+
+t.setTimeout(300_000)
+
+t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
+  const service = await startApp(t, { DELIVERY: 'true' })
+  const origin = `http://127.0.0.1:${service.port}`
+  const { visit } = await openBrowser(t, origin)
+
+  await t.test('a newcomer gets from nothing to a moving store by keyboard alone', async (t) => {
+    const { page, complaints, foreign } = await visit('/', { permissions: ['clipboard-read', 'clipboard-write'] })
+    const tab = async (): Promise<string> => {
+      await page.keyboard.press('Tab')
+      return await page.evaluate<string>('document.activeElement.id || document.activeElement.textContent')
+    }
+    await page.locator('#open-form fieldset:enabled').waitFor()
+
+    t.equal(await tab(), 'To the steps')
+    await page.keyboard.press('Enter')
+    t.equal(await tab(), 'store-name')
+    await page.keyboard.press('Control+a')
+    await page.keyboard.type("Ada's Animals")
+    await page.keyboard.press('Enter')
+
+    await page.locator('#new-key:focus').waitFor()
+    const key = await page.locator('#new-key-text').innerText()
+    t.match(key, /^psk_[0-9A-Za-z]{8}_[0-9A-Za-z]+$/)
+    t.match(await page.locator('#new-key').innerText(), 'shown only now')
+    t.equal((await service.withKey(key).get('/account')).body.name, "Ada's Animals")
+    t.equal(await tab(), 'new-key-copy')
+    await page.keyboard.press('Enter')
+    await page.getByText('The key is copied').waitFor()
+    t.equal(await page.evaluate<string>('navigator.clipboard.readText()'), key)
+
+    t.equal(await tab(), 'leave')
+    t.match(await tab(), 'curl', 'a request can be scrolled')
+    t.match(await tab(), 'Copy')
+    t.equal(await tab(), 'message-text')
+    await page.keyboard.press('Control+a')
+    await page.keyboard.type('First!')
+    await page.keyboard.press('Enter')
+    await page.locator('#messages [data-status="delivered"]').waitFor()
+    t.match(await page.locator('#messages').innerText(), /First!.*delivered after \d+ ms/s)
+    t.match((await service.withKey(key).get('/messages')).body, [{ message: 'First!', status: 'delivered' }])
+
+    await page.locator('#fill:enabled').waitFor()
+    t.equal(await tab(), 'Send it')
+    t.match(await tab(), 'curl')
+    t.match(await tab(), 'Copy')
+    t.equal(await tab(), 'fill')
+    await page.keyboard.press('Enter')
+    await page.getByText('5 pets were added').waitFor()
+    await shows(page, { available: '5', pending: '0', sold: '0', units: '19', orders: '0' })
+    t.equal(await tab(), 'order')
+    await page.keyboard.press('Enter')
+    await shows(page, { units: '18', orders: '1' })
+    t.match(await page.locator('#events li').first().innerText(), /order\.placed|pet\.updated/)
+    t.same(complaints, [])
+    t.same(foreign, [])
+  })
+
+  await t.test('the key stays in its tab, is not shown again, and is forgotten on request', async (t) => {
+    const { page } = await visit('/')
+    await openStore(page)
+    const key = await page.locator('#new-key-text').innerText()
+    await page.reload()
+    await page.locator('#present').waitFor()
+    t.notMatch(await page.locator('body').innerText(), key)
+    t.match(await page.locator('#present').innerText(), 'session storage')
+    t.same(await page.evaluate('[localStorage.length, document.cookie]'), [0, ''])
+    t.notOk(await (await visit('/')).page.locator('#present').isVisible(), 'another tab knows nothing of it')
+
+    await page.locator('#leave').click()
+    await page.locator('#store-name:focus').waitFor()
+    t.equal(await page.evaluate('sessionStorage.length'), 0)
+    t.ok(await page.locator('#message-text').isDisabled())
+    t.equal(await page.locator('#feed-state').innerText(), 'Open a store first.')
+  })
+
+  await t.test('what the service refuses is said in its own words', async (t) => {
+    const { page } = await visit('/')
+    await page.getByText('I have a key already').click()
+    await page.locator('#key-text').fill('psk_nonsense')
+    await page.keyboard.press('Enter')
+    await page.getByText('This is not an API key').waitFor()
+    const owner = await service.openAccount()
+    const { body: { apiKey } } = await owner.post('/account/keys', { readOnly: true })
+    await page.locator('#key-text').fill(apiKey)
+    await page.keyboard.press('Enter')
+    await page.locator('#message-text:enabled').fill('Hello')
+    await page.keyboard.press('Enter')
+    t.match(await until(page, '#message-error'), 'This API key may only read')
+    await page.locator('#order').click()
+    t.match(await until(page, '#glance-error'), 'No pet is available')
+  })
+
+  await t.test('every request beside a step works when it is pasted', async (t) => {
+    const { page } = await visit('/', { permissions: ['clipboard-read', 'clipboard-write'] })
+    await openStore(page)
+    await page.locator('#fill').click()
+    await shows(page, { available: '5' })
+    await page.locator('#message-text').fill('It\'s a "test" & more')
+    const buttons = page.locator('button.copy')
+    t.equal(await buttons.count(), 4)
+    for (const button of await buttons.all()) {
+      await button.click()
+      const pasted = await page.evaluate<string>('navigator.clipboard.readText()')
+      t.notMatch(pasted, '<API_KEY>')
+      if (pasted.includes('event-stream')) {
+        t.match(await run(`${pasted} -s -m 2 || true`), 'event: pet.created')
+      } else {
+        t.ok(JSON.parse(await run(`${pasted} -s -m 20`)).id, pasted)
+      }
+    }
+    await page.locator('#events').getByText('Message “It\'s a "test" & more” was delivered').waitFor()
+  })
+
+  await t.test('has no fault that axe finds, light and dark, before and after, wide and narrow', async (t) => {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      for (const width of [1280, 360]) {
+        const { page } = await visit('/', { colorScheme, viewport: { width, height: 800 }, reducedMotion: 'reduce' })
+        t.same(await faultsOf(page), [], `${colorScheme} ${width} before`)
+        await openStore(page)
+        await page.locator('#message-form button').click()
+        await page.locator('#messages [data-status="delivered"]').waitFor()
+        await page.locator('#fill').click()
+        await shows(page, { available: '5' })
+        t.same(await faultsOf(page), [], `${colorScheme} ${width} after`)
+        t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), `${width} px are wide enough`)
+      }
+    }
+  })
+
+  await t.test('is dark where the reader likes it dark', async (t) => {
+    const brightness = async (colorScheme: 'light' | 'dark'): Promise<number> => {
+      const { page } = await visit('/', { colorScheme })
+      const color = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+      return Math.max(...(color.match(/\d+/g) ?? []).map(Number))
+    }
+    t.ok(await brightness('light') > 200)
+    t.ok(await brightness('dark') < 60)
+  })
+})
+
+t.test('where signup is closed the first page says so, and takes a key', { skip: withoutBrowser }, async (t) => {
+  const service = await startApp(t, { SIGNUP: 'closed', BASE_PATH: '/v1', PUBLIC_URL: 'https://pets.example' })
+  const { visit } = await openBrowser(t, `http://127.0.0.1:${service.port}`)
+  for (const path of ['/v1', '/v1/']) {
+    const { page, complaints, foreign } = await visit(path)
+    await page.getByText('This service opens no new stores').waitFor()
+    t.notOk(await page.locator('#open-form').isVisible())
+    t.ok(await page.locator('#key-text').isVisible())
+    t.match(await page.locator('#message-title ~ *, pre').allInnerTexts(), [/curl https:\/\/pets\.example\/v1/])
+    await page.getByRole('link', { name: 'Reference', exact: true }).click()
+    await page.waitForURL('**/v1/docs')
+    t.same(complaints, [])
+    t.same(foreign, [])
+  }
+})
+
+async function openStore (page: Page): Promise<void> {
+  await page.locator('#open-form button:enabled').click()
+  await page.locator('#fill:enabled').waitFor()
+}
+
+/** Waits until the figures are these. */
+async function shows (page: Page, figures: Record<string, string>): Promise<void> {
+  for (const [name, value] of Object.entries(figures)) {
+    await page.locator(`#count-${name}`).getByText(value, { exact: true }).waitFor()
+  }
+}
+
+async function until (page: Page, selector: string): Promise<string> {
+  await page.locator(`${selector}:not(:empty)`).waitFor()
+  return await page.locator(selector).innerText()
+}
+
+async function faultsOf (page: Page): Promise<string[]> {
+  await page.evaluate(axe.source)
+  const { violations } = await page.evaluate<axe.AxeResults>('axe.run()')
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary ?? ''}`))
+}
+
+async function run (command: string): Promise<string> {
+  const { stdout } = await promisify(execFile)('bash', ['-c', command])
+  return stdout
+}

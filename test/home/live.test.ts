@@ -1,0 +1,102 @@
+import t from 'tap'
+import { startApp, type Client } from '../support/app.ts'
+import { openBrowser, withoutBrowser, type Visit } from '../support/browser.ts'
+
+t.setTimeout(300_000)
+
+t.test('the store at a glance', { skip: withoutBrowser }, async (t) => {
+  const service = await startApp(t)
+  const { visit } = await openBrowser(t, `http://127.0.0.1:${service.port}`)
+
+  /** A page in the store of a client that goes on writing. */
+  async function glanceOf (client: Client): Promise<Visit & { figure: (name: string, value: string) => Promise<void> }> {
+    const visited = await visit('/')
+    const { page } = visited
+    await page.getByText('I have a key already').click()
+    await page.locator('#key-text').fill(client.key!)
+    await page.keyboard.press('Enter')
+    await page.locator('#feed-state[data-state="live"]').waitFor()
+    return { ...visited, figure: async (name, value) => { await page.locator(`#count-${name}`).getByText(value, { exact: true }).waitFor() } }
+  }
+
+  await t.test('shows what was there, and what others write while it looks', async (t) => {
+    const client = await service.openAccount()
+    const { body: category } = await client.post('/categories', { name: 'Dogs' })
+    // More than one page of each list.
+    await Promise.all(Array.from({ length: 120 }, async (_, i) => await client.post('/pets', { name: `Pet ${i}`, categoryId: category.id, status: i % 3 === 0 ? 'sold' : 'available' })))
+    const { page, figure, complaints } = await glanceOf(client)
+    await figure('available', '80')
+    await figure('sold', '40')
+
+    const { body: pet } = await client.post('/pets', { name: 'Rex', categoryId: category.id })
+    await client.patch(`/inventory/${pet.id}`, { quantity: 3 })
+    await figure('available', '81')
+    await figure('units', '3')
+    const { body: order } = await client.post('/store/orders', { petId: pet.id, quantity: 3 })
+    await figure('available', '80')
+    await figure('pending', '1')
+    await figure('units', '0')
+    await figure('orders', '1')
+    await client.patch(`/store/orders/${order.id}`, { complete: true })
+    await figure('orders', '0')
+    await figure('sold', '41')
+    const { body: other } = await client.post('/pets', { name: 'Waldi', categoryId: category.id })
+    await client.delete(`/pets/${other.id}`)
+    await page.locator('#events').getByText('Waldi was removed').waitFor()
+    await figure('available', '80')
+    await page.locator('#glance-summary').filter({ hasText: '80 available, 0 pending, 41 sold' }).waitFor({ state: 'attached' })
+    t.same(complaints, [])
+  })
+
+  await t.test('a broken stream is resumed after a pause where it was, and loses and repeats nothing', async (t) => {
+    const client = await service.openAccount()
+    const { body: category } = await client.post('/categories', { name: 'Cats' })
+    const { page, figure } = await glanceOf(client)
+    const resumed: string[] = []
+    page.on('request', (request) => {
+      const last = request.headers()['last-event-id']
+      if (last !== undefined) resumed.push(last)
+    })
+    const texts = async (): Promise<string[]> => await page.locator('#events li span').allInnerTexts()
+
+    for (const round of [1, 2]) {
+      const before = resumed.length
+      service.app.server.closeAllConnections()
+      await page.locator('#feed-state[data-state="waiting"]').waitFor()
+      t.match(await page.locator('#feed-state').innerText(), 'The connection broke')
+      await client.post('/pets', { name: `Minka ${round}`, categoryId: category.id })
+      await figure('available', String(round))
+      await page.locator('#feed-state[data-state="live"]').waitFor()
+      t.same(resumed.slice(before), [String(round)], 'once, after the last event that it has')
+      t.same((await texts()).filter((text) => text.startsWith('Minka')), [2, 1].slice(2 - round).map((number) => `Minka ${number} was added`))
+    }
+  })
+
+  await t.test('the pause grows while the service does not answer', async (t) => {
+    const client = await service.openAccount()
+    const { page } = await glanceOf(client)
+    const tries: number[] = []
+    await page.route('**/events', async (route) => {
+      tries.push(Date.now())
+      await route.abort()
+    })
+    service.app.server.closeAllConnections()
+    while (tries.length < 4) await page.waitForTimeout(50)
+    const pauses = tries.slice(1).map((time, i) => time - tries[i]!)
+    // Each is half to once 1 s, 2 s, 4 s …
+    t.ok(pauses.every((pause, i) => pause >= 500 * 2 ** i), JSON.stringify(pauses))
+    await page.unroute('**/events')
+    await page.locator('#feed-state[data-state="live"]').waitFor()
+  })
+
+  await t.test('a key that is revoked ends the visit, and the page says why', async (t) => {
+    const client = await service.openAccount()
+    const { page } = await glanceOf(client)
+    const { body: other } = await client.post('/account/keys', {})
+    const [first] = (await client.get('/account/keys')).body
+    await service.withKey(other.apiKey).delete(`/account/keys/${first.id}`)
+    await page.getByText(/This API key (was revoked|does not exist or was revoked)/).waitFor()
+    t.ok(await page.locator('#store-name').isVisible())
+    t.equal(await page.evaluate('sessionStorage.length'), 0)
+  })
+})
