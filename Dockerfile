@@ -1,0 +1,24 @@
+# The service, compiled in one stage and run in another that holds neither compiler nor development packages.
+
+FROM node:24.11.1-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --include=dev --no-audit
+COPY . .
+RUN node scripts/prepare.mjs build && npm prune --omit=dev --omit=optional --no-audit && install -d -o node -g node /data
+
+FROM node:24.11.1-bookworm-slim
+WORKDIR /app
+COPY --from=build /app/package.json ./
+COPY --from=build /app/node_modules node_modules
+COPY --from=build /app/prisma prisma
+COPY --from=build /app/dist dist
+# The only folder that is written, and only with SQLite; all else may be read-only.
+COPY --from=build --chown=node:node /data /data
+VOLUME /data
+USER node
+ENV HOST=0.0.0.0 PORT=3000 DATABASE_URL=file:/data/petstore.db
+EXPOSE 3000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/readyz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "dist/cli.js", "start"]

@@ -1,0 +1,56 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { parse } from 'yaml'
+import { readConfig } from '../../src/config.ts'
+
+// No test builds the image; these hold its files against the service.
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const dockerfile = readFileSync(`${ROOT}Dockerfile`, 'utf8')
+const ignored = readFileSync(`${ROOT}.dockerignore`, 'utf8').split('\n')
+const { services } = parse(readFileSync(`${ROOT}compose.yaml`, 'utf8'), { merge: true }) as { services: Record<string, Service> }
+
+interface Service {
+  image: string
+  environment: Record<string, string>
+  command?: string[]
+  read_only: boolean
+  healthcheck?: { test?: string[], disable?: boolean }
+  depends_on?: Record<string, { condition: string }>
+}
+
+/** The source of a compiled file. */
+const sourceOf = (file: string): string => file.replace(/^dist\//, 'src/').replace(/\.js$/, '.ts')
+
+t.test('the image runs what is compiled, as nobody special, with a health check', async (t) => {
+  const [, script = ''] = /^CMD \["node", "([^"]+)", "start"\]$/m.exec(dockerfile) ?? []
+  t.ok(existsSync(ROOT + sourceOf(script)), script)
+  t.match(dockerfile, /^USER node$/m)
+  t.match(dockerfile, /^HEALTHCHECK [\s\S]*\/readyz/m)
+  for (const [, image] of dockerfile.matchAll(/^FROM (\S+)/gm)) t.match(image, /^node:\d+\.\d+\.\d+-/, 'pinned')
+})
+
+t.test('the build has every file it needs, and no other', async (t) => {
+  t.equal(ignored[0], '*', 'nothing that is not named')
+  for (const name of ['package.json', 'package-lock.json', '.npmrc', 'tsconfig.json', 'tsconfig.build.json', 'scripts', 'prisma', 'src']) {
+    t.ok(ignored.includes(`!${name}`) && existsSync(ROOT + name), name)
+  }
+})
+
+t.test('the settings of the image and of compose.yaml are settings of the service', async (t) => {
+  const environment = Object.fromEntries([...dockerfile.matchAll(/\b([A-Z_]{4,})=(\S+)/g)].map(([, name, value]) => [name!, value!]))
+  t.match(readConfig(environment), { HOST: '0.0.0.0', PORT: 3000, DATABASE_URL: 'file:/data/petstore.db' })
+  const config = readConfig(services['petstore']!.environment)
+  t.match(config, { RATE_LIMIT_SIGNUP: 10, RATE_LIMIT_FAILED_AUTH: 60, DATABASE_URL: /^postgresql:/ })
+})
+
+t.test('compose.yaml migrates before it serves, and nothing in it may write where it need not', async (t) => {
+  const { petstore, migrate, postgres } = services as Record<'petstore' | 'migrate' | 'postgres', Service>
+  t.match(petstore.depends_on, { migrate: { condition: 'service_completed_successfully' } })
+  t.match(migrate.depends_on, { postgres: { condition: 'service_healthy' } })
+  t.match(migrate.command, ['node', /^dist\//, 'migrate'])
+  t.ok(existsSync(ROOT + sourceOf(migrate.command![1]!)))
+  t.ok([petstore, migrate, postgres].every((service) => service.read_only))
+  t.match(postgres.image, /^postgres:\d+\.\d+/)
+})
