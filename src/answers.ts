@@ -5,7 +5,7 @@ import type { Stored } from './database/json.ts'
 import type { Page, PageRequest } from './database/page.ts'
 import { matchesWeakly } from './conditions.ts'
 
-export const JSON_TYPE = 'application/json; charset=utf-8'
+const JSON_TYPE = 'application/json; charset=utf-8'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -77,7 +77,7 @@ const DIGITS = /^(0|[1-9][0-9]{0,18})$/
 const MAX_INT64 = 2n ** 63n - 1n
 
 /** An id above 2^53-1 is never assigned; all of them read as this one, so that rounding reaches no row. */
-export const NEVER_ASSIGNED = Number.MAX_SAFE_INTEGER + 1
+const NEVER_ASSIGNED = Number.MAX_SAFE_INTEGER + 1
 
 function readText (data: Record<string, unknown>, properties: Record<string, PropertySchema>): Record<string, unknown> {
   for (const name in data) {

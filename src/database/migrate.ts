@@ -44,7 +44,7 @@ export async function pendingMigrations (url: string): Promise<string[]> {
 }
 
 /** As `pendingMigrations`, for a caller that has a connection and the `known` names already. */
-export async function pendingOn (adapter: Pick<SqlDriverAdapter, 'queryRaw' | 'provider'>, known: string[]): Promise<string[]> {
+async function pendingOn (adapter: Pick<SqlDriverAdapter, 'queryRaw' | 'provider'>, known: string[]): Promise<string[]> {
   const table = adapter.provider === 'sqlite'
     ? "SELECT count(*) FROM sqlite_master WHERE name = '_prisma_migrations'"
     : "SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = '_prisma_migrations'"

@@ -76,7 +76,7 @@ export const updateInventory: Command<Count, InventoryItem> = {
 }
 
 /** Of the count and the status, which is the pet's and may move without a count. */
-export function inventoryEtag ({ stockVersion, status }: { stockVersion: number, status: string }): string {
+function inventoryEtag ({ stockVersion, status }: { stockVersion: number, status: string }): string {
   return `"${stockVersion}-${status}"`
 }
 

@@ -225,7 +225,7 @@ export async function loadPets (session: Session, ids: Array<{ account: number, 
   }
 }
 
-export function petRecord ({ id, name, categoryId, status }: LoadedPet): Pet {
+function petRecord ({ id, name, categoryId, status }: LoadedPet): Pet {
   return { id, name, categoryId, status }
 }
 

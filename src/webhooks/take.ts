@@ -30,7 +30,7 @@ export interface TakeInput {
 }
 
 /** How long a worker may keep what it took, in ms: longer than a call waits for its turn and then takes. */
-export const LEASE_MS = 45_000
+const LEASE_MS = 45_000
 
 /** What is given up or dropped in one transaction at most. */
 const STEP_SIZE = 500

@@ -35,7 +35,7 @@ export interface Load {
   cpu: number
 }
 
-export async function run ({ port, key, workload, pets, connections, seconds, seed }: Job): Promise<Load> {
+async function run ({ port, key, workload, pets, connections, seconds, seed }: Job): Promise<Load> {
   const { next } = workloads[workload]!
   const random = randomFrom(seed)
   const latencies: number[] = []

@@ -46,7 +46,7 @@ export interface ServiceOptions {
 let built = false
 
 /** Compiles src where that was not done since it changed. */
-export function build (): void {
+function build (): void {
   if (built) return
   const { status } = spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] })
   if (status !== 0) throw new Error('the service cannot be built')
