@@ -4,10 +4,10 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from './port.ts'
 
 /** Far more than it needs; a machine that is slower than this is stuck. */
 const START_TIMEOUT_MS = 60_000
@@ -161,13 +161,4 @@ async function end (server: ChildProcess): Promise<void> {
   const killer = setTimeout(() => { server.kill('SIGKILL') }, STOP_TIMEOUT_MS)
   await closed
   clearTimeout(killer)
-}
-
-async function freePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
