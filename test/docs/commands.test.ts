@@ -55,7 +55,7 @@ t.test('every command in the documents is run by a test or by .ci/run', async (t
     t.ok(existsSync(ROOT + file) && how.test(read(file)), `${file} runs ${command}`)
   }
   const all = commands.map(({ command }) => command)
-  for (const [pattern] of [...RUN, ...NOT_RUN]) t.ok(all.some((command) => pattern.test(command)), `some page has ${pattern}`)
+  for (const [pattern] of [...RUN.filter(([, file]) => existsSync(ROOT + file)), ...NOT_RUN]) t.ok(all.some((command) => pattern.test(command)), `some page has ${pattern}`)
 })
 
 t.test('every npm script that the documents name is there', async (t) => {
