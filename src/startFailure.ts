@@ -19,13 +19,21 @@ const REASONS: Array<[sign: RegExp, reason: string]> = [
   [/\b(DatabaseDoesNotExist|3D000)\b/, 'The database server has no database of the name in DATABASE_URL. Create it, or set another.']
 ]
 
-interface Failure { code?: string, message?: string, cause?: { kind?: string, originalCode?: string } }
+interface Failure { code?: string, statusCode?: number, originalCode?: string, kind?: string, message?: string, cause?: Failure }
 
 /** One clear message for the end of a process: no stack, no password, and what to do about it. */
 export function reasonOf (error: unknown): string {
   if (error instanceof ConfigError || error instanceof StartError) return error.message
-  const { code, message = '', cause } = error as Failure
-  const signs = [code, cause?.originalCode, cause?.kind, message].join(' ')
+  const { message = '', statusCode } = error as Failure
+  const signs = causes(error as Failure).flatMap(({ code, originalCode, kind, message }) => [code, originalCode, kind, message]).join(' ')
   const known = REASONS.find(([sign]) => sign.test(signs))
-  return known?.[1] ?? `Stopped by an error: ${message.trim().split('\n').at(-1)}`
+  if (known !== undefined) return known[1]
+  return statusCode === undefined ? `Stopped by an error: ${message.trim().split('\n').at(-1)}` : message
+}
+
+/** Prisma wraps the driver's error in its own, and the committer wraps that. */
+function causes (error: Failure | undefined): Failure[] {
+  const found: Failure[] = []
+  for (let at = error; at instanceof Object && found.length < 6; at = at.cause) found.push(at)
+  return found
 }

@@ -13,6 +13,8 @@ export interface Session {
   execute: (sql: string, inputs: readonly object[]) => Promise<void>
   /** Ids for rows about to be inserted, ascending. */
   newIds: (table: string, column: string, count: number) => Promise<number[]>
+  /** As `newIds`, as ranges without a gap: usually one, more where another process takes ids at the same time. */
+  newIdRanges: (table: string, column: string, count: number) => Promise<Array<{ first: number, last: number }>>
 }
 
 export function createSession (prisma: TransactionClient, dialect: Dialect): Session {
@@ -30,6 +32,13 @@ export function createSession (prisma: TransactionClient, dialect: Dialect): Ses
     async newIds (table, column, count) {
       const rows = await prisma.$queryRawUnsafe<Array<{ id: bigint }>>(dialect.newIds(table, column), count)
       return rows.map(({ id }) => Number(id)).sort((a, b) => a - b)
+    },
+    async newIdRanges (table, column, count) {
+      const rows = await prisma.$queryRawUnsafe<Array<{ first: number, last: number }>>(`
+        SELECT min(id) AS first, max(id) AS last
+        FROM (SELECT id, id - row_number() OVER (ORDER BY id) AS gap FROM (${dialect.newIds(table, column)}) AS taken) AS numbered
+        GROUP BY gap ORDER BY first`, count)
+      return rows.map(withNumbers)
     }
   }
 }

@@ -202,7 +202,7 @@ t.test('an empty database is migrated when the setting or the kind of database s
 t.test('a pending migration stops a start that may not apply it, and npm run migrate applies it', async (t) => {
   const DATABASE_URL = await emptyDatabase(t)
   const settings = { DATABASE_URL, ...database === 'sqlite' ? { MIGRATE_ON_START: 'false' } : {} }
-  await failed(t, await run(t, 'start', settings), /migration.*npm run migrate/)
+  await failed(t, await run(t, 'start', settings), /migration.*petstore migrate/)
 
   const migrate = await run(t, 'migrate', { DATABASE_URL })
   t.equal(await migrate.ended, 0)
@@ -275,7 +275,7 @@ t.test('a SQLite file that may not be written is said in one line', { skip: data
 function restricted (): Options['account'] {
   if (process.getuid?.() !== 0) return {}
   const nobody = { uid: 65534, gid: 65534 }
-  const { status } = spawnSync(process.execPath, ['--check', join(ROOT, 'dist/server.js')], { ...nobody, stdio: 'ignore' })
+  const { status } = spawnSync(process.execPath, ['--check', join(ROOT, 'dist/cli.js')], { ...nobody, stdio: 'ignore' })
   return status === 0 ? nobody : undefined
 }
 

@@ -62,7 +62,7 @@ export async function startService (settings: Record<string, string>, { preload 
   async function launch (): Promise<void> {
     service.port = await freePort()
     const [command, ...first] = PLAIN_NODE
-    child = spawn(command, [...first, ...preload ? ['--expose-gc', '--import', PRELOAD] : [], 'dist/server.js'], {
+    child = spawn(command, [...first, ...preload ? ['--expose-gc', '--import', PRELOAD] : [], 'dist/cli.js', 'start'], {
       cwd: ROOT,
       env: {
         PATH: process.env['PATH'],

@@ -6,10 +6,10 @@ import { startApp } from '../support/app.ts'
 import { backlog, becomes, send } from '../support/delivery.ts'
 import { emptyDatabase } from '../support/database.ts'
 
-const WORKER = fileURLToPath(new URL('../../src/worker.ts', import.meta.url))
+const CLI = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
 function startWorker (t: Test, url: string) {
-  const worker = spawn(process.execPath, ['--import=tsx', WORKER], {
+  const worker = spawn(process.execPath, ['--import=tsx', CLI, 'worker'], {
     env: { ...process.env, DATABASE_URL: url, LOG_LEVEL: 'silent', WEBHOOKS_ALLOW_PRIVATE: 'true' },
     stdio: ['ignore', 'ignore', 'pipe']
   })
@@ -47,5 +47,5 @@ t.test('it waits for nobody to migrate', async (t) => {
   let said = ''
   worker.stderr.setEncoding('utf8').on('data', (chunk: string) => { said += chunk })
   t.same(await once(worker, 'close'), [1, null])
-  t.match(said, /^The database misses 2 migration\(s\): .* npm run migrate\n$/)
+  t.match(said, /^The database misses 2 migration\(s\): .* petstore migrate\n$/)
 })

@@ -1,0 +1,25 @@
+import type { Command } from 'commander'
+import type { NewAccount } from '../accounts/schemas.ts'
+import { readConfig } from '../config.ts'
+
+export function addAccount (program: Command): void {
+  const account = program.command('account').description('open accounts, also where SIGNUP=closed').helpCommand(false)
+
+  account.command('create')
+    .description('open an account; its API key goes to standard output')
+    .argument('<name>', 'the name of the store')
+    .option('--email <address>', 'a contact, neither verified nor unique')
+    .action(async (name: string, { email }: { email?: string }) => {
+      const config = readConfig(process.env)
+      const { NewAccountSchema } = await import('../accounts/schemas.ts')
+      const { createAccount } = await import('../accounts/store.ts')
+      const { bringUpToDate } = await import('../database/upToDate.ts')
+      const { showKey, valid, withStore } = await import('./withStore.ts')
+      const fields = valid<NewAccount>(NewAccountSchema, { name, email })
+      await bringUpToDate(config)
+      await withStore(config, async ({ commit }) => {
+        const { record: { id, apiKey } } = await commit(createAccount, { account: fields }, { account: null })
+        showKey(`Account ${id} was opened.`, apiKey)
+      })
+    })
+}

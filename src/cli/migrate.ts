@@ -1,0 +1,27 @@
+import type { Command } from 'commander'
+import { readConfig } from '../config.ts'
+
+export function addMigrate (program: Command): void {
+  program.command('migrate')
+    .description('bring the database up to date')
+    .option('--status', 'change nothing, say which migrations are applied; exit code 1 when one is pending')
+    .action(async ({ status = false }: { status?: boolean }) => {
+      const { DATABASE_URL } = readConfig(process.env)
+      await (status ? showStatus(DATABASE_URL) : apply(DATABASE_URL))
+    })
+}
+
+async function apply (url: string): Promise<void> {
+  const { migrate } = await import('../database/migrate.ts')
+  const applied = await migrate(url)
+  console.log(applied.length === 0 ? 'The database is up to date.' : applied.map((name) => `Applied ${name}`).join('\n'))
+}
+
+async function showStatus (url: string): Promise<void> {
+  const { databaseOf } = await import('../database/dialect.ts')
+  const { migrationNames } = await import('../database/migrate.ts')
+  const { pendingWithoutCreating } = await import('../database/upToDate.ts')
+  const pending = new Set(await pendingWithoutCreating(url))
+  for (const name of await migrationNames(databaseOf(url))) console.log(`${pending.has(name) ? 'pending' : 'applied'}  ${name}`)
+  if (pending.size > 0) process.exitCode = 1
+}

@@ -1,0 +1,17 @@
+import type { Command } from 'commander'
+import { readConfig } from '../config.ts'
+
+export function addOpenapi (program: Command): void {
+  program.command('openapi')
+    .description('print the OpenAPI document')
+    .option('--yaml', 'as YAML rather than JSON')
+    .action(async ({ yaml = false }: { yaml?: boolean }) => {
+      const { buildApp } = await import('../app.ts')
+      // The document is the same for every database; this one needs no file and no server.
+      const config = { ...readConfig(process.env), DATABASE_URL: 'file::memory:', LOG_LEVEL: 'silent' as const, DELIVERY: false }
+      const app = await buildApp(config)
+      const { body } = await app.inject(`${config.BASE_PATH}/openapi.${yaml ? 'yaml' : 'json'}`)
+      await app.close()
+      process.stdout.write(yaml ? body : `${JSON.stringify(JSON.parse(body), null, 2)}\n`)
+    })
+}

@@ -1,0 +1,13 @@
+import { InvalidArgumentError } from 'commander'
+
+/** Reads an argument as a whole number within limits. */
+export function wholeNumber (minimum: number, maximum: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text)
+    if (!/^\d+$/.test(text) || number < minimum || number > maximum) throw new InvalidArgumentError(`It must be a whole number from ${minimum} to ${maximum}.`)
+    return number
+  }
+}
+
+/** Reads an argument as an id. */
+export const id = wholeNumber(1, Number.MAX_SAFE_INTEGER)

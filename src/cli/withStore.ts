@@ -1,0 +1,47 @@
+import type { TSchema } from '@sinclair/typebox'
+import type { Config } from '../config.ts'
+import { createCommit, type Commit } from '../database/commit.ts'
+import { openDatabase, type Database } from '../database/open.ts'
+import { createRead, type Read } from '../database/read.ts'
+import { StartError } from '../startFailure.ts'
+import { buildValidator } from '../validation.ts'
+
+/** What a command of the command line works on: the same reads and commands as the service, in a process of its own. */
+export interface Store {
+  database: Database
+  read: Read
+  commit: Commit
+}
+
+/** Lends the store of the settings' database, whose migrations somebody has seen to. */
+export async function withStore (config: Config, use: (store: Store) => Promise<void>): Promise<void> {
+  const limits = { timeout: config.REQUEST_TIMEOUT_MS, queueLimit: config.QUEUE_LIMIT }
+  const database = await openDatabase({ url: config.DATABASE_URL, pool: config.DATABASE_POOL, ...limits })
+  const { commit, close } = createCommit(database, limits)
+  try {
+    await use({ database, read: createRead(database, limits), commit })
+  } finally {
+    close()
+    await database.close()
+  }
+}
+
+/** @throws StartError when there is none */
+export async function requireAccount ({ database }: Store, account: number): Promise<void> {
+  const found = await database.reader.account.findUnique({ where: { id: account }, select: { id: true } })
+  if (found === null) throw new StartError(`There is no account ${account}.`)
+}
+
+/** What the same fields would have to be over HTTP. @throws ValidationFailed */
+export function valid<T> (schema: TSchema, fields: Record<string, unknown>): T {
+  const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+  const judged = buildValidator({})({ schema: schema as object, httpPart: 'body' })(given)
+  if ('error' in judged) throw judged.error
+  return judged.value as T
+}
+
+/** The key alone on standard output, so that a script may take it: KEY=$(petstore …). */
+export function showKey (told: string, apiKey: string): void {
+  process.stderr.write(`${told} This is its API key; it is shown only now:\n`)
+  process.stdout.write(`${apiKey}\n`)
+}

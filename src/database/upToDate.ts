@@ -1,0 +1,36 @@
+import { existsSync } from 'node:fs'
+import type { Config } from '../config.ts'
+import { StartError } from '../startFailure.ts'
+import { databaseOf } from './dialect.ts'
+import { migrate, migrationNames, pendingMigrations } from './migrate.ts'
+
+/** Applies pending migrations where the settings allow it. @throws StartError where they do not */
+export async function bringUpToDate (config: Pick<Config, 'DATABASE_URL' | 'MIGRATE_ON_START'>): Promise<void> {
+  if (migratesOnStart(config)) await migrate(config.DATABASE_URL)
+  else await requireUpToDate(config.DATABASE_URL)
+}
+
+/** @throws StartError for a database that is not there or misses migrations */
+export async function requireUpToDate (url: string): Promise<void> {
+  const pending = await pendingWithoutCreating(url)
+  if (pending.length > 0) throw new StartError(`The database misses ${pending.length} migration(s): ${pending.join(', ')}. Apply them with: npx --no petstore migrate`)
+}
+
+export function migratesOnStart ({ DATABASE_URL, MIGRATE_ON_START }: Pick<Config, 'DATABASE_URL' | 'MIGRATE_ON_START'>): boolean {
+  return MIGRATE_ON_START ?? databaseOf(DATABASE_URL) === 'sqlite'
+}
+
+/** As `pendingMigrations`, for those who only look: opening a SQLite file that is not there would create it. */
+export async function pendingWithoutCreating (url: string): Promise<string[]> {
+  return isMissing(url) ? await migrationNames('sqlite') : await pendingMigrations(url)
+}
+
+/** Whether the URL names a SQLite file that is not there. */
+export function isMissing (url: string): boolean {
+  return databaseOf(url) === 'sqlite' && !existsSync(fileOf(url))
+}
+
+/** The path of a SQLite database, as the adapter reads it from the URL. */
+export function fileOf (url: string): string {
+  return url.replace(/^file:/, '')
+}

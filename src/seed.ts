@@ -1,0 +1,72 @@
+import { ANIMALS } from './animals.ts'
+import { createCategory } from './categories/store.ts'
+import type { Command } from './database/command.ts'
+import type { Dialect } from './database/dialect.ts'
+import { count, setStatus, type Stock } from './pets/rules.ts'
+
+/** Names of pets, and to which of the categories each belongs. */
+const NAMES = ANIMALS.flatMap(({ pets }, category) => pets.map(([name]) => ({ name, category })))
+
+const UNCOUNTED: Stock = { status: 'available', quantity: undefined, open: 0 }
+
+/** What stands on the shelves, by the rules of the store: never counted, sold out, a few units or many, and one on hold. */
+const SHELVES: Stock[] = [
+  UNCOUNTED,
+  ...[0, 1, 2, 3, 8, 12, 40, 120].map((units) => count(UNCOUNTED, units)),
+  setStatus(count(UNCOUNTED, 5), 'pending')!
+]
+
+/** The categories that `seedPets` fills, as many as it needs: those that the account has, and new ones. */
+export const seedCategories: Command<{ account: number }, number[]> = {
+  name: 'seedCategories',
+  async run (session, inputs) {
+    const outcomes = []
+    for (const { account } of inputs) {
+      const had = await session.prisma.category.findMany({ where: { accountId: account }, select: { id: true }, orderBy: { id: 'asc' }, take: ANIMALS.length })
+      const lacking = ANIMALS.slice(had.length).map(({ name, description }) => ({ account, category: { name, description } }))
+      const created = lacking.length === 0 ? [] : await createCategory.run(session, lacking)
+      const ids = created.map((outcome) => 'record' in outcome ? outcome.record.id : 0)
+      outcomes.push({ record: [...had.map(({ id }) => Number(id)), ...ids] })
+    }
+    return outcomes
+  }
+}
+
+/**
+ * Puts many pets into a store, with their stock. No events: a million of them would tell a feed nothing.
+ * The rows are made in the database, from their ids alone, because sending them costs more than writing them.
+ */
+export const seedPets: Command<{ account: number, categories: number[], pets: number }, undefined> = {
+  name: 'seedPets',
+  rows: ({ categories }) => ({ usedCategories: categories }),
+  async run ({ dialect, execute, newIdRanges }, inputs) {
+    for (const { account, categories, pets } of inputs) {
+      const ranges = (await newIdRanges('pets', 'id', pets)).map((range) => ({ account, ...range }))
+      await execute(`INSERT INTO pets (id, account_id, category_id, name, status) ${rowsFrom(dialect)}
+        SELECT n.id, n.account, ${category(categories)}, ${NAME} || ' ' || n.id, ${dialect.toEnum(STATUS, 'pet_status')} FROM n`, ranges)
+      await execute(`INSERT INTO inventory_items (pet_id, account_id, quantity) ${rowsFrom(dialect)}
+        SELECT n.id, n.account, ${QUANTITY} FROM n WHERE ${QUANTITY} IS NOT NULL`, ranges)
+    }
+    return inputs.map(() => ({ record: undefined }))
+  }
+}
+
+/** A row `n` for each id of the ranges. */
+function rowsFrom (dialect: Dialect): string {
+  return `WITH RECURSIVE n(id, last, account) AS (
+    SELECT i.first, i.last, i.account FROM ${dialect.inputs('i', { first: 'bigint', last: 'bigint', account: 'bigint' })}
+    UNION ALL SELECT n.id + 1, n.last, n.account FROM n WHERE n.id < n.last)`
+}
+
+const NTH_NAME = `n.id % ${NAMES.length}`
+const NTH_SHELF = `n.id / ${NAMES.length} % ${SHELVES.length}`
+
+/** An SQL expression for the value at a place in a list, of texts or numbers of our own. */
+function choose (place: string, values: string[]): string {
+  return `CASE ${place} ${values.map((value, i) => `WHEN ${i} THEN ${value}`).join(' ')} END`
+}
+
+const NAME = choose(NTH_NAME, NAMES.map(({ name }) => `'${name}'`))
+const STATUS = choose(NTH_SHELF, SHELVES.map(({ status }) => `'${status}'`))
+const QUANTITY = choose(NTH_SHELF, SHELVES.map(({ quantity }) => quantity === undefined ? 'NULL' : String(quantity)))
+const category = (ids: number[]): string => choose(NTH_NAME, NAMES.map(({ category }) => String(ids[category])))

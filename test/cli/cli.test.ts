@@ -1,0 +1,101 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { parse } from 'yaml'
+import { build, CLI, folder, petstore, ROOT } from '../support/cli.ts'
+import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
+import { startApp } from '../support/app.ts'
+
+t.setTimeout(300_000)
+t.before(build)
+
+const COMMANDS = [['start'], ['worker'], ['migrate'], ['seed'], ['account'], ['account', 'create'], ['key'], ['key', 'create'], ['key', 'list'], ['key', 'revoke'], ['studio'], ['openapi'], ['backup'], ['doctor']]
+
+t.test('--help explains each command, and touches nothing', async (t) => {
+  const cwd = folder(t)
+  const all = await petstore(t, ['--help'], { cwd })
+  t.match(all, { code: 0, err: '' })
+  for (const command of COMMANDS) {
+    const { code, out, err } = await petstore(t, [...command, '--help'], { cwd, env: { DATABASE_URL: 'mysql://wrong' } })
+    t.same({ code, err }, { code: 0, err: '' }, command.join(' '))
+    t.match(out, new RegExp(`^Usage: petstore ${command.join(' ')} .*\n\n[a-z]`), 'its use, and what it does')
+    t.match(all.out, `  ${command[0]} `, 'and the whole names it')
+  }
+  t.same(readdirSync(cwd), [])
+})
+
+t.test('--version is that of the package', async (t) => {
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
+  t.match(await petstore(t, ['--version']), { code: 0, out: `${version}\n` })
+})
+
+t.test('a call that makes no sense is refused with code 2 and one line', async (t) => {
+  const table: Array<[args: string[], says: RegExp]> = [
+    [['serve'], /unknown command 'serve'/],
+    [['star'], /unknown command 'star'.*start/],
+    [['start', '--port', '1'], /unknown option '--port'/],
+    [['start', 'now'], /too many arguments/],
+    [['seed', '--pets', 'many'], /--pets.*whole number from 1/],
+    [['seed', '--pets', '0'], /--pets.*whole number from 1/],
+    [['seed', '--pets'], /--pets.*argument missing/],
+    [['key', 'list'], /--account.*not specified/],
+    [['key', 'revoke', 'x', '--account', '1'], /'x'.*whole number/],
+    [['account', 'create'], /missing required argument 'name'/],
+    [['account', 'create', ''], /^name must have at least 1 character/],
+    [['account', 'create', 'x'.repeat(256)], /^name must have at most 255 characters/],
+    [['key', 'create', '--account', '1', '--expires-at', 'tomorrow'], /^expiresAt must be an RFC 3339/],
+    [['backup'], /missing required argument 'file'/],
+    [['studio', '--port', '70000'], /--port.*from 1 to 65535/]
+  ]
+  const cwd = folder(t)
+  for (const [args, says] of table) {
+    const { code, out, err } = await petstore(t, args, { cwd })
+    t.same({ code, out }, { code: 2, out: '' }, args.join(' '))
+    t.match(err, says)
+    t.equal(err.trim().split('\n').length, 1, err)
+  }
+  for (const args of [[], ['key'], ['account']]) t.match(await petstore(t, args, { cwd }), { code: 2, out: '', err: /^Usage: / }, 'no command')
+  t.same(readdirSync(cwd), [], 'nothing was created')
+})
+
+t.test('wrong settings and a database that is not there end a command with code 1', async (t) => {
+  const cwd = folder(t)
+  const commands = [['migrate'], ['migrate', '--status'], ['seed'], ['account', 'create', 'x'], ['key', 'list', '--account', '1'], ['studio'], ['openapi'], ['backup', 'x.db']]
+  for (const args of commands) {
+    t.match(await petstore(t, args, { cwd, env: { DATABASE_URL: 'mysql://ada:secret@h/d' } }), { code: 1, out: '', err: /^These settings are wrong:\n {2}DATABASE_URL must fit/ }, args.join(' '))
+  }
+  for (const args of [['key', 'list', '--account', '1'], ['studio'], ['worker']]) {
+    t.match(await petstore(t, args, { cwd }), { code: 1, out: '', err: /^The database misses .* npx --no petstore migrate\n$/ }, args.join(' '))
+  }
+  t.same(readdirSync(cwd), [], 'and none was created')
+})
+
+t.test('migrate --status says what is applied, and changes nothing', async (t) => {
+  const env = { DATABASE_URL: await emptyDatabase(t) }
+  const before = await petstore(t, ['migrate', '--status'], { env })
+  t.match(before, { code: 1, err: '', out: /^(pending {2}\d{14}_\w+\n)+$/ })
+  t.same(await petstore(t, ['migrate', '--status'], { env }), before, 'the same again')
+  t.match(await petstore(t, ['migrate'], { env }), { code: 0, err: '', out: /^(Applied \d{14}_\w+\n?)+$/ })
+  t.match(await petstore(t, ['migrate', '--status'], { env }), { code: 0, err: '', out: before.out.replaceAll('pending', 'applied') })
+})
+
+t.test('openapi prints the document that a service with the same settings serves, and needs no database', async (t) => {
+  const cwd = folder(t)
+  const settings = { DATABASE_URL: await freshDatabase(t), BASE_PATH: '/v1', PUBLIC_URL: 'https://pets.example' }
+  const { nobody } = await startApp(t, settings)
+  const env = { ...settings, DATABASE_URL: database === 'sqlite' ? '' : 'postgresql://nobody@127.0.0.1:1/nowhere' }
+  const json = await petstore(t, ['openapi'], { cwd, env })
+  t.match(json, { code: 0, err: '' })
+  t.same(JSON.parse(json.out), (await nobody.get('/v1/openapi.json')).body)
+  const yaml = await petstore(t, ['openapi', '--yaml'], { cwd, env })
+  t.match(yaml, { code: 0, err: '' })
+  t.same(parse(yaml.out), JSON.parse(json.out))
+  t.same(readdirSync(cwd), [])
+})
+
+t.test('a reader that has seen enough is no failure', async (t) => {
+  const { stdout, stderr } = spawnSync('bash', ['-c', `"${process.execPath}" "${CLI}" openapi | head -n 1; echo "$\{PIPESTATUS[0]}"`], { cwd: folder(t), encoding: 'utf8' })
+  t.equal(stdout, '{\n0\n')
+  t.equal(stderr, '')
+})

@@ -1,0 +1,76 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { isCredential } from '../../src/credential.ts'
+import { build, petstore, startService } from '../support/cli.ts'
+import { freshDatabase } from '../support/database.ts'
+
+/** A revoked key ends within this long in every process, in ms. */
+const REVOKED_WITHIN_MS = 5_000
+
+t.setTimeout(300_000)
+t.before(build)
+
+t.test('accounts are opened and keys made for a running service, which obeys within 5 seconds', async (t) => {
+  const env = { DATABASE_URL: await freshDatabase(t) }
+  const { origin } = await startService(t, { ...env, SIGNUP: 'closed' })
+  const status = async (key: string, method = 'GET'): Promise<number> =>
+    (await fetch(`${origin}/categories`, {
+      method,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      ...(method === 'GET' ? {} : { body: '{"name": "Dogs"}' })
+    })).status
+
+  const opened = await petstore(t, ['account', 'create', 'My store', '--email', 'ada@example.com'], { env })
+  t.match(opened, { code: 0, err: /^Account \d+ was opened\./ })
+  const first = opened.out.trim()
+  t.ok(isCredential(first), 'standard output is the key and nothing else')
+  t.notOk(opened.err.includes(first), 'which is said once')
+  const account = /\d+/.exec(opened.err)![0]
+  t.equal(await status(first), 200)
+  t.match(await (await fetch(`${origin}/account`, { headers: { authorization: `Bearer ${first}` } })).json(), { id: Number(account), name: 'My store', email: 'ada@example.com' })
+
+  const made = await petstore(t, ['key', 'create', '--account', account, '--label', 'Warehouse scanner', '--read-only', '--expires-at', '2099-01-01T00:00:00Z'], { env })
+  t.equal(made.code, 0)
+  const reader = made.out.trim()
+  t.equal(await status(reader), 200)
+  t.equal(await status(reader, 'POST'), 403, 'read-only')
+
+  const list = await petstore(t, ['key', 'list', '--account', account], { env })
+  t.equal(list.code, 0)
+  const lines = list.out.trim().split('\n')
+  t.equal(lines.length, 2)
+  t.match(lines[1], new RegExp(`^\\d+ .*psk_${reader.slice(4, 12)}_….*reads.*expires 2099-01-01T00:00:00.000Z  Warehouse scanner$`))
+  t.notOk(list.out.includes(reader.slice(13)), 'no secret')
+  const id = /^\d+/.exec(lines[1]!)![0]
+
+  t.match(await petstore(t, ['key', 'revoke', id, '--account', account], { env }), { code: 0, out: `Key ${id} was revoked.\n`, err: '' })
+  const revoked = Date.now()
+  while (await status(reader) !== 401 && Date.now() - revoked < 2 * REVOKED_WITHIN_MS) await sleep(50)
+  t.ok(Date.now() - revoked < REVOKED_WITHIN_MS, `refused after ${Date.now() - revoked} ms`)
+  t.equal(await status(first), 200, 'the other goes on')
+})
+
+t.test('what cannot be done is said in one line, with code 1', async (t) => {
+  const env = { DATABASE_URL: await freshDatabase(t) }
+  const opened = await petstore(t, ['account', 'create', 'A store'], { env })
+  const account = /\d+/.exec(opened.err)![0]
+  const [, only = ''] = /^(\d+)/.exec((await petstore(t, ['key', 'list', '--account', account], { env })).out) ?? []
+  const table: Array<[args: string[], says: RegExp]> = [
+    [['key', 'revoke', only, '--account', account], /^This is the last unexpired key that may write\..*\n$/],
+    [['key', 'revoke', '999999', '--account', account], /^Your account has no API key with this id\.\n$/],
+    [['key', 'list', '--account', '999999'], /^There is no account 999999\.\n$/],
+    [['key', 'create', '--account', '999999'], /^There is no account 999999\.\n$/],
+    [['seed', '--account', '999999'], /^There is no account 999999\.\n$/]
+  ]
+  for (const [args, says] of table) t.match(await petstore(t, args, { env }), { code: 1, out: '', err: says }, args.join(' '))
+})
+
+t.test('a list of keys has no end but the last', async (t) => {
+  const env = { DATABASE_URL: await freshDatabase(t) }
+  const { origin } = await startService(t, env)
+  const { id, apiKey } = await (await fetch(`${origin}/accounts`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"name": "A store"}' })).json() as { id: number, apiKey: string }
+  const make = async (): Promise<unknown> => await fetch(`${origin}/account/keys`, { method: 'POST', headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }, body: '{}' })
+  await Promise.all(Array.from({ length: 120 }, make))
+  const { out } = await petstore(t, ['key', 'list', '--account', String(id)], { env })
+  t.equal(new Set(out.trim().split('\n')).size, 121)
+})

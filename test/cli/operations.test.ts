@@ -1,0 +1,105 @@
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { migrate } from '../../src/database/migrate.ts'
+import { startApp } from '../support/app.ts'
+import { build, folder, petstore, startService } from '../support/cli.ts'
+import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
+import { freePort } from '../support/port.ts'
+
+t.setTimeout(300_000)
+t.before(build)
+
+const onSqlite = { skip: database !== 'sqlite' && 'PostgreSQL has tools of its own' }
+
+t.test('a backup made under writes is a whole store, with all that was acknowledged before it', onSqlite, async (t) => {
+  const env = { DATABASE_URL: await freshDatabase(t) }
+  const cwd = folder(t)
+  await petstore(t, ['seed', '--pets', '20000'], { env })
+  const { origin } = await startService(t, env)
+  const { apiKey } = await (await fetch(`${origin}/accounts`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"name": "A store"}' })).json() as { apiKey: string }
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
+  const acknowledged: string[] = []
+  const answered: number[] = []
+  const done = new AbortController()
+  const writers = Array.from({ length: 8 }, async () => {
+    while (!done.signal.aborted) {
+      const answer = await fetch(`${origin}/messages`, { method: 'POST', headers, body: '{"message": "Hello"}' })
+      answered.push(answer.status)
+      acknowledged.push((await answer.json() as { id: string }).id)
+    }
+  })
+  while (acknowledged.length < 50) await new Promise((resolve) => setTimeout(resolve, 10))
+  const before = acknowledged.slice()
+  const saved = await petstore(t, ['backup', 'copy.db'], { cwd, env })
+  const between = acknowledged.length
+  done.abort()
+  await Promise.all(writers)
+  t.match(saved, { code: 0, out: /^Saved \d+\.\d MB to copy\.db\n$/, err: '' })
+  t.ok(between > before.length, `${between - before.length} were written meanwhile`)
+  t.same([...new Set(answered)], [201], 'and none refused')
+  t.same(readdirSync(cwd), ['copy.db'], 'one file, and nothing beside it')
+
+  const copy = `file:${join(cwd, 'copy.db')}`
+  t.same(await migrate(copy), [])
+  const { withKey, app } = await startApp(t, { DATABASE_URL: copy })
+  t.same(await app.database.reader.$queryRawUnsafe('PRAGMA integrity_check'), [{ integrity_check: 'ok' }])
+  const kept = new Set((await app.database.reader.message.findMany({ select: { id: true } })).map(({ id }) => id))
+  t.same(before.filter((id) => !kept.has(id)), [], 'nothing is missing')
+  const events = await app.database.reader.event.findMany({ select: { id: true }, orderBy: { id: 'asc' } })
+  t.same(events.map(({ id }) => Number(id)), Array.from({ length: kept.size }, (_, i) => i + 1), 'an event for each message, and no gap')
+  t.equal((await withKey(apiKey).post('/messages', { message: 'And on' })).status, 201, 'it serves')
+})
+
+t.test('a backup overwrites nothing and says what is in its way', onSqlite, async (t) => {
+  const env = { DATABASE_URL: await freshDatabase(t) }
+  const cwd = folder(t)
+  writeFileSync(join(cwd, 'old.db'), 'precious')
+  t.match(await petstore(t, ['backup', 'old.db'], { cwd, env }), { code: 1, out: '', err: /^old\.db exists already\..*\n$/ })
+  t.equal(statSync(join(cwd, 'old.db')).size, 8)
+  t.match(await petstore(t, ['backup', 'missing/new.db'], { cwd, env }), { code: 1, out: '', err: /^The folder of missing\/new\.db does not exist\..*\n$/ })
+  t.match(await petstore(t, ['backup', 'new.db'], { cwd, env: { DATABASE_URL: 'file:./nothing.db' } }), { code: 1, out: '', err: /^There is no database at \.\/nothing\.db\..*\n$/ })
+  t.same(readdirSync(cwd), ['old.db'])
+})
+
+t.test('a backup of PostgreSQL is left to pg_dump', { skip: database !== 'postgresql' && 'as on PostgreSQL' }, async (t) => {
+  t.match(await petstore(t, ['backup', 'x'], { env: { DATABASE_URL: await freshDatabase(t) } }), { code: 1, out: '', err: /^[^\n]*pg_dump[^\n]*\n$/ })
+})
+
+t.test('doctor finds nothing wrong where nothing is', async (t) => {
+  const cwd = folder(t)
+  const { code, out, err } = await petstore(t, ['doctor'], { cwd, env: { DATABASE_URL: await freshDatabase(t) } })
+  t.same({ code, err }, { code: 0, err: '' }, out)
+  for (const line of out.trim().split('\n')) t.match(line, /^ok {5}/)
+  t.match(out, /settings.*\n(ok +disk.* MB free .*\n)?ok +database +\w+ answers\nok +migrations.*\nok +writing/)
+  t.same(readdirSync(cwd), [])
+})
+
+t.test('doctor says of a database before its first start what will become of it', async (t) => {
+  const DATABASE_URL = await emptyDatabase(t)
+  const { code, out } = await petstore(t, ['doctor'], { env: { DATABASE_URL } })
+  if (database === 'sqlite') t.match({ code, out }, { code: 0, out: /^ok +database +none is there yet; the start creates it$/m })
+  else t.match({ code, out }, { code: 1, out: /^wrong +migrations +\d+ pending: .*petstore migrate$/m })
+  const strict = await petstore(t, ['doctor'], { env: { DATABASE_URL, MIGRATE_ON_START: 'false' } })
+  t.match(strict, { code: 1, out: /^wrong.*petstore migrate$/m })
+  if (database === 'sqlite') t.notOk(existsSync(DATABASE_URL.slice('file:'.length)), 'and creates none')
+})
+
+t.test('doctor says what is wrong and what to do, with code 1', async (t) => {
+  const cwd = folder(t)
+  writeFileSync(join(cwd, 'text.db'), 'Dear diary, today the cat sat on the keyboard again. '.repeat(50))
+  mkdirSync(join(cwd, 'folder.db'))
+  const table: Array<[settings: Record<string, string>, says: RegExp]> = [
+    [{ PORT: 'x', SIGNUP: 'maybe' }, /^wrong +settings +These settings are wrong:\n +PORT .*must.*\n +SIGNUP .*must/m],
+    [{ DATABASE_URL: 'file:./missing/petstore.db' }, /^wrong +disk +there is no folder .*missing.*DATABASE_URL/m],
+    [{ DATABASE_URL: 'file:./text.db' }, /^wrong +database .*damaged or no SQLite/m],
+    [{ DATABASE_URL: 'file:./folder.db' }, /^wrong +database .*cannot be opened/m],
+    [{ DATABASE_URL: `postgresql://ada:secret@127.0.0.1:${await freePort()}/d` }, /^wrong +database .*cannot be reached.*DATABASE_URL/m]
+  ]
+  for (const [env, says] of table) {
+    const { code, out, err } = await petstore(t, ['doctor'], { cwd, env })
+    t.same({ code, err }, { code: 1, err: '' }, JSON.stringify(env))
+    t.match(out, says)
+    t.notMatch(out, /secret/)
+  }
+})

@@ -1,0 +1,90 @@
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import t, { type Test } from 'tap'
+import { answers, build, folder, launch, npmSettings, ROOT, until, type Ended } from '../support/cli.ts'
+import { database } from '../support/database.ts'
+import { freePort } from '../support/port.ts'
+
+t.setTimeout(900_000)
+t.before(build)
+
+/** What npm says when there is no registry to be reached. */
+const OFFLINE = /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT)\b/
+
+const SQLITE = 'node_modules/better-sqlite3/build/Release/better_sqlite3.node'
+
+t.test('the package, installed in an empty folder', { skip: database !== 'sqlite' && 'as on SQLite' }, async (t) => {
+  const cwd = folder(t)
+  const packed = await npm(t, ROOT, ['pack', '--json', '--pack-destination', cwd])
+  t.equal(packed.code, 0, packed.err)
+  const [{ filename, files }] = JSON.parse(packed.out) as [{ filename: string, files: Array<{ path: string }> }]
+
+  await t.test('holds what runs, and nothing that does not', async (t) => {
+    const paths = files.map(({ path }) => path)
+    for (const path of ['dist/cli.js', 'dist/petstore.d.ts', 'dist/generated/sqlite/client.js', 'dist/generated/postgresql/client.js', 'prisma/studio.mjs', 'README.md', 'LICENSE']) {
+      t.ok(paths.includes(path), path)
+    }
+    for (const name of ['sqlite', 'postgresql']) t.ok(paths.some((path) => path.startsWith(`prisma/${name}/migrations/`)), `${name}'s migrations`)
+    t.same(paths.filter((path) => !/^(dist|prisma)\/|^(package\.json|README\.md|LICENSE)$/.test(path) || /\.(map|db|tgz)$|\.stamp/.test(path)), [])
+  })
+
+  writeFileSync(join(cwd, 'package.json'), '{"name": "my-store", "private": true, "type": "module"}')
+  // SQLite was compiled for this very Node already; to do it again would take minutes and test others' work.
+  const installed = await npm(t, cwd, ['install', '--ignore-scripts', '--no-audit', '--no-fund', `./${filename}`])
+  if (installed.code !== 0 && OFFLINE.test(installed.err) && process.env['CI'] !== 'true') {
+    t.pass('', { skip: 'no registry can be reached to install from' })
+    return
+  }
+  t.equal(installed.code, 0, installed.err)
+  mkdirSync(dirname(join(cwd, SQLITE)), { recursive: true })
+  copyFileSync(join(ROOT, SQLITE), join(cwd, SQLITE))
+
+  await t.test('serves by npx --no petstore start', async (t) => {
+    const port = await freePort()
+    const origin = `http://127.0.0.1:${port}`
+    const running = launch(t, 'npx', ['--no', 'petstore', 'start'], { cwd, env: { ...npmSettings(), PORT: String(port) } })
+    await until(running, async () => await answers(`${origin}/readyz`))
+    const { apiKey } = await (await fetch(`${origin}/accounts`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"name": "A store"}' })).json() as { apiKey: string }
+    const curl = await launch(t, 'curl', ['-sf', '-H', `Authorization: Bearer ${apiKey}`, `${origin}/pets`], { cwd }).ended
+    t.match(curl, { code: 0, out: '[]' })
+    t.ok(await answers(`${origin}/docs`), 'with its viewer')
+  })
+
+  await t.test('has the other commands', async (t) => {
+    const env = npmSettings()
+    t.match(await launch(t, 'npx', ['--no', 'petstore', 'doctor'], { cwd, env }).ended, { code: 0, out: /^ok +migrations/m })
+    t.match(await launch(t, 'npx', ['--no', 'petstore', 'seed', '--pets', '10'], { cwd, env }).ended, { code: 0, out: /^psk_/ })
+  })
+
+  await t.test('says in one line that Studio wants a package more', async (t) => {
+    const { code, out, err } = await launch(t, process.execPath, ['node_modules/petstore/dist/cli.js', 'studio'], { cwd }).ended
+    const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { devDependencies: Record<string, string> }
+    t.same({ code, out }, { code: 1, out: '' })
+    t.equal(err, `Prisma Studio is part of the package prisma, which is not installed here. Install it with: npm install --save-dev prisma@${devDependencies['prisma']}\n`)
+  })
+
+  await t.test('gives programs buildApp, with its types', async (t) => {
+    writeFileSync(join(cwd, 'own.ts'), `
+      import { buildApp, migrate, readConfig, type Config } from 'petstore'
+      const config: Config = readConfig({ DATABASE_URL: 'file:./own.db', LOG_LEVEL: 'silent' })
+      await migrate(config.DATABASE_URL)
+      const app = await buildApp(config)
+      const { statusCode, body } = await app.inject('/readyz')
+      const status: number = statusCode
+      console.log(status, body)
+      await app.close()
+      // @ts-expect-error -- settings are no string
+      export const wrong = async () => await buildApp('file:./own.db')
+    `)
+    const tsc = await launch(t, process.execPath, [
+      join(ROOT, 'node_modules/typescript/bin/tsc'), 'own.ts', '--ignoreConfig', '--module', 'nodenext', '--target', 'es2023', '--strict', '--skipLibCheck',
+      '--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node'
+    ], { cwd }).ended
+    t.same({ code: tsc.code, out: tsc.out }, { code: 0, out: '' })
+    t.match(await launch(t, process.execPath, ['own.js'], { cwd }).ended, { code: 0, out: '200 {"status":"ok"}\n', err: '' })
+  })
+})
+
+async function npm (t: Test, cwd: string, args: string[]): Promise<Ended> {
+  return await launch(t, 'npm', args, { cwd, env: npmSettings() }).ended
+}

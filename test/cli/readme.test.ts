@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { build, folder, launch, npmSettings, ROOT } from '../support/cli.ts'
+import { database, emptyDatabase } from '../support/database.ts'
+
+t.setTimeout(300_000)
+t.before(build)
+
+const [, section = ''] = /\n## The command line\n([^]*?)\n## /.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
+const [, block = ''] = /```sh\n([^]*?)```/.exec(section) ?? []
+
+t.test('the commands of the README work in this order, on a new database', { skip: database !== 'sqlite' && 'as on SQLite, but for backup' }, async (t) => {
+  const env = { ...npmSettings(), DATABASE_URL: await emptyDatabase(t) }
+  const commands = block.trim().split('\n')
+  t.ok(commands.length > 5, 'there are commands')
+  const files = folder(t)
+  for (const command of commands) {
+    const { code, err } = await run(command.replace(/(\S+\.(?:yaml|db))$/, join(files, '$1')))
+    t.equal(code, 0, `${command}\n${err}`)
+  }
+
+  async function run (command: string) {
+    return await launch(t, 'bash', ['-c', command], { cwd: ROOT, env }).ended
+  }
+})
