@@ -10,7 +10,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 
@@ -99,6 +99,8 @@ function build () {
     node('tsc', ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', fresh])
     // What a browser gets is no TypeScript, and goes along as it is.
     for (const folder of ['home/page', 'openapi/page']) cpSync(`src/${folder}`, `${fresh}/${folder}`, { recursive: true })
+    // npx runs it in place, and npm makes it executable only when it links it for the first time.
+    chmodSync(`${fresh}/cli.js`, 0o755)
     writeStamp(fresh, stamp)
     rmSync('dist', { recursive: true, force: true })
     renameSync(fresh, 'dist')

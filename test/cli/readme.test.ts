@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { build, folder, launch, npmSettings, ROOT } from '../support/cli.ts'
+import { build, CLI, folder, launch, npmSettings, ROOT } from '../support/cli.ts'
 import { database, emptyDatabase } from '../support/database.ts'
 
 t.setTimeout(300_000)
@@ -15,8 +15,10 @@ t.test('the commands of the README work in this order, on a new database', { ski
   const commands = block.trim().split('\n')
   t.ok(commands.length > 5, 'there are commands')
   const files = folder(t)
-  for (const command of commands) {
-    const { code, err } = await run(command.replace(/(\S+\.(?:yaml|db))$/, join(files, '$1')))
+  for (const [i, command] of commands.entries()) {
+    // npx takes seconds to find what is here; once is enough to see that it does.
+    const direct = i === 0 ? command : command.replace('npx --no petstore', `"${process.execPath}" "${CLI}"`)
+    const { code, err } = await run(direct.replace(/(\S+\.(?:yaml|db))$/, join(files, '$1')))
     t.equal(code, 0, `${command}\n${err}`)
   }
 
