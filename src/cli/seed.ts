@@ -3,7 +3,7 @@ import { readConfig } from '../config.ts'
 import { id, wholeNumber } from './wholeNumber.ts'
 
 /** Pets in one transaction: enough to make its fsync cheap, few enough to keep a service's writes waiting for no more than a moment. */
-const BATCH = 50_000
+const BATCH = 20_000
 
 interface SeedOptions { pets: number, account?: number }
 

@@ -13,9 +13,12 @@ export interface Store {
   commit: Commit
 }
 
+/** How long a statement or a commit may take, in ms: nobody waits behind a command, and a batch of many rows is slow on a busy disk. */
+const PATIENCE_MS = 120_000
+
 /** Lends the store of the settings' database, whose migrations somebody has seen to. */
 export async function withStore (config: Config, use: (store: Store) => Promise<void>): Promise<void> {
-  const limits = { timeout: config.REQUEST_TIMEOUT_MS, queueLimit: config.QUEUE_LIMIT }
+  const limits = { timeout: PATIENCE_MS, queueLimit: config.QUEUE_LIMIT }
   const database = await openDatabase({ url: config.DATABASE_URL, pool: config.DATABASE_POOL, ...limits })
   const { commit, close } = createCommit(database, limits)
   try {
