@@ -18,7 +18,10 @@ export async function openQueue (url: string, account: number): Promise<Queue> {
 
   async function makeDue (which: string): Promise<void> {
     const past = dialect.toTime(`'${new Date(Date.now() - 1_000).toISOString()}'`)
-    await writer.$executeRawUnsafe(`UPDATE deliveries SET next_try_at = ${past} WHERE state = 'waiting' AND ${which}`)
+    // In a transaction, which waits for its turn on SQLite.
+    await writer.$transaction(async (prisma) => {
+      await prisma.$executeRawUnsafe(`UPDATE deliveries SET next_try_at = ${past} WHERE state = 'waiting' AND ${which}`)
+    })
   }
 
   const where = { accountId: BigInt(account) }
