@@ -1,6 +1,7 @@
 import { etagOf, refusal, type Conditions } from '../conditions.ts'
 import type { Command, Outcome } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
+import type { Table } from '../database/insert.ts'
 import { integer, jsonObject, optional, text, type Stored } from '../database/json.ts'
 import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'
 import type { Query, Read } from '../database/read.ts'
@@ -39,27 +40,16 @@ export async function listCategories (read: Read, account: number, page: PageReq
   return await read(...pageQuery(categories, page, account)) as Page
 }
 
-/** Which categories an account has, of those that a batch names. The group holds their locks. */
-export async function knownCategories ({ dialect, query }: Session, ids: Array<{ account: number, id: number }>): Promise<(account: number, id: number) => boolean> {
-  if (ids.length === 0) return () => false
-  const rows = await query<{ account: number, id: number }>(`
-    SELECT c.account_id AS account, c.id FROM ${dialect.inputs('i', { account: 'bigint', id: 'bigint' })}
-    JOIN categories c ON c.id = i.id AND c.account_id = i.account`, distinct(ids))
-  const known = new Set(rows.map(({ account, id }) => `${account} ${id}`))
-  return (account, id) => known.has(`${account} ${id}`)
-}
+const table: Table = { name: 'categories', id: 'id', columns: { account_id: 'bigint', name: 'text', description: 'text' } }
 
 export const createCategory: Command<{ account: number, category: NewCategory }, Category> = {
   name: 'createCategory',
-  async run ({ dialect, newIds, execute }, inputs) {
-    const ids = await newIds('categories', 'id', inputs.length)
-    const created = inputs.map(({ account, category }, i) => ({ account, category: { id: ids[i]!, ...category } }))
-    await execute(`
-      INSERT INTO categories (id, account_id, name, description)
-      SELECT i.id, i.account, i.name, i.description
-      FROM ${dialect.inputs('i', { id: 'bigint', account: 'bigint', name: 'text', description: 'text' })}`,
-    created.map(({ account, category }) => ({ account, ...category })))
-    return created.map(({ category }) => ({ record: category, etag: etagOf(1), events: [{ type: 'category.created', data: { category } }] }))
+  async run ({ insert }, inputs) {
+    const ids = await insert(table, inputs.map(({ account, category }) => ({ account_id: account, ...category })))
+    return inputs.map(({ category: fields }, i) => {
+      const category = { id: ids[i]!, ...fields }
+      return { record: category, etag: etagOf(1), events: [{ type: 'category.created', data: { category } }] }
+    })
   }
 }
 
@@ -98,7 +88,7 @@ export const deleteCategory: Command<Named, undefined> = {
   name: 'deleteCategory',
   rows: ({ categoryId }) => ({ categories: [categoryId] }),
   async run (session, inputs) {
-    const { dialect, query, execute } = session
+    const { dialect, query, execute, categories: held } = session
     const loaded = await loadCategories(session, inputs)
     const input = dialect.inputs('i', { id: 'bigint' })
     const used = new Set((await query<{ id: number }>(
@@ -112,6 +102,7 @@ export const deleteCategory: Command<Named, undefined> = {
       if (refused !== undefined) return refused
       if (used.has(categoryId)) return new CategoryInUse()
       loaded.delete(categoryId)
+      held.delete(categoryId)
       gone.push({ id: categoryId })
       return { record: undefined, events: [{ type: 'category.deleted', data: { category: categoryRecord(category) } }] }
     })

@@ -27,6 +27,9 @@ const MAX_GROUP = 256
 /** A group that met a conflict is tried again this often before its commands go singly. */
 const ATTEMPTS = 5
 
+/** A group waits so long for the one under way, in ms: then it takes a connection of its own, where there is one. */
+const PATIENCE_MS = 20
+
 /** How often the queue is looked through for writes that waited too long, in ms. */
 const SWEEP_MS = 250
 
@@ -42,6 +45,7 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
   const claimed = new Set<string>()
   let running = 0
   let scheduled = false
+  let recall: NodeJS.Timeout | undefined
   meter?.queue('commit', () => queue.length)
 
   async function commit<Input, Record> (command: Command<Input, Record>, input: Input, writer: Writer): Promise<Committed<Record>> {
@@ -58,6 +62,15 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
     setImmediate(() => {
       scheduled = false
       while (running < database.writers) {
+        // Writes that wait for the group under way share the next one. Only a group that takes long is not waited for.
+        const patience = running === 0 || queue.length === 0 ? 0 : queue[0]!.since + PATIENCE_MS - Date.now()
+        if (patience > 0) {
+          recall ??= setTimeout(() => {
+            recall = undefined
+            schedule()
+          }, patience)
+          return
+        }
         const group = takeGroup()
         if (group.length === 0) return
         running++
@@ -177,7 +190,13 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
   }, SWEEP_MS)
   sweep.unref()
 
-  return { commit, close: () => { clearInterval(sweep) } }
+  return {
+    commit,
+    close: () => {
+      clearInterval(sweep)
+      clearTimeout(recall)
+    }
+  }
 }
 
 function rejectAll (entries: Entry[], error: unknown): void {

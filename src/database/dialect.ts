@@ -25,6 +25,8 @@ export interface Dialect {
   walkPlainly: Walk
   /** Whether a column is one of the numbers in a JSON array (an input of type `json`). */
   among: (column: string, array: string) => string
+  /** Whether a column is one of a subquery's few values, each looked up in the column's index. */
+  isOneOf: (column: string, subquery: string) => string
   /** Texts in one, in the order given, with commas between them or what `separator` says. */
   join: (text: string, orderBy: string, separator?: string) => string
   /** Row locks until the end of the transaction; SQLite's one writer needs none. */
@@ -32,6 +34,8 @@ export interface Dialect {
   forKeyShare: string
   /** As `forUpdate`, leaving out rows that another transaction has locked. */
   forUpdateOfFree: string
+  /** Whether a statement may hold others that write (data-modifying WITH): one round trip for several. */
+  nestsWrites: boolean
   /** Takes as many new ids of a table as the parameter says, as rows `id`. Only inside a commit. */
   newIds: (table: string, column: string) => string
 }
@@ -78,10 +82,12 @@ const sqlite: Dialect = {
   walk: walkPlainly,
   walkPlainly,
   among: (column, array) => `${column} IN (SELECT value FROM json_each(${array}))`,
+  isOneOf: (column, subquery) => `${column} IN (${subquery})`,
   join: (text, orderBy, separator = ',') => `group_concat(${text}, '${separator}' ORDER BY ${orderBy})`,
   forUpdate: '',
   forKeyShare: '',
   forUpdateOfFree: '',
+  nestsWrites: false,
   newIds: (table) =>
     'WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?) ' +
     `SELECT i + coalesce((SELECT seq FROM sqlite_sequence WHERE name = '${table}'), 0) AS id FROM n`
@@ -100,10 +106,13 @@ const postgresql: Dialect = {
   walk: walkRows,
   walkPlainly,
   among: (column, array) => `${column} = ANY (ARRAY(SELECT CAST(value AS bigint) FROM json_array_elements_text(${array}) AS value))`,
+  // As a join, a planner that believes in many values would read the whole table.
+  isOneOf: (column, subquery) => `${column} = ANY (ARRAY(${subquery}))`,
   join: (text, orderBy, separator = ',') => `string_agg(${text}, '${separator}' ORDER BY ${orderBy})`,
   forUpdate: 'FOR UPDATE',
   forKeyShare: 'FOR KEY SHARE',
   forUpdateOfFree: 'FOR UPDATE SKIP LOCKED',
+  nestsWrites: true,
   newIds: (table, column) =>
     `SELECT nextval('${table}_${column}_seq') AS id FROM generate_series(1, $1::int)`
 }

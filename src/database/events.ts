@@ -11,7 +11,7 @@ import type { Session } from './session.ts'
  * @throws when an account is gone, which undoes the group
  */
 export async function appendEvents (session: Session, done: Array<{ entry: Entry, done: Done<unknown> }>): Promise<number[]> {
-  const { dialect, query, execute, now } = session
+  const { now } = session
   const byAccount = new Map<number, NewEvent[]>()
   for (const { entry: { writer }, done: { events = [] } } of done) {
     for (const event of events) {
@@ -24,31 +24,50 @@ export async function appendEvents (session: Session, done: Array<{ entry: Entry
   }
   if (byAccount.size === 0) return []
 
-  const counts = [...byAccount].map(([account, events]) => ({ account, count: events.length }))
-  const counters = await query<{ id: number, last: number, heard: boolean | number }>(`
-    WITH counted AS (
-      SELECT a.id, i.count FROM accounts a JOIN ${dialect.inputs('i', { account: 'bigint', count: 'bigint' })} ON i.account = a.id
-      ORDER BY a.id ${dialect.forUpdate === '' ? '' : 'FOR NO KEY UPDATE OF a'}
-    )
-    UPDATE accounts SET last_event_id = last_event_id + counted.count FROM counted WHERE accounts.id = counted.id
-    RETURNING accounts.id, accounts.last_event_id AS last,
-      EXISTS (SELECT 1 FROM webhooks w WHERE w.account_id = accounts.id AND w.enabled) AS heard`, counts)
+  const listed = [...byAccount].flatMap(([account, events]) => events.map(({ type, data }, i) =>
+    ({ account, n: i + 1, of: events.length, type, data: JSON.stringify(data), now })))
+  const counters = await write(session, listed)
   if (counters.length !== byAccount.size) throw new Error('an account of this group was deleted')
 
-  const rows: object[] = []
-  const queued: Array<{ account: number, id: number, type: string, message: number | undefined }> = []
-  for (const { id: account, last, heard } of counters) {
+  const queued = counters.flatMap(({ id: account, last, heard }) => {
+    if (!heard) return []
     const events = byAccount.get(account)!
-    events.forEach(({ type, data, message }, i) => {
-      const id = last - events.length + 1 + i
-      rows.push({ account, id, type, data: JSON.stringify(data), now })
-      if (heard) queued.push({ account, id, type, message })
-    })
-  }
-  await execute(`
-    INSERT INTO events (account_id, id, type, timestamp, data)
-    SELECT i.account, i.id, i.type, ${dialect.toTime('i.now')}, i.data
-    FROM ${dialect.inputs('i', { account: 'bigint', id: 'bigint', type: 'text', data: 'text', now: 'text' })}`, rows)
+    return events.map(({ type, message }, i) => ({ account, id: last - events.length + 1 + i, type, message }))
+  })
   if (queued.length > 0) await queueDeliveries(session, queued)
   return [...byAccount.keys()]
+}
+
+interface Counter {
+  /** The account's. */
+  id: number
+  /** The number of its newest event. */
+  last: number
+  /** Whether a webhook may want to hear of it. */
+  heard: boolean | number
+}
+
+/** Counts on and inserts: in one statement where it can be, because the counters are locked meanwhile. */
+async function write ({ dialect, query, execute }: Session, listed: object[]): Promise<Counter[]> {
+  const input = dialect.inputs('i', { account: 'bigint', n: 'bigint', of: 'bigint', type: 'text', data: 'text', now: 'text' })
+  const count = `
+    UPDATE accounts SET last_event_id = last_event_id + locked.count FROM locked WHERE accounts.id = locked.id
+    RETURNING accounts.id, accounts.last_event_id AS last,
+      EXISTS (SELECT 1 FROM webhooks w WHERE w.account_id = accounts.id AND w.enabled) AS heard`
+  const lock = (from: string): string => `
+    SELECT a.id, c.count FROM accounts a JOIN (SELECT i.account, max(i."of") AS count FROM ${from} GROUP BY i.account) AS c ON c.account = a.id
+    ORDER BY a.id ${dialect.forUpdate === '' ? '' : 'FOR NO KEY UPDATE OF a'}`
+  const insert = (from: string, counted: string, last: string): string => `
+    INSERT INTO events (account_id, id, type, timestamp, data)
+    SELECT i.account, c.${last} - i."of" + i.n, i.type, ${dialect.toTime('i.now')}, i.data FROM ${from} JOIN ${counted} AS c ON c.id = i.account`
+
+  if (dialect.nestsWrites) {
+    return await query<Counter>(`
+      WITH listed AS MATERIALIZED (SELECT i.* FROM ${input}), locked AS (${lock('listed AS i')}), counted AS (${count}),
+        inserted AS (${insert('listed AS i', 'counted', 'last')})
+      SELECT id, last, heard FROM counted`, listed)
+  }
+  const counters = await query<Counter>(`WITH locked AS (${lock(input)}) ${count}`, listed)
+  await execute(insert(input, 'accounts', 'last_event_id'), listed)
+  return counters
 }

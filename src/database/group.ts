@@ -47,10 +47,10 @@ function touchedBy ({ command, input }: Entry): string[] {
 /**
  * Locks every row that the group decides about before the first command runs: categories, pets, then
  * webhooks, each in id order. All groups of all processes do the same, so locks never cross. A pet's lock
- * stands for its inventory entry and its orders too.
+ * stands for its inventory entry and its orders too. What the categories' locks show of them is kept.
  */
-export async function lockRows ({ dialect, query }: Session, group: Entry[]): Promise<void> {
-  if (dialect.forUpdate === '') return
+export async function lockRows (session: Session, group: Entry[]): Promise<void> {
+  const { dialect, query } = session
   const rows = group.map(({ command, input }) => command.rows?.(input) ?? {})
   const ids = (name: keyof Rows): Array<{ id: number }> =>
     [...new Set(rows.flatMap((row) => row[name] ?? []))].map((id) => ({ id }))
@@ -60,19 +60,23 @@ export async function lockRows ({ dialect, query }: Session, group: Entry[]): Pr
   const used = ids('usedCategories')
   if (categories.length + used.length > 0) {
     const lock = categories.length > 0 ? dialect.forUpdate : dialect.forKeyShare
-    await query(`SELECT c.id FROM categories c WHERE c.id IN (SELECT i.id FROM ${input}) ORDER BY c.id ${lock}`, [...categories, ...used])
+    const held = await query<{ id: number, account: number }>(`
+      SELECT c.id, c.account_id AS account FROM categories c WHERE ${dialect.isOneOf('c.id', `SELECT i.id FROM ${input}`)} ORDER BY c.id ${lock}`,
+    [...categories, ...used])
+    for (const { id, account } of held) session.categories.set(id, account)
   }
+  if (dialect.forUpdate === '') return
   const pets = ids('pets')
   const orders = ids('orders')
   if (orders.length > 0) {
-    const found = await query<{ id: number }>(`SELECT DISTINCT o.pet_id AS id FROM orders o WHERE o.id IN (SELECT i.id FROM ${input})`, orders)
+    const found = await query<{ id: number }>(`SELECT DISTINCT o.pet_id AS id FROM orders o WHERE ${dialect.isOneOf('o.id', `SELECT i.id FROM ${input}`)}`, orders)
     pets.push(...found)
   }
   if (pets.length > 0) {
-    await query(`SELECT p.id FROM pets p WHERE p.id IN (SELECT i.id FROM ${input}) ORDER BY p.id ${dialect.forUpdate}`, pets)
+    await query(`SELECT p.id FROM pets p WHERE ${dialect.isOneOf('p.id', `SELECT i.id FROM ${input}`)} ORDER BY p.id ${dialect.forUpdate}`, pets)
   }
   const webhooks = ids('webhooks')
   if (webhooks.length > 0) {
-    await query(`SELECT w.id FROM webhooks w WHERE w.id IN (SELECT i.id FROM ${input}) ORDER BY w.id ${dialect.forUpdate}`, webhooks)
+    await query(`SELECT w.id FROM webhooks w WHERE ${dialect.isOneOf('w.id', `SELECT i.id FROM ${input}`)} ORDER BY w.id ${dialect.forUpdate}`, webhooks)
   }
 }

@@ -1,6 +1,8 @@
+import type { FastifyError } from '@fastify/error'
 import { etagOf, refusal, type Conditions } from '../conditions.ts'
-import type { Command, NewEvent, Outcome } from '../database/command.ts'
+import type { Command, Done, Outcome } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
+import type { Table } from '../database/insert.ts'
 import { boolean, integer, jsonObject, optional, time, type Stored } from '../database/json.ts'
 import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'
 import type { Query, Read } from '../database/read.ts'
@@ -51,37 +53,40 @@ export async function listOrders (read: Read, account: number, page: PageRequest
   return await read(...pageQuery(orders, page, account)) as Page
 }
 
+const table: Table = {
+  name: 'orders',
+  id: 'id',
+  columns: { account_id: 'bigint', pet_id: 'bigint', quantity: 'bigint', ship_date: 'time', complete: 'boolean' }
+}
+
 /** Who gets stock is decided by the rules, in order of arrival; the sums are written back in one go. */
 export const placeOrder: Command<{ account: number, order: NewOrder }, Order> = {
   name: 'placeOrder',
   rows: ({ order }) => ({ pets: [order.petId] }),
   async run (session, inputs) {
     const loaded = await loadPets(session, inputs.map(({ account, order }) => ({ account, id: order.petId })))
-    const ids = await session.newIds('orders', 'id', inputs.length)
-    const rows: object[] = []
-    const outcomes = inputs.map(({ account, order: { petId, quantity = 1, shipDate, complete = false } }, i): Outcome<Order> => {
+    const placed: object[] = []
+    const outcomes = inputs.map(({ account, order: { petId, quantity = 1, shipDate, complete = false } }): FastifyError | ((id: number) => Done<Order>) => {
       const pet = loaded.get(account, petId)
       if (pet === undefined) return new UnknownPet()
       const stock = place(pet, quantity, complete)
       if (stock === 'pet_not_available') return new PetNotAvailable(pet.status)
       if (stock === 'insufficient_stock') return new InsufficientStock(shortage(pet, quantity))
-      const order: LoadedOrder = { id: ids[i]!, account, petId, quantity, shipDate: instant(shipDate), complete, version: 1 }
-      rows.push(order)
-      const record = orderRecord(order)
-      const moved = loaded.move(pet, stock)
-      const data = { order: record, inventory: inventoryRecord(pet) }
-      const events: NewEvent[] = [{ type: 'order.placed', data }]
-      if (complete) events.push({ type: 'order.completed', data })
-      if (moved) events.push(petUpdated(pet))
-      return { record, etag: etagOf(1), events }
+      const shipped = instant(shipDate)
+      placed.push({ account_id: account, pet_id: petId, quantity, ship_date: shipped, complete })
+      const moved = loaded.move(pet, stock) ? [petUpdated(pet)] : []
+      const inventory = inventoryRecord(pet)
+      return (id) => {
+        const record = orderRecord({ id, petId, quantity, shipDate: shipped, complete })
+        const data = { order: record, inventory }
+        const completed = complete ? [{ type: 'order.completed', data }] : []
+        return { record, etag: etagOf(1), events: [{ type: 'order.placed', data }, ...completed, ...moved] }
+      }
     })
     await loaded.save()
-    const { dialect } = session
-    await session.execute(`
-      INSERT INTO orders (id, account_id, pet_id, quantity, ship_date, complete)
-      SELECT i.id, i.account, i."petId", i.quantity, ${dialect.toTime('i."shipDate"')}, i.complete
-      FROM ${dialect.inputs('i', { id: 'bigint', account: 'bigint', petId: 'bigint', quantity: 'bigint', shipDate: 'text', complete: 'boolean' })}`, rows)
-    return outcomes
+    const ids = await session.insert(table, placed)
+    let next = 0
+    return outcomes.map((outcome) => outcome instanceof Error ? outcome : outcome(ids[next++]!))
   }
 }
 
@@ -170,7 +175,7 @@ async function loadOrders (session: Session, inputs: Named[]): Promise<{ orders:
   return { orders, pets }
 }
 
-function orderRecord ({ id, petId, quantity, shipDate, complete }: LoadedOrder): Order {
+function orderRecord ({ id, petId, quantity, shipDate, complete }: Omit<LoadedOrder, 'account' | 'version'>): Order {
   return { id, petId, quantity, ...(shipDate === null ? {} : { shipDate }), complete }
 }
 

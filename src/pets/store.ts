@@ -1,8 +1,8 @@
 import { etagOf, refusal, type Conditions } from '../conditions.ts'
 import { InvalidStatusTransition, PetInUse, PetNotFound, UnknownCategory } from '../errors.ts'
-import { knownCategories } from '../categories/store.ts'
 import type { Command, Outcome } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
+import type { Table } from '../database/insert.ts'
 import { enumText, integer, jsonObject, text, type Stored } from '../database/json.ts'
 import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'
 import type { Query, Read } from '../database/read.ts'
@@ -51,25 +51,26 @@ export async function listPets (read: Read, account: number, page: PageRequest):
   return await read(...pageQuery(pets, page, account)) as Page
 }
 
+const table: Table = {
+  name: 'pets',
+  id: 'id',
+  columns: { account_id: 'bigint', name: 'text', category_id: 'bigint', status: { enum: 'pet_status' } }
+}
+
 export const createPet: Command<{ account: number, pet: NewPet }, Pet> = {
   name: 'createPet',
   rows: ({ pet }) => ({ usedCategories: [pet.categoryId] }),
   async run (session, inputs) {
-    const known = await knownCategories(session, inputs.map(({ account, pet }) => ({ account, id: pet.categoryId })))
-    const ids = await session.newIds('pets', 'id', inputs.length)
-    const rows: object[] = []
-    const outcomes = inputs.map(({ account, pet: { name, categoryId, status = 'available' } }, i): Outcome<Pet> => {
-      if (!known(account, categoryId)) return new UnknownCategory()
-      const pet = { id: ids[i]!, name, categoryId, status }
-      rows.push({ account, ...pet })
+    const isKnown = ({ account, pet }: { account: number, pet: NewPet }): boolean => session.categories.get(pet.categoryId) === account
+    const ids = await session.insert(table, inputs.filter(isKnown).map(({ account, pet: { name, categoryId, status = 'available' } }) =>
+      ({ account_id: account, name, category_id: categoryId, status })))
+    let next = 0
+    return inputs.map((input): Outcome<Pet> => {
+      if (!isKnown(input)) return new UnknownCategory()
+      const { name, categoryId, status = 'available' } = input.pet
+      const pet = { id: ids[next++]!, name, categoryId, status }
       return { record: pet, etag: etagOf(1), events: [{ type: 'pet.created', data: { pet } }] }
     })
-    const { dialect } = session
-    await session.execute(`
-      INSERT INTO pets (id, account_id, name, category_id, status)
-      SELECT i.id, i.account, i.name, i."categoryId", ${dialect.toEnum('i.status', 'pet_status')}
-      FROM ${dialect.inputs('i', { id: 'bigint', account: 'bigint', name: 'text', categoryId: 'bigint', status: 'text' })}`, rows)
-    return outcomes
   }
 }
 
@@ -80,15 +81,13 @@ export const updatePet: Command<PetChange, Pet> = {
   rows: ({ petId, patch }) => ({ pets: [petId], usedCategories: patch.categoryId === undefined ? [] : [patch.categoryId] }),
   async run (session, inputs) {
     const loaded = await loadPets(session, inputs.map(({ account, petId }) => ({ account, id: petId })))
-    const known = await knownCategories(session, inputs.flatMap(({ account, patch }) =>
-      patch.categoryId === undefined ? [] : [{ account, id: patch.categoryId }]))
     const outcomes = inputs.map(({ account, petId, patch, conditions }): Outcome<Pet> => {
       const pet = loaded.get(account, petId)
       if (pet === undefined) return new PetNotFound()
       const refused = refusal(conditions, etagOf(pet.version))
       if (refused !== undefined) return refused
       const { name = pet.name, categoryId = pet.categoryId, status = pet.status } = patch
-      if (categoryId !== pet.categoryId && !known(account, categoryId)) return new UnknownCategory()
+      if (categoryId !== pet.categoryId && session.categories.get(categoryId) !== account) return new UnknownCategory()
       const stock = setStatus(pet, status)
       if (stock === undefined) {
         return new InvalidStatusTransition(pet.status, status, pet.status === 'sold' ? '' : ' while its stock is 0')
