@@ -3,6 +3,7 @@ import { PrismaBetterSqlite3 } from '@prisma/adapter-better-sqlite3'
 import type {
   SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory, SqlQuery, Transaction
 } from '@prisma/driver-adapter-utils'
+import { keepStatements } from './statements.ts'
 
 /** A lock of another process is tried again this often, in ms, without blocking the event loop. */
 const LOCK_RETRY_MS = 10
@@ -50,6 +51,7 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
       await adapter.dispose()
       throw error
     }
+    keepStatements(adapter)
     return withSafeTransactions(adapter, this.#lockTimeout)
   }
 
