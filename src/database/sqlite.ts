@@ -17,7 +17,7 @@ const PRAGMAS = `
   PRAGMA synchronous = FULL;
   PRAGMA foreign_keys = ON;
   PRAGMA journal_size_limit = 16777216;
-  PRAGMA cache_size = -32768;
+  PRAGMA cache_size = -16384;
 `
 
 /**

@@ -5,7 +5,7 @@ import { refusalOf, type Key, type Message, type Order, type Pet, type PetStatus
 /** better-sqlite3 by hand: one connection, every statement prepared once, one short transaction a write. */
 export function openSqlite (file: string): Store {
   const database = new Sqlite(file)
-  for (const setting of ['journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON', 'cache_size = -32768', 'journal_size_limit = 16777216']) database.pragma(setting)
+  for (const setting of ['journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON', 'cache_size = -16384', 'journal_size_limit = 16777216']) database.pragma(setting)
 
   const keyByHash = database.prepare<[string], Omit<Key, 'readOnly'> & { readOnly: number }>(`
     SELECT account_id AS account, id AS key, read_only AS readOnly, expires_at AS expiresAt, last_used_at AS lastUsedAt FROM api_keys WHERE hash = ?`)
