@@ -1,9 +1,10 @@
 import { setFlagsFromString } from 'node:v8'
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from './app.ts'
-import type { Config } from './config.ts'
+import { readConfig, type Config } from './config.ts'
 import { openDemo } from './demo.ts'
 import { bringUpToDate } from './database/upToDate.ts'
+import { reasonOf } from './startFailure.ts'
 
 /**
  * How far the heap may grow before it is collected whole, in percent of what was alive. Requests under way
@@ -35,5 +36,15 @@ export async function serve (config: Config): Promise<void> {
   } catch (error) {
     await app.close()
     throw error
+  }
+}
+
+// `node dist/server.js` is `petstore start`, without the command line.
+if (process.argv[1] === import.meta.filename) {
+  try {
+    await serve(readConfig(process.env))
+  } catch (error) {
+    process.stderr.write(`${reasonOf(error)}\n`)
+    process.exit(1)
   }
 }

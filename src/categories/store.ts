@@ -44,10 +44,11 @@ const table: Table = { name: 'categories', id: 'id', columns: { account_id: 'big
 
 export const createCategory: Command<{ account: number, category: NewCategory }, Category> = {
   name: 'createCategory',
-  async run ({ insert }, inputs) {
+  async run ({ insert, categories: held }, inputs) {
     const ids = await insert(table, inputs.map(({ account, category }) => ({ account_id: account, ...category })))
-    return inputs.map(({ category: fields }, i) => {
+    return inputs.map(({ account, category: fields }, i) => {
       const category = { id: ids[i]!, ...fields }
+      held.set(category.id, account)
       return { record: category, etag: etagOf(1), events: [{ type: 'category.created', data: { category } }] }
     })
   }

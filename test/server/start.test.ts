@@ -35,16 +35,16 @@ interface Options {
 }
 
 // Some forty processes start here, one after the other.
-t.setTimeout(300_000)
+t.setTimeout(900_000)
 
 t.before(() => {
   const { status } = spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] })
   if (status !== 0) throw new Error('the service cannot be built')
 })
 
-/** Runs an npm script's command, without npm, in a folder and with settings of its own. */
+/** Runs an npm script's command, without npm, or a command like it, in a folder and with settings of its own. */
 async function run (t: Test, script: string, settings: Record<string, string>, { cwd = folder(t), account = {} }: Options = {}): Promise<Running> {
-  const [program, file = '', ...args] = scripts[script]!.split(' ')
+  const [program, file = '', ...args] = (scripts[script] ?? script).split(' ')
   if (program !== 'node') throw new Error(`npm run ${script} does not run node`)
   const port = settings['PORT'] ?? String(await freePort())
   const child = spawn(process.execPath, [join(ROOT, file), ...args], {
@@ -69,7 +69,11 @@ async function run (t: Test, script: string, settings: Record<string, string>, {
 
 /** As `npm start`, until it serves. */
 async function start (t: Test, settings: Record<string, string> = {}, options: Options = {}): Promise<Running> {
-  const running = await run(t, 'start', settings, options)
+  return await served(await run(t, 'start', settings, options))
+}
+
+/** Until it serves. */
+async function served (running: Running): Promise<Running> {
   const deadline = Date.now() + START_TIMEOUT_MS
   let over = false
   running.ended.finally(() => { over = true })
@@ -300,6 +304,15 @@ t.test('a PostgreSQL that cannot be used is said in one line', { skip: database 
     t.notOk(running.err().includes(url.password), 'no password')
   }
   await failed(t, await run(t, 'migrate', { DATABASE_URL: table[0]![0] }), table[0]![1])
+})
+
+t.test('dist/server.js may be started by itself', async (t) => {
+  const { stop, origin } = await served(await run(t, 'node dist/server.js', { DATABASE_URL: await freshDatabase(t) }))
+  t.ok(await answers(`${origin}/readyz`))
+  t.equal(await stop(), 0)
+  const { ended, err } = await run(t, 'node dist/server.js', { PORT: 'none' })
+  t.equal(await ended, 1)
+  t.match(err(), /PORT/)
 })
 
 t.test('SIGTERM and SIGINT end the service with code 0', async (t) => {
