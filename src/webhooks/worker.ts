@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/commit.ts'
@@ -42,6 +43,8 @@ const STOP_MS = 2_000
 export function createWorker ({ read, commit, caller, log, meter }: WorkerOptions): Worker {
   const lanes = new Map<number, Lane>()
   const stop = new AbortController()
+  // Every call under way listens.
+  setMaxListeners(0, stop.signal)
   const work = new Set<Promise<void>>()
   const context: LaneContext = {
     worker: randomBytes(8).toString('hex'),
