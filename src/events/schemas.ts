@@ -36,12 +36,22 @@ const DATA = {
 export type EventType = keyof typeof DATA
 export const EVENT_TYPES = Object.keys(DATA) as EventType[]
 
+const INVENTORY = { petId: 7, quantity: 12, status: 'available' }
+const MESSAGE = { id: 'msg_000000000g4jm1zq7c8x0v2ykp', message: 'Hello', createdAt: '2026-11-21T10:00:00.000Z' }
+
+/** Where the records of an event are not as the examples of their own schemas show them. */
+const EXAMPLES: Partial<Record<EventType, object>> = {
+  'order.completed': { order: { id: 21, petId: 7, quantity: 2, complete: true }, inventory: INVENTORY },
+  'message.delivered': { message: { ...MESSAGE, status: 'delivered' } },
+  'message.failed': { message: { ...MESSAGE, status: 'failed' } }
+}
+
 /** `pet.created` becomes PetCreated, the component of its events. */
 export const eventSchemas: TSchema[] = EVENT_TYPES.map((type) => Type.Object({
   id: Id("Number of the event in the account's own gapless sequence", 1),
   type: OneOf([type], { description: 'What happened', example: type }),
   timestamp: Timestamp('When it happened'),
-  data: Type.Object(DATA[type])
+  data: Type.Object(DATA[type], EXAMPLES[type] && { example: EXAMPLES[type] })
 }, { $id: nameOf(type), description: `An event of the type ${type}.` }))
 
 export const EventSchema = Type.Unsafe<object>({

@@ -39,7 +39,7 @@ export function complete (document: Document, server: string, path: string, meth
   if (operation.deprecated === true) announceSuccessor(responses)
   for (const answer of Object.values(responses)) answer.headers = { ...LIMITS, ...answer.headers }
 
-  if (facts.stream === true) announceStream(operation)
+  if (facts.stream === true) announceStream(document, operation)
 
   operation['x-codeSamples'] = samplesOf(document, server, path, method)
   const stability = operation['x-stability']
@@ -74,13 +74,18 @@ function completeSuccess (document: Document, path: string, method: string, stat
 }
 
 /** Where a feed stands is said with every answer that knows it; the stream is another media type of the 200. */
-function announceStream ({ parameters = [], responses }: Operation): void {
+function announceStream (document: Document, { parameters = [], responses }: Operation): void {
   parameters.push(LAST_EVENT_ID)
   for (const status of [200, 304, 410]) responses[status]!.headers!['Event-Id'] = always('Event-Id')
   const { content, headers } = responses[200]!
+  const list = content![JSON_MEDIA]!
+  const { oneOf = [] } = resolve(document, resolve(document, list.schema!).items!)
+  const events = oneOf.map((schema) => exampleOf(document, schema) as { id: number, type: string })
+  delete list.example
+  list.examples = Object.fromEntries(events.map((event) => [event.type, { value: [event] }]))
   content!['text/event-stream'] = {
     schema: { type: 'string', description: 'Events as `id`, `event` (the type) and `data` (the event); a comment every 15 seconds.' },
-    example: 'id: 1\nevent: message.created\ndata: {"id":1,"type":"message.created"}\n\n'
+    example: events.map((event) => `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)[0]
   }
   headers!['X-Accel-Buffering'] = sometimes('X-Accel-Buffering')
   // A stream has neither.

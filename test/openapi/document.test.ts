@@ -94,7 +94,7 @@ t.test('the OpenAPI document', async (t) => {
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation: operation as Extended })))
   const resolve = (schema: Schema): Schema => schema.$ref === undefined ? schema : document.components.schemas[schema.$ref.split('/').at(-1)!]!
   const codesOf = ({ responses }: Operation): string[] =>
-    Object.values(responses).flatMap(({ content }) => Object.keys(content?.['application/json']?.examples ?? {}))
+    Object.entries(responses).filter(([status]) => Number(status) >= 400).flatMap(([, { content }]) => Object.keys(content?.['application/json']?.examples ?? {}))
 
   await t.test('is valid OpenAPI 3.0.3 by the recommended rules', async (t) => {
     t.equal(document.openapi, '3.0.3')
@@ -174,12 +174,21 @@ t.test('the OpenAPI document', async (t) => {
       for (const [status, { content }] of Object.entries(operation.responses)) {
         const media = content?.['application/json']
         if (media === undefined) continue
-        const examples = status.startsWith('2') ? [media.example] : Object.values(media.examples ?? {}).map(({ value }) => value)
+        const examples = media.examples === undefined ? [media.example] : Object.values(media.examples).map(({ value }) => value)
         t.ok(examples.length > 0 && examples[0] !== undefined, `${operation.operationId} ${status} has an example`)
         for (const example of examples) t.equal(isValid(media.schema!, example), true, `${operation.operationId} ${status}`)
       }
       for (const media of Object.values(operation.requestBody?.content ?? {})) t.equal(isValid(media.schema!, media.example), true, `${operation.operationId} body`)
     }
+  })
+
+  await t.test('shows an event of each type', async (t) => {
+    const { content } = document.paths['/events']!['get']!.responses['200']!
+    const shown = Object.entries(content!['application/json']!.examples ?? {}) as Array<[string, { value: Array<{ type: string }> }]>
+    const { oneOf = [] } = document.components.schemas['Event'] as { oneOf?: unknown[] }
+    t.ok(oneOf.length > 10)
+    t.equal(shown.length, oneOf.length)
+    for (const [type, { value }] of shown) t.match(value, [{ type }])
   })
 
   await t.test('documents the errors of each operation, and of no other', async (t) => {
