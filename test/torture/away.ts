@@ -10,6 +10,9 @@ const REQUEST_TIMEOUT_MS = 2_000
 /** A refusal may take as long as the service waits for the database, and a little. */
 const SECONDS_MS = 2 * REQUEST_TIMEOUT_MS + 2_000
 
+/** Until nothing of a database that is gone can still be answered, in ms. */
+const SETTLED_MS = 300
+
 /** After the database's return, in ms; a server that was killed reads its log first. */
 const RECOVERY_MS = 15_000
 
@@ -39,6 +42,8 @@ export async function away ({ quick, report, start, openStore, atEnd }: Stage): 
     await sleep(500)
     const before = load.replies.length
     await begin(server)
+    // What was committed a moment before is still on its way to its client.
+    await sleep(SETTLED_MS)
     const since = load.replies.length
     if (ms > 0) {
       await sleep(ms / 2)
