@@ -103,9 +103,16 @@ async function edit (page: Page, row: number, name: string): Promise<void> {
   await page.keyboard.press('Control+a')
   await page.keyboard.type(name)
   await page.keyboard.press('Enter')
-  await page.getByRole('button', { name: 'Save 1 row' }).click()
-  await page.getByRole('button', { name: 'yes, write to db' }).click()
-  await page.getByText('Save 1 row').waitFor({ state: 'detached' })
+  // On Node 22 and later Studio's own driver does not wait for SQLite's lock: its user saves again.
+  for (let attempt = 1; ; attempt++) {
+    await page.getByRole('button', { name: 'Save 1 row' }).click()
+    await page.getByRole('button', { name: 'yes, write to db' }).click()
+    try {
+      return await page.getByText('Save 1 row').waitFor({ state: 'detached', timeout: 5_000 })
+    } catch (error) {
+      if (attempt === 20) throw error
+    }
+  }
 }
 
 async function walk (address: string, headers: Record<string, string>): Promise<unknown[]> {
