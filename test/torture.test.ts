@@ -5,7 +5,7 @@ import { perform } from './torture/stage.ts'
 
 // The torture programs, each in a short form; `npm run torture` runs them whole.
 
-/** A busy machine takes far longer than the minute or so that they need. */
+/** A busy machine takes far longer than the few minutes that they need. */
 t.setTimeout(600_000)
 
 const serverUrl = database === 'postgresql' ? process.env['TEST_POSTGRES_URL'] : undefined

@@ -70,10 +70,10 @@ function messageId (position: number): string {
 const SETTLE_SIZE = 1_000
 
 /**
- * Delivers messages that no webhook is asked about; how many they were. `upTo` is the position of one that
+ * Delivers messages that no webhook is asked about; `true` when there may be more. `upTo` is the position of one that
  * was committed: what the same transaction has created is not known to wait for nobody.
  */
-export const settleMessages: Command<{ upTo: number }, number> = {
+export const settleMessages: Command<{ upTo: number }, boolean> = {
   name: 'settleMessages',
   async run ({ dialect, query }, inputs) {
     const settled = await query<{ position: number, account: number, record: string }>(`
@@ -85,7 +85,7 @@ export const settleMessages: Command<{ upTo: number }, number> = {
       RETURNING position, account_id AS account, ${recordOf(dialect, 'messages')} AS record`, inputs)
     settled.sort((a, b) => a.position - b.position)
     const events = settled.map(({ account, record }) => eventOf('message.delivered', account, JSON.parse(record) as Message))
-    return inputs.map((_input, i) => ({ record: settled.length, events: i === 0 ? events : [] }))
+    return inputs.map((_input, i) => ({ record: settled.length === SETTLE_SIZE, events: i === 0 ? events : [] }))
   }
 }
 

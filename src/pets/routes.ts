@@ -69,7 +69,7 @@ export const petRoutes: FastifyPluginAsyncTypebox<PetOptions> = async function p
   }, async (request, reply) => {
     const { holder: { account }, params: { petId } } = request
     reply.header('deprecation', DEPRECATION).header('sunset', sunsetField)
-    reply.header('link', `<${locationOf(app, `/pets?id=${lastSegment(request.url)}`)}>; rel="successor-version"`)
+    reply.header('link', `<${locationOf(app, `/pets?id=${asAsked(petId, request.url)}`)}>; rel="successor-version"`)
     if (Date.now() >= sunsetTime.getTime()) throw new OperationSunset(sunset)
     const pet = await findPet(app.read, account, petId)
     if (pet === undefined) throw new PetNotFound()
@@ -110,6 +110,6 @@ export const petRoutes: FastifyPluginAsyncTypebox<PetOptions> = async function p
 }
 
 /** An id as it was asked for: one that is never assigned is read as another number. */
-function lastSegment (url: string): string {
-  return decodeURIComponent(url.split('?')[0]!.split('/').at(-1)!)
+function asAsked (id: number, url: string): number | string {
+  return Number.isSafeInteger(id) ? id : decodeURIComponent(url.split('?')[0]!.split('/').at(-1)!)
 }

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
+import type { FastifyError } from '@fastify/error'
 import { etagOf, refusal, type Conditions } from '../conditions.ts'
 import type { Command, Outcome } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
+import type { Table } from '../database/insert.ts'
 import { boolean, integer, json, jsonObject, text, time, type Stored } from '../database/json.ts'
 import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'
 import type { Query, Read } from '../database/read.ts'
@@ -50,9 +52,15 @@ export async function listWebhooks (read: Read, account: number, page: PageReque
   return await read(...pageQuery(webhooks, page, account)) as Page
 }
 
+const table: Table = {
+  name: 'webhooks',
+  id: 'id',
+  columns: { account_id: 'bigint', url: 'text', events: 'text', enabled: 'boolean', secret: 'text', created_at: 'time' }
+}
+
 export const createWebhook: Command<{ account: number, webhook: NewWebhook }, WebhookWithSecret> = {
   name: 'createWebhook',
-  async run ({ dialect, query, newIds, execute, now }, inputs) {
+  async run ({ dialect, query, insert, now }, inputs) {
     const input = dialect.inputs('i', { account: 'bigint' })
     const accounts = distinct(inputs.map(({ account }) => ({ account })))
     // The account's own row is locked last of all. Every account has a key, so its keys stand for it here.
@@ -61,21 +69,18 @@ export const createWebhook: Command<{ account: number, webhook: NewWebhook }, We
       SELECT i.account, (SELECT count(*) FROM webhooks w WHERE w.account_id = i.account) AS count FROM ${input}`, accounts))
       .map(({ account, count }) => [account, count]))
 
-    const ids = await newIds('webhooks', 'id', inputs.length)
     const rows: object[] = []
-    const outcomes = inputs.map(({ account, webhook: { url, events = EVENT_TYPES, enabled = true } }, i): Outcome<WebhookWithSecret> => {
+    const outcomes = inputs.map(({ account, webhook: { url, events = EVENT_TYPES, enabled = true } }): FastifyError | Omit<WebhookWithSecret, 'id'> => {
       const count = counts.get(account) ?? 0
       if (count >= LIMIT) return new WebhookLimitReached(LIMIT)
       counts.set(account, count + 1)
-      const record = { id: ids[i]!, url, events: [...events], enabled, createdAt: now, secret: newSecret() }
-      rows.push({ ...record, account, events: JSON.stringify(events) })
-      return { record, etag: etagOf(1) }
+      const secret = newSecret()
+      rows.push({ account_id: account, url, events: JSON.stringify(events), enabled, secret, created_at: now })
+      return { url, events: [...events], enabled, createdAt: now, secret }
     })
-    await execute(`
-      INSERT INTO webhooks (id, account_id, url, events, enabled, secret, created_at)
-      SELECT i.id, i.account, i.url, i.events, i.enabled, i.secret, ${dialect.toTime('i."createdAt"')}
-      FROM ${dialect.inputs('i', { id: 'bigint', account: 'bigint', url: 'text', events: 'text', enabled: 'boolean', secret: 'text', createdAt: 'text' })}`, rows)
-    return outcomes
+    const ids = await insert(table, rows)
+    let next = 0
+    return outcomes.map((outcome) => outcome instanceof Error ? outcome : { record: { id: ids[next++]!, ...outcome }, etag: etagOf(1) })
   }
 }
 

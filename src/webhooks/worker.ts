@@ -103,9 +103,7 @@ export function createWorker ({ read, commit, caller, log, meter }: WorkerOption
   }
 
   async function settleAll (upTo: number): Promise<void> {
-    let settled: number
-    do settled = (await commit(settleMessages, { upTo }, { account: null })).record
-    while (settled === 1_000 && !stop.signal.aborted)
+    while ((await commit(settleMessages, { upTo }, { account: null })).record && !stop.signal.aborted) continue
   }
 
   function laneOf (webhook: number): Lane {

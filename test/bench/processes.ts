@@ -1,10 +1,11 @@
 import { fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { ConfigSchema } from '../../src/config.ts'
+import { freePort } from '../support/port.ts'
 import type { Job, Load } from './load.ts'
 
 export const SERVERS = ['petstore', 'hand', 'prisma', 'floor'] as const
@@ -78,15 +79,6 @@ async function listens (port: number): Promise<boolean> {
     const socket = connect({ port, host: '127.0.0.1' })
     socket.once('connect', () => { resolve(true) }).once('error', () => { resolve(false) }).once('connect', () => { socket.destroy() })
   })
-}
-
-async function freePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 async function end (child: ChildProcess): Promise<void> {

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { openDatabase } from '../../src/database/open.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
+import { freePort } from '../support/port.ts'
 
 // The real process, as `npm start` runs it: what is compiled in dist, in a working directory of its own.
 
@@ -105,14 +106,6 @@ function folder (t: Test, parent = tmpdir()): string {
     rmSync(path, { recursive: true, force: true })
   })
   return path
-}
-
-async function freePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
 }
 
 async function openAccount (origin: string): Promise<string> {

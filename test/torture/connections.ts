@@ -34,8 +34,9 @@ export async function connections ({ quick, report, freshUrl, start, openStore }
   const other = visit(store)
   const idle = quick ? 500 : 2_000
   const sockets = await Promise.all(Array.from({ length: idle }, async () => await talk('GET /livez HTTP/1.1\r\nHost: pets\r\n\r\n', isAnswered)))
-  const unanswered = sockets.filter(({ text }) => !text.startsWith('HTTP/1.1 200')).length
-  if (unanswered > 0) violations.push(`${unanswered} of ${idle} connections were not answered`)
+  const unanswered = sockets.filter(({ text }) => !text.startsWith('HTTP/1.1 200'))
+  for (const { text, closed, took } of unanswered.slice(0, 3)) violations.push(`an idle connection is answered '${text.slice(0, 100)}'${closed ? ' and closed' : ''} after ${took.toFixed(0)} ms`)
+  if (unanswered.length > 0) violations.push(`${unanswered.length} of ${idle} connections were not answered`)
   for (let round = 0; round < (quick ? 1 : 5); round++) {
     await attack(quick ? 100 : 500)
     report.rounds++

@@ -1,9 +1,9 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { get } from 'node:http'
-import { createServer, type AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../support/port.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PRELOAD = fileURLToPath(new URL('preload.mjs', import.meta.url))
@@ -127,13 +127,4 @@ export async function statusOf (port: number, path: string, timeout = 5_000): Pr
       resolve(response.statusCode ?? 0)
     }).on('timeout', () => { request.destroy() }).on('error', () => { resolve(0) })
   })
-}
-
-async function freePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
