@@ -12,6 +12,8 @@ type HttpPart = 'body' | 'querystring' | 'params' | 'headers'
 
 interface Part { schema: PartSchema, httpPart?: string | undefined }
 interface PartSchema { $ref?: string, properties?: Record<string, PropertySchema> }
+/** What is wrong with data, if anything. */
+type Validate = (data: unknown) => ErrorObject | undefined
 interface PropertySchema { type?: string, format?: string, items?: PropertySchema }
 
 /** A Fastify `buildValidator`: gets all named schemas, returns the compiler of one part of one route. */
@@ -29,7 +31,9 @@ export function buildValidator (externalSchemas: unknown): (part: Part) => (data
   for (const schema of Object.values(components)) ajv.addSchema(schema)
 
   return ({ schema, httpPart }) => {
-    const validate = ajv.compile(schema)
+    // Compiled when it is first asked: all of them together would be a fifth of the time that a start takes.
+    let compiled: ValidateFunction | undefined
+    const validate: Validate = (data) => (compiled ??= ajv.compile(schema))(data) ? undefined : compiled.errors![0]!
     const properties = (schema.properties ?? components[schema.$ref?.replace('#', '') ?? '']?.properties) ?? {}
     const part = httpPart as HttpPart
     if (part === 'body') {
@@ -57,11 +61,12 @@ function judgeAddress (request: FastifyRequest, _reply: FastifyReply, done: (err
   done()
 }
 
-function judge (validate: ValidateFunction, data: unknown, part: HttpPart): { value: unknown } | { error: Error } {
-  return validate(data) ? { value: data } : { error: new ValidationFailed(explain(validate.errors![0]!, part)) }
+function judge (validate: Validate, data: unknown, part: HttpPart): { value: unknown } | { error: Error } {
+  const violation = validate(data)
+  return violation === undefined ? { value: data } : { error: new ValidationFailed(explain(violation, part)) }
 }
 
-function judgeBody (validate: ValidateFunction, data: Record<string, unknown>, ids: string[]): { value: unknown } | { error: Error } {
+function judgeBody (validate: Validate, data: Record<string, unknown>, ids: string[]): { value: unknown } | { error: Error } {
   const judged = judge(validate, data, 'body')
   if ('error' in judged) return judged
   const field = loneSurrogate(data, '')
