@@ -1,3 +1,4 @@
+import './ticks.ts'
 import { setFlagsFromString } from 'node:v8'
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from './app.ts'

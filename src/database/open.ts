@@ -75,7 +75,8 @@ type ClientOptions = ConstructorParameters<typeof PrismaClient>[0]
 
 function client (PrismaClient: new (options: ClientOptions) => Client, adapter: SqlDriverAdapterFactory, timeout: number): Client {
   // Prisma's own clocks (2 s for a connection, 5 s for a transaction) would cut off a busy commit.
-  return new PrismaClient({ adapter, transactionOptions: { maxWait: timeout, timeout } })
+  // The other formats take a stack trace with every call, for the message of an error that may come.
+  return new PrismaClient({ adapter, errorFormat: 'minimal', transactionOptions: { maxWait: timeout, timeout } })
 }
 
 const statementNames = new Map<string, string>()
