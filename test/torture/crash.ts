@@ -15,7 +15,7 @@ export async function crash ({ quick, report, freshUrl, start, openStore }: Stag
   const store = await openStore(() => service.port)
   const load = startWorkload(store, { workers: 24, retry: true, pause: 10 })
 
-  const rounds = quick ? 5 : 20
+  const rounds = quick ? 4 : 20
   for (let round = 1; round <= rounds; round++) {
     await sleep(randomInt(50, quick ? 500 : 1500))
     await service.kill()

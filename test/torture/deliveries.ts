@@ -44,7 +44,7 @@ export async function deliveries (stage: Stage): Promise<void> {
   async function killed (): Promise<void> {
     receiver.respond = (response) => { setTimeout(() => { response.writeHead(204).end() }, randomInt(0, 20)) }
     const load = startWorkload(store, { workers: 16, retry: true, pause: 10 })
-    const rounds = quick ? 3 : 12
+    const rounds = quick ? 2 : 12
     for (let round = 1; round <= rounds; round++) {
       const before = receiver.received.length
       // PostgreSQL may end what a killed process began after its leases were ended here: then one is waited for.

@@ -1,7 +1,7 @@
 // `npm run torture`: attacks the running service, on both databases, and checks what is left of it.
 //
 //   npm run torture                             everything; allow it an hour
-//   npm run torture -- --quick                  the same in a few minutes; `npm test` does this
+//   npm run torture -- --quick                  the same, two minutes for each database; `npm test` does this
 //   npm run torture -- crash connections        some programs
 //   DATABASE=sqlite npm run torture             on one database (sqlite, postgresql)
 //

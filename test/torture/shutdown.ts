@@ -25,7 +25,7 @@ export async function shutdown (stage: Stage): Promise<void> {
   const counts = { whole: 0, refused: 0, none: 0 }
   let slowest = 0
 
-  for (let round = 0; round < (quick ? 3 : 20); round++) {
+  for (let round = 0; round < (quick ? 2 : 20); round++) {
     if (round > 0) await service.start()
     const load = startWorkload(store, { workers: 32, retry: false, onReply: note })
     await sleep(randomInt(100, 700))
