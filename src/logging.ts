@@ -41,7 +41,8 @@ function joined (fd: string | number): DestinationStream & { flushSync: () => vo
       lines.push(line)
       length += line.length
       if (length >= TOGETHER) return flush()
-      timer ??= setTimeout(flush, AT_LATEST_MS).unref()
+      if (timer !== undefined) return
+      timer = setTimeout(flush, AT_LATEST_MS).unref()
       flushes.add(flush)
     },
     // For pino, after a line that is fatal.
