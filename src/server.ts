@@ -18,6 +18,7 @@ const BACKLOG = 4_096
 
 /** The process that serves: database, listening, stopping. */
 export async function serve (config: Config): Promise<void> {
+  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH}`)
   await bringUpToDate(config)
   const app = await buildApp(config)
   const closing = closeWithGrace({ delay: config.SHUTDOWN_GRACE_MS, logger: false }, async ({ err: error }) => {
@@ -32,7 +33,6 @@ export async function serve (config: Config): Promise<void> {
     await app.database.writer.$executeRaw`UPDATE accounts SET name = name WHERE false`
     const greet = config.DEMO ? await openDemo(app) : undefined
     await app.listen({ port: config.PORT, host: config.HOST, backlog: BACKLOG })
-    setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH}`)
     if (greet !== undefined) process.stderr.write(greet(app.listeningOrigin))
   } catch (error) {
     await app.close()

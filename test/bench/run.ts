@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { databaseOf, type DatabaseName } from '../../src/database/dialect.ts'
 import { chart } from './chart.ts'
+import { measureGrowth } from './growth.ts'
 import { measureMemory, measureStart } from './long.ts'
 import { measure, Void, type Plan, type Sample } from './measure.ts'
 import { startGenerator } from './processes.ts'
@@ -28,6 +29,7 @@ alone meanwhile. Stores are made in the system's folder for temporary files: set
   --seconds N           of each measurement (4)
   --connections N       at once, besides one alone (64)
   --memory [--seconds]  ten minutes of mixed load: resident size and write-ahead log of petstore
+  --growth              petstore on 10,000 and on 1,000,000 pets in turns: CPU per request
   --start               time from the start of petstore to /readyz
   --help
 `
@@ -42,6 +44,7 @@ const { values: options } = parseArgs({
     seconds: { type: 'string' },
     connections: { type: 'string', default: '64' },
     memory: { type: 'boolean', default: false },
+    growth: { type: 'boolean', default: false },
     start: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false }
   }
@@ -68,6 +71,7 @@ async function run (): Promise<void> {
   })
   try {
     if (options.start) await measureStart(plan, folder, say)
+    else if (options.growth) await measureGrowth(plan, folder, generator, say)
     else if (options.memory) await measureMemory(plan, Number(options.seconds ?? 600), folder, generator, say)
     else await measureServers()
   } catch (error) {
