@@ -14,6 +14,9 @@ export const FIELDS_LIMIT = 16_384
  */
 export const HEAD_LIMIT = 61_440
 
+/** What no address holds (RFC 3986 section 2). Node's newer parsers refuse it themselves, older ones do not. */
+const UNENCODED = /[^\x21-\x7e]/
+
 /** ": " and the end of the line. */
 const FIELD_BYTES = 4
 
@@ -25,6 +28,7 @@ export function judgeHead (app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {
     const { url, headers, rawHeaders, httpVersion } = request.raw
     if (request.originalUrl.length > URL_LIMIT) return done(new UriTooLong(URL_LIMIT))
+    if (UNENCODED.test(request.originalUrl)) return done(new BadRequest('The address holds a character that must be percent-encoded'))
     let size = 0
     for (const text of rawHeaders) size += text.length
     if (size + rawHeaders.length / 2 * FIELD_BYTES > FIELDS_LIMIT) return done(new HeadersTooLarge(FIELDS_LIMIT))
