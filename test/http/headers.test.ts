@@ -40,6 +40,9 @@ t.test('a client’s own Request-Id is kept on every answer', async (t) => {
   }
 })
 
+/** An id that the service has made is longer than those that are sent here. */
+const OWN = /^[A-Za-z0-9._~:-]{8,128}$/
+
 t.test('any other Request-Id is replaced by a new one', async (t) => {
   const { openAccount, nobody } = await startApp(t)
   const client = await openAccount()
@@ -47,7 +50,7 @@ t.test('any other Request-Id is replaced by a new one', async (t) => {
   let answers = 0
   for (const id of [undefined, '', 'x'.repeat(129), 'a b', 'a,b', 'a/b', '"a"', 'a;b', 'é', 'x%0a', '<x>', '{}']) {
     for (const [name, { headers }] of await answersOf(client, nobody, id === undefined ? {} : { 'request-id': id })) {
-      t.match(headers['request-id'], /^[A-Za-z0-9._~:-]{8,128}$/, `${name} ${id}`)
+      t.match(headers['request-id'], OWN, `${name} ${id}`)
       t.not(headers['request-id'], id)
       seen.add(headers['request-id'])
       answers++
@@ -55,7 +58,7 @@ t.test('any other Request-Id is replaced by a new one', async (t) => {
   }
   t.equal(seen.size, answers, 'no two are the same')
   const twice = await client.request('GET', '/account', { headers: { 'request-id': ['a', 'b'] } })
-  t.notMatch(twice.headers['request-id'], /^[ab]/)
+  t.match(twice.headers['request-id'], OWN)
 })
 
 t.test('every answer has the security headers, and none names a product or version', async (t) => {
