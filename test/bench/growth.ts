@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Plan } from './measure.ts'
+import { Void, type Plan } from './measure.ts'
 import { startServer, type Generator, type Server } from './processes.ts'
 import { openStores, type Store, type Stores } from './stores.ts'
 
@@ -13,7 +13,7 @@ const LIMIT = 1.2
 /** A list reads from anywhere in so many pets; 200 are too few to leave the first page. */
 const FIRST_PAGE = 200
 
-const READS = [
+const WORK = [
   { title: 'get one pet', workload: 'get' },
   { title: 'list 20, first page', workload: 'list', pets: FIRST_PAGE },
   { title: 'list 20, a page from anywhere', workload: 'list' },
@@ -35,7 +35,7 @@ export async function measureGrowth (plan: Plan, folder: string, generator: Gene
         const store = await stores.copy('petstore')
         sides.push({ pets, stores, store, server: await startServer('petstore', store.url, join(own, 'petstore.log')) })
       }
-      for (const { title, workload, pets } of READS) {
+      for (const { title, workload, pets } of WORK) {
         const costs = sides.map((): number[] => [])
         for (let round = 0; round <= plan.rounds; round++) {
           for (const [i, side] of sides.entries()) {
@@ -62,7 +62,8 @@ export async function measureGrowth (plan: Plan, folder: string, generator: Gene
   async function costOf ({ server, stores }: Side, job: { workload: string, pets: number, connections: number, seconds: number, seed: number }): Promise<number> {
     const used = async (): Promise<number> => (await server.usage()).cpu + (stores.cpu() ?? 0)
     const before = await used()
-    const { requests } = await generator.run({ port: server.port, key: stores.key, ...job })
+    const { requests, unexpected } = await generator.run({ port: server.port, key: stores.key, ...job })
+    if (Object.keys(unexpected).length > 0) throw new Void(`unexpected answers: ${JSON.stringify(unexpected)}`)
     return (await used() - before) / requests
   }
 }
