@@ -27,15 +27,18 @@ const MAX_GROUP = 256
 /** A group that met a conflict is tried again this often before its commands go singly. */
 const ATTEMPTS = 5
 
-/** A group waits so long for the one under way, in ms: then it takes a connection of its own, where there is one. */
+/** How long a write lets others join it, in ms, and waits for the group under way: then it goes on a connection of its own, where there is one. */
 const PATIENCE_MS = 20
+
+/** Turns of the event loop in which others may join. Turns without work pass at once, so an idle service does not wait. */
+const GATHERING_TURNS = 12
 
 /** How often the queue is looked through for writes that waited too long, in ms. */
 const SWEEP_MS = 250
 
 /**
- * Group commit: writes that wait while a transaction commits share the next one, so that many
- * requests pay for one fsync. A write is answered only after its COMMIT returned.
+ * Group commit: writes that come within a few turns of the event loop, or while another transaction
+ * commits, share one, so that many requests pay for one fsync. A write is answered only after its COMMIT returned.
  *
  * @throws Overloaded when too many wait, DatabaseUnavailable when the outcome is unknown
  */
@@ -44,6 +47,7 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
   /** Idempotency keys of the groups under way: a second request waits for the first. */
   const claimed = new Set<string>()
   let running = 0
+  /** Whether a group is about to begin. */
   let scheduled = false
   let recall: NodeJS.Timeout | undefined
   meter?.queue('commit', () => queue.length)
@@ -59,31 +63,48 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
   function schedule (): void {
     if (scheduled) return
     scheduled = true
+    gather(1)
+  }
+
+  /** A busy process has others' requests to answer meanwhile, and the writes among them share the transaction. */
+  function gather (turn: number): void {
     setImmediate(() => {
-      scheduled = false
-      while (running < database.writers) {
-        // Writes that wait for the group under way share the next one. Only a group that takes long is not waited for.
-        const patience = running === 0 || queue.length === 0 ? 0 : queue[0]!.since + PATIENCE_MS - Date.now()
-        if (patience > 0) {
-          recall ??= setTimeout(() => {
-            recall = undefined
-            schedule()
-          }, patience)
-          return
-        }
-        const group = takeGroup()
-        if (group.length === 0) return
-        running++
-        const began = Date.now()
-        meter?.begun('commit', began - group[0]!.since)
-        runGroup(group).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
-          for (const entry of group) claimed.delete(keyOf(entry))
-          running--
-          meter?.done('commit', group.length, Date.now() - began)
-          if (queue.length > 0) schedule()
-        })
+      if (turn < GATHERING_TURNS && running === 0 && queue.length > 0 && queue.length < MAX_GROUP && patience() > 0) {
+        gather(turn + 1)
+      } else {
+        scheduled = false
+        begin()
       }
     })
+  }
+
+  /** What is left of the oldest write's patience, in ms. */
+  function patience (): number {
+    return queue[0]!.since + PATIENCE_MS - Date.now()
+  }
+
+  function begin (): void {
+    while (queue.length > 0 && running < database.writers) {
+      // Writes that wait for the group under way share the next one. Only a group that takes long is not waited for.
+      if (running > 0 && patience() > 0) {
+        recall ??= setTimeout(() => {
+          recall = undefined
+          schedule()
+        }, patience())
+        return
+      }
+      const group = takeGroup()
+      if (group.length === 0) return
+      running++
+      const began = Date.now()
+      meter?.begun('commit', began - group[0]!.since)
+      runGroup(group).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
+        for (const entry of group) claimed.delete(keyOf(entry))
+        running--
+        meter?.done('commit', group.length, Date.now() - began)
+        if (queue.length > 0) schedule()
+      })
+    }
   }
 
   function takeGroup (): Entry[] {

@@ -62,6 +62,33 @@ t.test('commands that arrive together share one transaction', async (t) => {
   t.same(await names(), ['a', 'b', 'c'])
 })
 
+t.test('commands of the next turns of the event loop join those that wait, but not for ever', async (t) => {
+  const { commit, account, names } = await open(t)
+  const seen: string[][] = []
+  const add = addCategory(seen)
+  const answers: Array<Promise<unknown>> = []
+  for (let turn = 0; seen.length === 0; turn++) {
+    answers.push(commit(add, { account, name: String(turn) }, { account }))
+    await new Promise(setImmediate)
+  }
+  await Promise.all(answers)
+  t.ok(seen[0]!.length > 3, `${seen[0]!.length} turns in the first group`)
+  t.equal((await names()).length, answers.length)
+})
+
+t.test('a command that took its time to arrive does not let those wait that came before', async (t) => {
+  const { commit, account } = await open(t)
+  const seen: string[][] = []
+  const add = addCategory(seen)
+  const first = commit(add, { account, name: 'first' }, { account })
+  // Work for a turn that takes longer than a write is patient.
+  for (const until = Date.now() + 30; Date.now() < until;);
+  await new Promise(setImmediate)
+  const second = commit(add, { account, name: 'second' }, { account })
+  await Promise.all([first, second])
+  t.same(seen, [['first'], ['second']])
+})
+
 t.test('a refused command leaves its neighbours alone', async (t) => {
   const { commit, account, names } = await open(t)
   const add = addCategory()
