@@ -1,4 +1,3 @@
-import DataLoader from 'dataloader'
 import { DatabaseUnavailable, Overloaded } from '../errors.ts'
 import type { Meter } from '../meter.ts'
 import type { Dialect } from './dialect.ts'
@@ -35,6 +34,14 @@ const MAX_BATCH = 128
 
 type Row = Record<string, unknown> & { ord: bigint | number }
 
+/** Reads of one query that share a statement. */
+interface Batch {
+  sql: string
+  since: number
+  inputs: object[]
+  calls: Array<{ resolve: (row: unknown) => void, reject: (error: unknown) => void }>
+}
+
 /**
  * Reads coalesced: all calls of one query in one turn of the event loop become one statement; a call
  * that is alone waits for nobody.
@@ -42,55 +49,59 @@ type Row = Record<string, unknown> & { ord: bigint | number }
  * @throws Overloaded when too many wait, DatabaseUnavailable when the database does not answer
  */
 export function createRead (database: Database, { queueLimit, timeout, meter }: ReadOptions): Read {
-  const loaders = new Map<Query<object, unknown>, DataLoader<object, unknown>>()
+  const texts = new Map<Query<object, unknown>, string>()
+  /** The batch of each query that has calls in this turn. */
+  const open = new Map<Query<object, unknown>, Batch>()
   let waiting = 0
   meter?.queue('read', () => waiting)
 
-  function loaderOf (query: Query<object, unknown>): DataLoader<object, unknown> {
-    let loader = loaders.get(query)
-    if (loader === undefined) {
-      const sql = query.sql(database.dialect)
-      loader = new DataLoader(async (inputs) => await run(sql, inputs), {
-        cache: false,
-        maxBatchSize: MAX_BATCH,
-        batchScheduleFn: meter === undefined ? setImmediate : measured(meter)
-      })
-      loaders.set(query, loader)
+  function textOf (query: Query<object, unknown>): string {
+    let text = texts.get(query)
+    if (text === undefined) {
+      text = query.sql(database.dialect)
+      texts.set(query, text)
     }
-    return loader
+    return text
   }
 
-  async function run (sql: string, inputs: readonly object[]): Promise<unknown[]> {
-    const began = meter === undefined ? 0 : performance.now()
-    try {
-      const numbered = JSON.stringify(inputs.map((input, ord) => ({ ord, ...input })))
-      const rows = await withDeadline(database.reader.$queryRawUnsafe<Row[]>(sql, numbered), timeout)
-      // Filled, because DataLoader takes an array with a hole at its end for no array.
-      const answers = new Array<unknown>(inputs.length).fill(undefined)
-      for (const row of rows) answers[Number(row.ord)] = row
-      return answers
-    } catch (error) {
-      throw failureKind(error) === 'refused' ? error : new DatabaseUnavailable({ cause: error })
-    } finally {
-      waiting -= inputs.length
-      meter?.done('read', inputs.length, performance.now() - began)
-    }
+  function batchOf (query: Query<object, unknown>): Batch {
+    const gathering = open.get(query)
+    if (gathering !== undefined && gathering.calls.length < MAX_BATCH) return gathering
+    const batch: Batch = { sql: textOf(query), since: now(), inputs: [], calls: [] }
+    open.set(query, batch)
+    setImmediate(() => {
+      if (open.get(query) === batch) open.delete(query)
+      answer(batch)
+    })
+    return batch
+  }
+
+  function answer ({ sql, since, inputs, calls }: Batch): void {
+    const began = now()
+    meter?.begun('read', began - since)
+    withDeadline(database.reader.$queryRawUnsafe<Row[]>(sql, JSON.stringify(inputs)), timeout).finally(() => {
+      waiting -= calls.length
+      meter?.done('read', calls.length, now() - began)
+    }).then((rows) => {
+      for (const row of rows) calls[Number(row.ord)]!.resolve(row)
+      // Those that have their row do not hear this.
+      for (const { resolve } of calls) resolve(undefined)
+    }, (error: unknown) => {
+      const reason = failureKind(error) === 'refused' ? error : new DatabaseUnavailable({ cause: error })
+      for (const { reject } of calls) reject(reason)
+    })
+  }
+
+  /** Only a meter asks for the time. */
+  function now (): number {
+    return meter === undefined ? 0 : performance.now()
   }
 
   return async function read<Input extends object, Row> (query: Query<Input, Row>, input: Input) {
     if (waiting >= queueLimit) throw new Overloaded()
     waiting++
-    return await loaderOf(query as Query<object, unknown>).load(input) as Row | undefined
-  }
-}
-
-/** A schedule that tells how long the first read of each batch waited. */
-function measured (meter: Meter): (begin: () => void) => void {
-  return (begin) => {
-    const since = performance.now()
-    setImmediate(() => {
-      meter.begun('read', performance.now() - since)
-      begin()
-    })
+    const { inputs, calls } = batchOf(query as Query<object, unknown>)
+    inputs.push({ ord: calls.length, ...input })
+    return await new Promise<Row | undefined>((resolve, reject) => { calls.push({ resolve: resolve as (row: unknown) => void, reject }) })
   }
 }
