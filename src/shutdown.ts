@@ -13,6 +13,8 @@ export function stopGracefully (app: FastifyInstance, graceMs: number): void {
 
   app.addHook('preClose', async () => {
     stopping = true
+    // Connections without a request are closed now; those that have one, as soon as it is answered.
+    app.server.keepAliveTimeout = 1
     const cut = setTimeout(() => { app.server.closeAllConnections() }, Math.max(0, graceMs - RESERVE_MS))
     app.server.once('close', () => { clearTimeout(cut) })
   })
