@@ -66,7 +66,7 @@ export async function deliveries (stage: Stage): Promise<void> {
       const earlier = calls.get(id) ?? []
       calls.set(id, [...earlier, at])
       // Not to the end of its attempts: what fails for good has failed.
-      response.writeHead(earlier.length < 6 && Math.random() < 0.5 ? 500 : 204).end()
+      response.writeHead(earlier.length < (quick ? 2 : 6) && Math.random() < 0.5 ? 500 : 204).end()
     }
     const since = receiver.received.length
     await send(quick ? 60 : 400, 'failing')

@@ -3,18 +3,20 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { openDatabase } from '../../src/database/open.ts'
-import type { Stage } from './stage.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { createPostgresDatabase, type Stage } from './stage.ts'
 
 /**
  * What was acknowledged is on the disk, not only on its way: the committing connection's settings say so,
  * and the system's calls agree. Writes one after the other are groups of one, each with an fdatasync.
  */
-export async function durability ({ quick, report, freshUrl, start, openStore }: Stage): Promise<void> {
-  const url = await freshUrl()
+export async function durability (stage: Stage): Promise<void> {
+  const { quick, report, start, openStore } = stage
+  const sqlite = report.database === 'SQLite'
+  const url = sqlite ? stage.sqliteUrl() : await ownServer(stage)
   const service = await start({ DATABASE_URL: url })
   const { client } = await openStore(() => service.port)
   const writes = quick ? 20 : 200
-  const sqlite = url.startsWith('file:')
 
   for (const [setting, wanted] of Object.entries(await settingsOf(url))) {
     if (!wanted.ok) report.violations.push(`the committing connection has ${setting} = ${wanted.value}`)
@@ -28,11 +30,20 @@ export async function durability ({ quick, report, freshUrl, start, openStore }:
     const { status } = await client.send({ method: 'POST', path: '/messages', body: { message: `durable ${i}` } })
     if (status === 201) report.checked++
   }
+  // A connection that ends hands in its figures at once.
+  if (!sqlite) await service.kill()
   const synced = await counter(report.checked)
   report.rounds++
   report.notes.push(`${report.checked} groups, ${synced} syncs of the ${sqlite ? 'process' : 'write-ahead log'}`)
   if (report.checked !== writes) report.violations.push(`${report.checked} of ${writes} writes were acknowledged`)
   if (synced < report.checked) report.violations.push(`${report.checked} groups were acknowledged after ${synced} syncs`)
+}
+
+/** PostgreSQL counts the syncs of all its databases together. */
+async function ownServer ({ atEnd }: Stage): Promise<string> {
+  const server = await startPostgres()
+  atEnd(async () => { await server.stop() })
+  return await createPostgresDatabase(server.url)
 }
 
 /** As the service opens its connections, and on a connection that commits. */
