@@ -47,8 +47,9 @@ export const createMessage: Command<{ account: number, message: NewMessage }, Me
   name: 'createMessage',
   async run ({ dialect, newIds, execute, now }, inputs) {
     const positions = await newIds('messages', 'position', inputs.length)
+    const random = randomBytes(inputs.length * SECRET_LENGTH)
     const created = inputs.map(({ account, message: { message } }, i) => {
-      const record: Message = { id: messageId(positions[i]!), message, status: 'queued', createdAt: now }
+      const record: Message = { id: messageId(positions[i]!, random.subarray(i * SECRET_LENGTH, (i + 1) * SECRET_LENGTH)), message, status: 'queued', createdAt: now }
       return { account, position: positions[i]!, record }
     })
     await execute(`
@@ -60,10 +61,15 @@ export const createMessage: Command<{ account: number, message: NewMessage }, Me
   }
 }
 
-/** `msg_`, the position in ten digits of base 36, so that ids sort by time, and 16 that cannot be guessed. */
-function messageId (position: number): string {
-  const random = [...randomBytes(16)].map((byte) => (byte % 36).toString(36)).join('')
-  return `msg_${position.toString(36).padStart(10, '0')}${random}`
+/** Digits of an id that cannot be guessed. */
+const SECRET_LENGTH = 16
+const DIGITS = '0123456789abcdefghijklmnopqrstuvwxyz'
+
+/** `msg_`, the position in ten digits of base 36, so that ids sort by time, and a digit for each random byte. */
+function messageId (position: number, random: Uint8Array): string {
+  let id = `msg_${position.toString(36).padStart(10, '0')}`
+  for (const byte of random) id += DIGITS[byte % DIGITS.length]
+  return id
 }
 
 /** Messages settled in one statement at most. */
