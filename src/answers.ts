@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Committed } from './database/command.ts'
 import type { Stored } from './database/json.ts'
@@ -33,11 +33,10 @@ interface PageOptions {
  */
 export function sendPage (request: FastifyRequest, reply: FastifyReply, { records, next }: Page, { tag, parameter = 'cursor' }: PageOptions = {}): FastifyReply {
   const link = pageLinks(request, next, parameter)
-  const text = `[${records ?? ''}]`
   // Called strong, so it is no 32-bit hash.
-  const etag = tag ?? `"${createHash('sha1').update(text).update(link).digest('base64url')}"`
+  const etag = tag ?? `"${hash('sha1', records + link, 'base64url')}"`
   reply.header('link', link).header('etag', etag)
-  return sendText(request, reply, text, etag)
+  return sendText(request, reply, records, etag)
 }
 
 function sendText ({ headers }: FastifyRequest, reply: FastifyReply, text: string, etag: string): FastifyReply {

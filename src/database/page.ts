@@ -39,8 +39,8 @@ export interface PageRequest {
 }
 
 export interface Page {
-  /** The records' JSON texts, joined by commas; `null` when there are none. */
-  records: string | null
+  /** The records, as the JSON text of an array. */
+  records: string
   /** The last position of this page when there is more after it. */
   next: bigint | number | null
 }
@@ -96,7 +96,7 @@ function pageSql (dialect: Dialect, listing: Listing, used: string[], descending
   const rows = `FROM ${from} WHERE ${[where, ...others].join(' AND ')} ORDER BY ${orderBy}`
   return `
     SELECT i.ord,
-      (SELECT ${dialect.join('x.json', `x.position ${descending ? 'DESC' : 'ASC'}`)}
+      (SELECT '[' || coalesce(${dialect.join('x.json', `x.position ${descending ? 'DESC' : 'ASC'}`)}, '') || ']'
         FROM (SELECT ${position} AS position, ${record(dialect)} AS json ${rows} LIMIT ${limit}) AS x) AS records,
       (SELECT CASE WHEN count(*) = 2 THEN ${descending ? 'max' : 'min'}(y.position) END
         FROM (SELECT ${position} AS position ${rows} LIMIT 2 OFFSET ${limit - 1}) AS y) AS next

@@ -45,7 +45,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox = async function eventRoutes
 
     if (!streaming) {
       const next = stretch.last < stretch.newest && stretch.text !== '' ? stretch.last : null
-      return sendPage(request, reply, { records: stretch.text, next }, { parameter: 'after' })
+      return sendPage(request, reply, { records: `[${stretch.text}]`, next }, { parameter: 'after' })
     }
     reply.header('content-type', 'text/event-stream; charset=utf-8')
     // Proxies that gather answers would hold events back.

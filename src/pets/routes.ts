@@ -32,7 +32,7 @@ export const petRoutes: FastifyPluginAsyncTypebox<PetOptions> = async function p
     const { holder: { account }, query: { id = [], ...others } } = request
     if (id.length === 1 && Object.keys(others).length === 0) {
       const pet = await findPet(app.read, account, id[0]!)
-      return sendPage(request, reply, { records: pet?.record ?? null, next: null }, { tag: pet?.etag })
+      return sendPage(request, reply, { records: `[${pet?.record ?? ''}]`, next: null }, { tag: pet?.etag })
     }
     return sendPage(request, reply, await listPets(app.read, account, pageRequest(request.query)))
   })
