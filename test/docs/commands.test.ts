@@ -18,7 +18,7 @@ const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm run (lint|types)$/, '.ci/run', /npm run -s (lint|types)/],
   [/^npm run test:one -- test\/categories\/categories\.test\.ts$/, 'test/docs/commands.test.ts', /'test:one'/],
   [/^npm run torture$/, 'test/torture.test.ts', /torture/],
-  [/^npm run (build|generate)$/, 'test/server/start.test.ts', /scripts\/prepare\.mjs', 'build'/],
+  [/^npm run (build|generate)$/, 'test/support/cli.ts', /scripts\/prepare\.mjs', 'build'/],
   [/^npm run migrate$/, 'test/server/start.test.ts', /run\(t, 'migrate'/],
   [/^npm run migration -- add_category_color$/, 'test/docs/migration.test.ts', /'add_category_color'/],
   [/^npx --no petstore /, 'test/cli/readme.test.ts', /README\.md/],

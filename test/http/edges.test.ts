@@ -1,48 +1,11 @@
-import t, { type Test } from 'tap'
-import type { Answer, Client } from '../support/app.ts'
-import { startApp } from '../support/app.ts'
+import t from 'tap'
+import type { Answer } from '../support/app.ts'
 import { refused } from '../support/checks.ts'
-import { bodyOf, operationsOf, pathOf, stockedStore, type Ids, type Operation } from '../support/operations.ts'
+import { bodyOf, pathOf, type Ids } from '../support/operations.ts'
+import { bodyIds, lists, operations, pathIds, queryIds, store, texts, times } from './edges.ts'
 
 // Thousands of requests, one after the other, on machines that have other things to do.
 t.setTimeout(300_000)
-
-// Every value that a path, a query or a body can hold at the edge of its type. The tables of fields come
-// from the document, so that what is added to it is tested as well.
-
-const operations = operationsOf((await startApp(t)).app)
-
-/** A service with a store for each test, and calls of operations on it. */
-async function store (t: Test): Promise<{ client: Client, ids: Ids, call: (operation: Operation, fields?: Record<string, unknown>) => Promise<Answer> }> {
-  const { openAccount } = await startApp(t)
-  const client = await openAccount()
-  const ids = await stockedStore(client)
-  return {
-    client,
-    ids,
-    call: async (operation, fields) => await client.request(operation.method, pathOf(operation, ids), { body: bodyOf(operation, ids, fields) })
-  }
-}
-
-/** The fields of all bodies that `wanted` picks. */
-function fields (wanted: (schema: NonNullable<NonNullable<Operation['body']>['properties']>[string]) => boolean) {
-  return operations.flatMap((operation) => Object.entries(operation.body?.properties ?? {})
-    .filter(([, schema]) => wanted(schema))
-    .map(([name, schema]) => ({ operation, name, schema, label: `${operation.operationId} ${name}` })))
-}
-
-/** The parameters of all operations that `wanted` picks. */
-function parameters (wanted: (parameter: Operation['parameters'][number]) => boolean) {
-  return operations.flatMap((operation) => operation.parameters.filter(wanted)
-    .map((parameter) => ({ operation, ...parameter, label: `${operation.operationId} ${parameter.name}` })))
-}
-
-const texts = fields(({ type, format, enum: values }) => type === 'string' && format === undefined && values === undefined)
-const times = fields(({ format }) => format === 'date-time')
-const bodyIds = fields(({ format }) => format === 'int64')
-const pathIds = parameters(({ in: place, schema }) => place === 'path' && schema.format === 'int64')
-const queryIds = parameters(({ in: place, schema }) => place === 'query' && (schema.items ?? schema).format === 'int64' && (schema.items ?? schema).minimum === 1)
-const lists = operations.filter(({ method, parameters }) => method === 'GET' && parameters.some(({ name }) => name === 'limit'))
 
 t.test('the tables are not empty', async (t) => {
   for (const [name, table, least] of [
@@ -87,70 +50,6 @@ t.test('lengths of text are counted in code points', async (t) => {
     t.equal(shortest.body[name], 'x'.repeat(minLength))
     if (minLength > 0) refused(t, await call(operation, { [name]: '' }), 400, 'validation_failed', `${name} must have at least`, label)
   }
-})
-
-/** Of a path or query id: not decimal digits from 1 to 2^63-1, in the spelling of an address. */
-const NO_IDS = [
-  '0', '-1', '9223372036854775808', '18446744073709551617', '1e3', '01', '+1', '%2B1', '%00', '1%00', '1.0', '1.5', '0x1', '%201', '1%20',
-  'x', 'NaN', 'Infinity', 'null', '%EF%BC%91', '1,2', '9'.repeat(400)
-]
-/** Ids, but never assigned. */
-const UNKNOWN_IDS = ['9007199254740991', '9007199254740992', '9007199254740993', '9223372036854775807']
-
-t.test('a path id is decimal digits from 1 to 2^63-1', async (t) => {
-  const { client, ids } = await store(t)
-  for (const { operation, name, label } of pathIds) {
-    const at = async (id: string): Promise<Answer> =>
-      await client.request(operation.method, pathOf(operation, { ...ids, [name]: id }), { body: bodyOf(operation, ids) })
-    for (const id of NO_IDS) refused(t, await at(id), 400, 'validation_failed', `Path parameter ${name}`, `${label} ${id.slice(0, 30)}`)
-    for (const id of UNKNOWN_IDS) t.equal((await at(id)).status, 404, `${label} ${id}`)
-  }
-})
-
-t.test('a percent-encoded digit is the digit', async (t) => {
-  const { client, ids } = await store(t)
-  for (const { operation, name, label } of pathIds.filter(({ operation: { method } }) => method === 'GET')) {
-    const plain = await client.get(pathOf(operation, ids))
-    const encoded = [...String(ids[name as keyof Ids])].map((digit) => `%3${digit}`).join('')
-    const answer = await client.get(pathOf(operation, { ...ids, [name]: encoded }))
-    t.same({ status: answer.status, body: answer.body }, { status: 200, body: plain.body }, label)
-  }
-  t.equal((await client.get('/pets?limit=%35')).status, 200)
-})
-
-t.test('a message id has its own form', async (t) => {
-  const { client } = await store(t)
-  for (const id of ['1', 'msg_', `msg_${'0'.repeat(25)}`, `msg_${'0'.repeat(27)}`, `msg_${'A'.repeat(26)}`, `MSG_${'0'.repeat(26)}`, `msg_${'0'.repeat(26)}%0A`, '%00', `msg_${'%00'.repeat(26)}`]) {
-    refused(t, await client.get(`/messages/${id}`), 400, 'validation_failed', 'Path parameter messageId', id)
-  }
-  refused(t, await client.get(`/messages/msg_${'0'.repeat(26)}`), 404, 'message_not_found')
-})
-
-t.test('a query id is decimal digits from 1 to 2^63-1, and matches nothing when there is no such record', async (t) => {
-  const { client, ids } = await store(t)
-  for (const { operation, name, label } of queryIds) {
-    for (const id of ['', ...NO_IDS]) {
-      refused(t, await client.get(`${operation.path}?${name}=${id}`), 400, 'validation_failed', `Query parameter ${name}`, `${label} ${id.slice(0, 30)}`)
-    }
-    for (const id of UNKNOWN_IDS) {
-      const { status, body } = await client.get(`${operation.path}?${name}=${id}`)
-      t.same({ status, body }, { status: 200, body: [] }, `${label} ${id}`)
-    }
-    const known = name === 'id' ? ids.petId : ids[name as keyof Ids]
-    t.equal((await client.get(`${operation.path}?${name}=${known}`)).body.length, 1, label)
-  }
-})
-
-t.test('a position in the feed is decimal digits from 0 to 2^63-1', async (t) => {
-  const { client } = await store(t)
-  for (const after of ['', ...NO_IDS.filter((id) => id !== '0')]) {
-    refused(t, await client.get(`/events?after=${after}`), 400, 'validation_failed', 'Query parameter after', `after ${after.slice(0, 30)}`)
-  }
-  for (const after of UNKNOWN_IDS) {
-    const { status, body } = await client.get(`/events?after=${after}`)
-    t.same({ status, body }, { status: 200, body: [] }, `after ${after}`)
-  }
-  t.equal((await client.get('/events?after=0')).body[0].id, 1)
 })
 
 t.test('a body id is an integer from 1 on; what is larger than any id is unknown', async (t) => {
@@ -250,70 +149,6 @@ t.test('a quantity is a whole number, and no text is taken for one', async (t) =
   t.equal(status, 201)
   const none = await client.request('PATCH', `/inventory/${petId}`, { headers: { 'content-type': 'application/json' }, body: '{"quantity": -0}' })
   t.equal(none.text, `{"petId":${petId},"quantity":0,"status":"pending"}`)
-})
-
-t.test('a limit is 1 to 100, once', async (t) => {
-  const { client } = await store(t)
-  for (const { path } of lists) {
-    for (const query of [
-      'limit=0', 'limit=101', 'limit=Infinity', 'limit=-Infinity', 'limit=NaN', 'limit=', 'limit', 'limit=1.0', 'limit=05', 'limit=+5', 'limit=-1', 'limit=1e1', 'limit=0x5',
-      'limit=%205', 'limit=5%00', 'limit=true', 'limit=9223372036854775807', 'limit=9223372036854775808', 'limit=5&limit=5', 'limit=5&limit=6', 'limit[]=5', 'limit[0]=5'
-    ]) {
-      refused(t, await client.get(`${path}?${query}`), 400, 'validation_failed', 'uery parameter', `${path}?${query}`)
-    }
-    for (const limit of [1, 100]) t.equal((await client.get(`${path}?limit=${limit}`)).status, 200, `${path}?limit=${limit}`)
-  }
-})
-
-t.test('every cursor of the documented form is accepted, with any filter and order', async (t) => {
-  const { client, ids } = await store(t)
-  const filters: Record<string, string[]> = {
-    '/pets': ['', 'status=sold', `categoryId=${ids.categoryId}`, `id=${ids.petId}`, `id=${ids.petId}&id=9007199254740993&status=available&categoryId=1`],
-    '/store/orders': ['', `petId=${ids.petId}`, 'complete=true', `petId=${ids.petId}&complete=false`],
-    '/inventory': ['', 'status=pending', `petId=${ids.petId}&petId=5`]
-  }
-  // The feed of events is walked by numbers, `after`.
-  for (const { path, parameters } of lists.filter(({ parameters }) => parameters.some(({ name }) => name === 'cursor'))) {
-    const orders = parameters.some(({ name }) => name === 'sort') ? ['', 'sort=id', 'sort=-id'] : ['']
-    for (const filter of filters[path] ?? ['']) {
-      for (const order of orders) {
-        const queries = ['0', '1', 'a', 'k', '00', '0000000000', 'gjdgxs', 'zzzzzzzzzz']
-          .map((cursor) => [filter, order, `cursor=${cursor}`].filter((part) => part !== '').join('&'))
-        const answers = await Promise.all(queries.map(async (query) => await client.get(`${path}?${query}`)))
-        t.same(answers.map(({ status }) => status), queries.map(() => 200), `${path} ${filter} ${order}`)
-      }
-    }
-    for (const query of ['cursor=', 'cursor', 'cursor=A', 'cursor=-1', 'cursor=1.5', 'cursor=zzzzzzzzzzz', 'cursor=%00', 'cursor=k%0A', 'cursor=%C3%A4', 'cursor=1&cursor=2', 'cursor=1&cursor=1', 'cursor[]=1']) {
-      refused(t, await client.get(`${path}?${query}`), 400, 'validation_failed', 'uery parameter', `${path}?${query}`)
-    }
-  }
-})
-
-t.test('an order, a filter or a flag of another kind is refused', async (t) => {
-  const { client } = await store(t)
-  for (const path of [
-    ...['', 'ID', 'name', '%2Bid', '-ID', 'id&sort=id', 'id&sort=-id'].map((sort) => `/pets?sort=${sort}`),
-    '/inventory?sort=id', '/account/keys?sort=label',
-    ...['', 'Sold', 'gone', 'sold&status=sold', 'sold&status=pending', '%00', 'null'].map((status) => `/pets?status=${status}`),
-    '/inventory?status=gone', '/pets?categoryId=1&categoryId=2', '/store/orders?petId=1&petId=2',
-    ...['', '1', '0', 'TRUE', 'yes', 'null', 'true&complete=false', '%74rue%00'].map((flag) => `/store/orders?complete=${flag}`),
-    `/pets?${'id=1&'.repeat(101)}`, `/inventory?${'petId=1&'.repeat(101)}`
-  ]) {
-    refused(t, await client.get(path), 400, 'validation_failed', 'uery parameter', path.slice(0, 60))
-  }
-  t.equal((await client.get(`/pets?${'id=1&'.repeat(100)}`)).status, 200, 'a hundred ids')
-  t.equal((await client.get('/store/orders?complete=%74rue')).status, 200)
-})
-
-t.test('a query parameter that an operation does not know is refused by every operation', async (t) => {
-  const { client, ids } = await store(t)
-  for (const operation of operations) {
-    for (const name of ['x', 'Limit', 'page', '__proto__', 'constructor', 'toString', '%00', '%ED%A0%80', '%', '%zz', '']) {
-      const answer = await client.request(operation.method, `${pathOf(operation, ids)}?${name}=1`, { body: bodyOf(operation, ids) })
-      refused(t, answer, 400, 'validation_failed', 'is not known here', `${operation.operationId} ?${name}=1`)
-    }
-  }
-  for (const { method, path } of lists) t.equal((await client.request(method, `${path}?`)).status, 200, 'an empty query is none')
 })
 
 t.test('a body field that an operation does not know, or only answers, is refused by every operation', async (t) => {

@@ -138,7 +138,7 @@ const CASES: Record<string, Case> = {
 
 /** What no request of this file can raise, and why. */
 const ELSEWHERE: Record<string, string> = {
-  idempotency_key_in_use: 'test/store/idempotency.test.ts: takes somebody who holds the key, and PostgreSQL, where two write at a time',
+  idempotency_key_in_use: 'test/store/replays.test.ts: takes somebody who holds the key, and PostgreSQL, where two write at a time',
   events_expired: 'takes events older than they are held'
 }
 

@@ -1,35 +1,8 @@
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
-import { answered, linkOf, refused } from '../support/checks.ts'
-import { count, itemOf, newCategory, newOrder, newPet, newWebhook, petOf, setStatus, stocked } from '../support/store.ts'
-
-const STRONG = /^"[\x21\x23-\x7e]+"$/
-
-const ifMatch = (tag: string | undefined): Record<string, string> => ({ 'if-match': String(tag) })
-const ifNoneMatch = (tag: string | undefined): Record<string, string> => ({ 'if-none-match': String(tag) })
-
-/** The address of one record of each kind, in a store made for it. */
-const RECORDS: Record<string, (client: Client) => Promise<string>> = {
-  account: async () => '/account',
-  category: async (ada) => `/categories/${await newCategory(ada)}`,
-  pet: async (ada) => `/pets/${await newPet(ada)}`,
-  'pet in a list of one': async (ada) => `/pets?id=${await newPet(ada)}`,
-  'inventory entry': async (ada) => `/inventory/${await stocked(ada, 3)}`,
-  order: async (ada) => `/store/orders/${await newOrder(ada, await stocked(ada, 3))}`,
-  message: async (ada) => `/messages/${(await ada.post('/messages', { message: 'Hello' })).body.id}`,
-  webhook: async (ada) => `/webhooks/${await newWebhook(ada)}`
-}
-
-/** Lists, each with what adds a record to it. */
-const LISTS: Record<string, (client: Client) => Promise<unknown>> = {
-  '/account/keys': async (ada) => await ada.post('/account/keys', {}),
-  '/categories': async (ada) => await newCategory(ada),
-  '/pets': async (ada) => await newPet(ada),
-  '/inventory': async (ada) => await stocked(ada, 3),
-  '/store/orders': async (ada) => await newOrder(ada, await stocked(ada, 3)),
-  '/messages': async (ada) => await ada.post('/messages', { message: 'Hello' }),
-  '/webhooks': async (ada) => await newWebhook(ada)
-}
+import { answered, refused } from '../support/checks.ts'
+import { itemOf, newCategory, newOrder, newPet, newWebhook, petOf, setStatus, stocked } from '../support/store.ts'
+import { ifMatch, ifNoneMatch } from './fields.ts'
 
 /** Writes to one record: where it is read, and two changes of it (a deletion is only one). */
 const CHANGES: Record<string, (client: Client) => Promise<{ read: string, method: string, path: string, bodies: unknown[] }>> = {
@@ -73,7 +46,7 @@ const CHANGES: Record<string, (client: Client) => Promise<{ read: string, method
 }
 
 t.test('conditional requests', async (t) => {
-  const { app, openAccount, withKey } = await startApp(t)
+  const { app, openAccount } = await startApp(t)
 
   await t.test('every change of one record is in the table', async (t) => {
     const paths = app.swagger().paths as Record<string, Record<string, { operationId: string }>>
@@ -81,65 +54,6 @@ t.test('conditional requests', async (t) => {
       .filter(([method]) => ['patch', 'delete', 'put'].includes(method)).map(([, { operationId }]) => operationId)
     // A key is read in its list alone, so its tag is only that of its creation.
     t.same(changes.sort(), [...Object.keys(CHANGES), 'revokeApiKey'].sort())
-  })
-
-  for (const [name, prepare] of Object.entries(RECORDS)) {
-    await t.test(`a client that has the ${name} is told so, and gets it otherwise`, async (t) => {
-      const ada = await openAccount()
-      const path = await prepare(ada)
-      const read = await ada.get(path)
-      const tag = read.headers.etag!
-      t.match(tag, STRONG)
-      for (const known of [tag, `W/${tag}`, '*', `"other", ${tag}`, `"a","b",W/${tag} , "c"`]) {
-        for (const method of ['GET', 'HEAD']) {
-          const answer = await ada.request(method, path, { headers: ifNoneMatch(known) })
-          answered(t, answer, 304, undefined, `${method} ${known}`)
-          t.same([answer.text, answer.headers.etag, answer.headers.link], ['', tag, read.headers.link])
-          t.equal(answer.headers['cache-control'], 'private, no-cache')
-        }
-      }
-      for (const unknown of ['"other"', 'W/"other"', tag.slice(1, -1), `"${tag}"`, '']) {
-        const answer = await ada.get(path, ifNoneMatch(unknown))
-        answered(t, answer, 200, read.body, unknown)
-        t.equal(answer.headers.etag, tag)
-      }
-      const other = withKey((await ada.post('/account/keys', { readOnly: true })).body.apiKey)
-      t.equal((await other.get(path)).headers.etag, tag, 'the tag is the same for every key')
-    })
-  }
-
-  for (const [path, add] of Object.entries(LISTS)) {
-    await t.test(`a client that has the page of ${path} is told so, with its links`, async (t) => {
-      const ada = await openAccount()
-      await add(ada)
-      await add(ada)
-      for (const query of ['', '?limit=1', '?limit=1&cursor=1']) {
-        const page = await ada.get(path + query)
-        t.match(page.headers.etag, /^"[\w-]{20,}"$/, 'called strong, so no short hash')
-        for (const method of ['GET', 'HEAD']) {
-          const known = await ada.request(method, path + query, { headers: ifNoneMatch(page.headers.etag) })
-          answered(t, known, 304, undefined, `${method} ${query}`)
-          t.same([known.text, known.headers.etag, known.headers.link], ['', page.headers.etag, page.headers.link])
-        }
-      }
-      const whole = await ada.get(path)
-      t.equal((await ada.get(path)).headers.etag, whole.headers.etag, 'nothing happened')
-      await add(ada)
-      const more = await ada.get(path, ifNoneMatch(whole.headers.etag))
-      t.equal(more.status, 200)
-      t.not(more.headers.etag, whole.headers.etag)
-    })
-  }
-
-  await t.test('a page whose records are the same, but not its links, has another tag', async (t) => {
-    const ada = await openAccount()
-    await newCategory(ada)
-    const last = await ada.get('/categories?limit=1')
-    await newCategory(ada)
-    const page = await ada.get('/categories?limit=1', ifNoneMatch(last.headers.etag))
-    answered(t, page, 200, last.body)
-    t.not(page.headers.etag, last.headers.etag)
-    t.ok(linkOf(page, 'next'))
   })
 
   for (const [name, prepare] of Object.entries(CHANGES)) {
@@ -239,37 +153,6 @@ t.test('conditional requests', async (t) => {
       t.same(await itemOf(ada, petId), first!.body)
       t.equal(answers.filter(({ status }) => status === 412).length, 9)
     }
-  })
-
-  await t.test('the tags of a pet and of its entry move with the status they share, and apart otherwise', async (t) => {
-    const ada = await openAccount()
-    const petId = await stocked(ada, 3)
-    const tags = async (): Promise<Array<string | undefined>> =>
-      [(await ada.get(`/pets?id=${petId}`)).headers.etag, (await ada.get(`/inventory/${petId}`)).headers.etag]
-    let known = await tags()
-    const moves = async (what: string, pet: boolean, entry: boolean): Promise<void> => {
-      const now = await tags()
-      t.same([now[0] !== known[0], now[1] !== known[1]], [pet, entry], what)
-      known = now
-    }
-    await count(ada, petId, 3)
-    await moves('the same count', false, false)
-    await count(ada, petId, 4)
-    await moves('another count', false, true)
-    await newOrder(ada, petId, 1, true)
-    await moves('an order that leaves units', false, true)
-    await ada.patch(`/pets/${petId}`, { name: 'Waldi' })
-    await moves('a new name', true, false)
-    await setStatus(ada, petId, 'pending')
-    await moves('a status set by hand', true, true)
-    await count(ada, petId, 3)
-    await moves('the same count, which ends the hold', true, true)
-    const orderId = await newOrder(ada, petId, 3)
-    await moves('an order of the last units', true, true)
-    await ada.patch(`/store/orders/${orderId}`, { shipDate: '2026-12-24T18:00:00Z' })
-    await moves('a ship date', false, false)
-    await ada.patch(`/store/orders/${orderId}`, { complete: true })
-    await moves('the last open order complete, none in stock', true, true)
   })
 
   await t.test('fifty clients that read, change and write lose no update', async (t) => {

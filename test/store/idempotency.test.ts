@@ -1,26 +1,14 @@
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { startApp, type Answer, type Client, type TestApp } from '../support/app.ts'
-import { answered, lists, refused } from '../support/checks.ts'
-import { database } from '../support/database.ts'
-import { count, itemOf, newCategory, newOrder, newPet, newWebhook, stocked } from '../support/store.ts'
-
-/** What a replay has in common with the first answer. */
-function essence ({ status, text, headers: { etag, location, 'content-type': type } }: Answer): object {
-  return { status, text, etag, location, type }
-}
-
-function replays (t: Test, replay: Answer, first: Answer, message: string): void {
-  t.same(essence(replay), essence(first), message)
-  t.same([first.headers['idempotency-replayed'], replay.headers['idempotency-replayed']], [undefined, 'true'], `${message}, and says so`)
-}
+import { answered, essence, refused, replays } from '../support/checks.ts'
+import { newCategory, newOrder, newPet, newWebhook, stocked } from '../support/store.ts'
+import { key } from './fields.ts'
 
 /** A request that changes something, given a store; and what the store shows of it, whose repetition would show. */
 interface Write {
   prepare: (client: Client, app: TestApp) => Promise<[method: string, path: string, body?: unknown]>
   shows: string
 }
-
-const key = (key: string): { 'idempotency-key': string } => ({ 'idempotency-key': key })
 
 /** By operationId; every write of the document that takes a key has to be here. */
 const WRITES: Record<string, Write> = {
@@ -147,176 +135,5 @@ t.test('Idempotency-Key', async (t) => {
     const cased = await ada.post('/messages', { message: 'Hello' }, key('ABC'))
     t.same([cased.status, cased.headers['idempotency-replayed']], [201, undefined], 'letters in another case are another key')
     t.equal((await ada.get('/messages')).body.length, 4)
-  })
-
-  await t.test('the same JSON value is the same request, however it is written', async (t) => {
-    const ada = await openAccount()
-    const petId = await stocked(ada, 20)
-    const send = async (body: string, headers = {}): Promise<Answer> =>
-      await ada.request('POST', '/store/orders', { headers: { 'content-type': 'application/json', ...key('order'), ...headers }, body })
-    const first = await send(`{"petId":${petId},"quantity":2,"complete":false}`)
-    t.equal(first.status, 201)
-    for (const body of [
-      `{"complete":false,"quantity":2,"petId":${petId}}`,
-      ` {\n "petId" : ${petId} ,\t"quantity":2.0, "complete": false }\r\n`,
-      `{"petId":${petId},"quantity":7,"quantity":2,"complete":false}`,
-      `{"\\u0070etId":${petId},"quantity":2e0,"complete":false}`
-    ]) replays(t, await send(body), first, body)
-    replays(t, await send(`{"petId":${petId},"quantity":2,"complete":false}`, { 'request-id': 'other', accept: 'text/html', 'content-type': 'application/json; charset=utf-8' }), first, 'headers do not count')
-    for (const body of [`{"petId":${petId},"quantity":2}`, `{"petId":${petId},"quantity":3,"complete":false}`, `{"petId":${petId},"quantity":2,"complete":true}`]) {
-      refused(t, await send(body), 422, 'idempotency_key_reused', 'another request', body)
-    }
-    t.equal((await itemOf(ada, petId)).quantity, 18)
-  })
-
-  await t.test('another request under the same key is refused, and nothing of it happens', async (t) => {
-    const ada = await openAccount()
-    const [dogs, cats] = [await newCategory(ada, 'Dogs'), await newCategory(ada, 'Cats')]
-    const first = await ada.patch(`/categories/${dogs}`, { name: 'Hounds' }, key('k'))
-    t.equal(first.status, 200)
-    const others: Array<[method: string, path: string, body?: unknown]> = [
-      ['PATCH', `/categories/${dogs}`, { name: 'Wolves' }],
-      ['PATCH', `/categories/${cats}`, { name: 'Hounds' }],
-      ['DELETE', `/categories/${dogs}`],
-      ['POST', '/categories', { name: 'Hounds' }],
-      ['DELETE', '/categories/999999'],
-      ['POST', '/store/orders', { petId: 999_999 }]
-    ]
-    for (const [method, path, body] of others) {
-      refused(t, await ada.request(method, path, { headers: key('k'), body }), 422, 'idempotency_key_reused', 'Take a new key', `${method} ${path}`)
-    }
-    refused(t, await ada.post('/categories', { name: '' }, key('k')), 400, 'validation_failed', 'name', 'form is judged first')
-    t.same((await ada.get('/categories')).body, [{ id: dogs, name: 'Hounds' }, { id: cats, name: 'Cats' }])
-    replays(t, await ada.patch(`/categories/${dogs}`, { name: 'Hounds' }, key('k')), first, 'the first request still has it')
-  })
-
-  await t.test('different requests under one key at once: one happens, the others are refused', async (t) => {
-    const ada = await openAccount()
-    const answers = await Promise.all(Array.from({ length: 12 }, async (_, i) => await ada.post('/categories', { name: `Kind ${i % 4}` }, key('k'))))
-    const done = answers.filter(({ status }) => status === 201)
-    for (const answer of answers) if (answer.status !== 201) refused(t, answer, 422, 'idempotency_key_reused')
-    t.equal(done.length, 3)
-    answered(t, await ada.get('/categories'), 200, [done[0]!.body])
-  })
-
-  await t.test('a request that failed is not remembered', async (t) => {
-    const ada = await openAccount()
-    const petId = await newPet(ada)
-    const order = { petId, quantity: 3 }
-    for (let i = 0; i < 2; i++) refused(t, await ada.post('/store/orders', order, key('k')), 409, 'insufficient_stock')
-    refused(t, await ada.post('/store/orders', { petId: 999_999 }, key('k')), 409, 'unknown_pet', /\w/, 'the key is free for another request')
-    refused(t, await ada.patch('/categories/999999', { name: 'Dogs' }, key('k')), 404, 'category_not_found')
-    refused(t, await ada.patch(`/pets/${petId}`, { name: 'Rex' }, { ...key('k'), 'if-match': '"0"' }), 412, 'precondition_failed')
-    refused(t, await ada.post('/store/orders', {}, key('k')), 400, 'validation_failed')
-    await count(ada, petId, 5)
-    const placed = await ada.post('/store/orders', order, key('k'))
-    t.equal(placed.status, 201)
-    t.equal(placed.headers['idempotency-replayed'], undefined)
-    replays(t, await ada.post('/store/orders', order, key('k')), placed, 'now it is')
-    t.equal((await itemOf(ada, petId)).quantity, 2)
-  })
-
-  await t.test('failures and successes of one group keep their keys apart', async (t) => {
-    const ada = await openAccount()
-    const petId = await stocked(ada, 5)
-    const send = async (i: number): Promise<Answer> => await ada.post('/store/orders', { petId, quantity: 2 }, key(`k${i}`))
-    const answers = await Promise.all(Array.from({ length: 6 }, async (_, i) => await send(i)))
-    t.equal(answers.filter(({ status }) => status === 201).length, 2)
-    await count(ada, petId, 20)
-    for (const [i, first] of answers.entries()) {
-      const again = await send(i)
-      if (first.status === 201) replays(t, again, first, `k${i}`)
-      else t.same([again.status, again.headers['idempotency-replayed']], [201, undefined], `k${i}`)
-    }
-    t.equal((await ada.get(`/store/orders?petId=${petId}`)).body.length, 6)
-  })
-
-  await t.test('a key belongs to the account, whichever of its API keys asks', async (t) => {
-    const [ada, bob] = [await openAccount(), await openAccount()]
-    const other = withKey((await ada.post('/account/keys', {})).body.apiKey)
-    const first = await ada.post('/messages', { message: 'Hello' }, key('k'))
-    replays(t, await other.post('/messages', { message: 'Hello' }, key('k')), first, 'another key')
-    refused(t, await other.post('/messages', { message: 'Bye' }, key('k')), 422, 'idempotency_key_reused')
-    const foreign = await bob.post('/messages', { message: 'Hello' }, key('k'))
-    t.same([foreign.status, foreign.headers['idempotency-replayed']], [201, undefined], 'another account')
-    t.not(foreign.body.id, first.body.id)
-    const [a, b] = await Promise.all([ada.post('/messages', { message: 'A' }, key('both')), bob.post('/messages', { message: 'B' }, key('both'))])
-    t.same([a.status, b.status, a.body.message, b.body.message], [201, 201, 'A', 'B'])
-  })
-
-  await t.test('a replay is judged before 404, 412 and the other 409s', async (t) => {
-    const ada = await openAccount()
-    const added = await ada.post('/categories', { name: 'Dogs' }, key('add'))
-    const path = `/categories/${added.body.id}`
-    const changed = await ada.patch(path, { name: 'Hounds' }, { ...key('change'), 'if-match': added.headers.etag! })
-    t.equal(changed.status, 200)
-    replays(t, await ada.patch(path, { name: 'Hounds' }, { ...key('change'), 'if-match': added.headers.etag! }), changed, 'its own tag is stale by now')
-    const deleted = await ada.delete(path, key('delete'))
-    answered(t, deleted, 204)
-    replays(t, await ada.delete(path, key('delete')), deleted, 'deleted')
-    replays(t, await ada.patch(path, { name: 'Hounds' }, key('change')), changed, 'changed, and gone since')
-    replays(t, await ada.post('/categories', { name: 'Dogs' }, key('add')), added, 'added, and gone since')
-    lists(t, await ada.get('/categories'), [])
-
-    const petId = await stocked(ada, 1)
-    const placed = await ada.post('/store/orders', { petId, complete: true }, key('order'))
-    replays(t, await ada.post('/store/orders', { petId, complete: true }, key('order')), placed, 'sold out since')
-  })
-
-  await t.test('a replay answers as it was then, not as it is now', async (t) => {
-    const ada = await openAccount()
-    const petId = await newPet(ada)
-    const first = await ada.patch(`/inventory/${petId}`, { quantity: 5 }, key('count'))
-    await newOrder(ada, petId, 2)
-    const replay = await ada.patch(`/inventory/${petId}`, { quantity: 5 }, key('count'))
-    replays(t, replay, first, 'the count')
-    t.equal((await itemOf(ada, petId)).quantity, 3, 'and it was not counted again')
-  })
-
-  await t.test('a record is kept for 24 hours', async (t) => {
-    const ada = await openAccount()
-    const first = await ada.post('/messages', { message: 'Hello' }, key('k'))
-    const account = BigInt(ada.account!)
-    const [record] = await app.database.reader.idempotencyRecord.findMany({ where: { accountId: account } })
-    t.equal(record!.expiresAt.getTime() - record!.createdAt.getTime(), 24 * 60 * 60 * 1000)
-    await app.database.writer.idempotencyRecord.updateMany({ where: { accountId: account }, data: { expiresAt: new Date(Date.now() - 1000) } })
-    const later = await ada.post('/messages', { message: 'Bye' }, key('k'))
-    t.same([later.status, later.body.message, later.headers['idempotency-replayed']], [201, 'Bye', undefined], 'then the key is free')
-    replays(t, await ada.post('/messages', { message: 'Bye' }, key('k')), later, 'and taken again')
-    t.not(later.body.id, first.body.id)
-  })
-
-  await t.test('a key that somebody else is using for long is said to be in use', { skip: database === 'sqlite' && 'one writer at a time: who has the key has the database' }, async (t) => {
-    const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL, REQUEST_TIMEOUT_MS: '1000' })
-    const ada = await openAccount()
-    const there = second.withKey(ada.key!)
-    t.equal((await there.get('/account')).status, 200)
-    const now = new Date()
-    await app.database.writer.$transaction(async (prisma) => {
-      // As a process does that has begun the same request and not ended it.
-      await prisma.idempotencyRecord.create({ data: { accountId: BigInt(ada.account!), key: 'k', fingerprint: 'f', createdAt: now, expiresAt: new Date(now.getTime() + 60_000) } })
-      const started = Date.now()
-      const answer = await there.post('/messages', { message: 'Hello' }, key('k'))
-      refused(t, answer, 409, 'idempotency_key_in_use', 'Try again')
-      t.match(answer.headers['retry-after'], /^\d+$/)
-      t.ok(Date.now() - started < 5_000, 'soon')
-      throw new Error('the other gives up')
-    }).catch(() => {})
-    t.equal((await there.post('/messages', { message: 'Hello' }, key('k'))).status, 201, 'then the key is free')
-  })
-
-  await t.test('two services on one database share the keys', async (t) => {
-    const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL })
-    const ada = await openAccount()
-    const there = second.withKey(ada.key!)
-    const petId = await stocked(ada, 30)
-    for (let round = 0; round < 5; round++) {
-      const answers = await Promise.all(Array.from({ length: 10 }, async (_, i) =>
-        await (i % 2 === 0 ? ada : there).post('/store/orders', { petId }, key(`round-${round}`))))
-      t.same(new Set(answers.map((answer) => JSON.stringify(essence(answer)))).size, 1, answers.map(({ text }) => text).join('\n'))
-      t.equal(answers.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length, 1)
-      t.equal(answers[0]!.status, 201)
-    }
-    t.equal((await itemOf(there, petId)).quantity, 25)
   })
 })

@@ -4,6 +4,9 @@ import type { Answer, Client, TestApp } from './app.ts'
 /** A request, as far as tables need it. */
 export type Call = [method: string, path: string, body?: unknown]
 
+/** An API key, as it is shown once. */
+export const KEY = /^psk_[0-9A-Za-z]{8}_[0-9A-Za-z]{33,}$/
+
 /** The whole answer but its headers. */
 export function answered (t: Test, answer: Answer, status: number, body?: unknown, message?: string): void {
   t.same({ status: answer.status, body: answer.body }, { status, body }, message ?? `${status}`)
@@ -15,6 +18,16 @@ export function refused (t: Test, answer: Answer, status: number, code: string, 
   answered(t, answer, status, { code, message: said, status }, message ?? `${status} ${code}`)
   t.match(said, says)
   t.match(answer.headers, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' })
+}
+
+/** What a replay has in common with the first answer. */
+export function essence ({ status, text, headers: { etag, location, 'content-type': type } }: Answer): object {
+  return { status, text, etag, location, type }
+}
+
+export function replays (t: Test, replay: Answer, first: Answer, message: string): void {
+  t.same(essence(replay), essence(first), message)
+  t.same([first.headers['idempotency-replayed'], replay.headers['idempotency-replayed']], [undefined, 'true'], `${message}, and says so`)
 }
 
 /** A page of a list that shows these records and nothing else. */

@@ -1,16 +1,8 @@
 import t from 'tap'
-import { startApp, type TestApp } from '../support/app.ts'
+import { startApp } from '../support/app.ts'
 import { answered } from '../support/checks.ts'
 import { backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
-
-/** What waits is due at once: tests do not wait for pauses. */
-async function hurry ({ app }: TestApp, giveUp = false): Promise<void> {
-  const past = new Date(Date.now() - 1_000).toISOString()
-  const { dialect, writer } = app.database
-  const time = dialect.toTime(`'${past}'`)
-  await writer.$executeRawUnsafe(`UPDATE deliveries SET next_try_at = ${time} ${giveUp ? `, give_up_at = ${time}` : ''} WHERE state = 'waiting' AND leased_by IS NULL`)
-}
 
 t.test('a message without webhooks is delivered, with its event', async (t) => {
   const { openAccount } = await startApp(t, { DELIVERY: 'true' })
@@ -68,74 +60,6 @@ t.test('events start in order, up to 8 at a time', async (t) => {
   t.equal(new Set(ids).size, 100)
 })
 
-t.test('what fails is sent again after a pause, under the same id, and the message follows', async (t) => {
-  const { service, ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
-  receiver.respond = (response, _received, nth) => { response.writeHead(nth < 3 ? 500 : 200).end('x') }
-  const id = await send(ada)
-  await becomes(ada, id, 'processing')
-  await receiver.until(1)
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 1)
-  const { body: { attempts: [first] } } = await ada.get(path)
-  const pause = Date.parse(first.nextTryAt) - Date.parse(first.at)
-  t.ok(pause >= 5_000 && pause < 6_500, `the first pause is about 5 s: ${pause} ms`)
-  await hurry(service)
-  await receiver.until(2)
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 2)
-  const { body: { attempts: [second] } } = await ada.get(path)
-  t.ok(Date.parse(second.nextTryAt) - Date.parse(second.at) >= 30_000, 'pauses grow')
-  await hurry(service)
-  await becomes(ada, id, 'delivered')
-  t.equal(new Set(receiver.received.map(({ id }) => id)).size, 1)
-  t.equal((await ada.get(`/messages/${id}`)).headers.etag, '"3"', 'queued, processing, delivered')
-})
-
-t.test('a pause of its own comes to its end without help', { timeout: 60_000 }, async (t) => {
-  const { ada, receiver } = await subscribed(t, { events: ['message.created'] })
-  receiver.respond = (response, _received, nth) => { response.writeHead(nth === 1 ? 503 : 200).end() }
-  const id = await send(ada)
-  await becomes(ada, id, 'delivered', 20_000)
-  const [first, second] = receiver.received
-  t.ok(second!.at - first!.at >= 5_000 && second!.at - first!.at < 8_000, `${second!.at - first!.at} ms`)
-})
-
-t.test('Retry-After is honoured', async (t) => {
-  const { ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
-  receiver.respond = (response) => { response.writeHead(429, { 'retry-after': '3600' }).end() }
-  await send(ada)
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 1)
-  const { body: { attempts: [{ at, status, nextTryAt }] } } = await ada.get(path)
-  t.equal(status, 429)
-  t.ok(Date.parse(nextTryAt) - Date.parse(at) >= 3_600_000)
-})
-
-t.test('after the last pause it is given up, and the message has failed', async (t) => {
-  const { service, ada, receiver, path } = await subscribed(t, { events: ['message.created', 'message.failed'] })
-  receiver.respond = (response, { event }) => { response.writeHead(event.type === 'message.failed' ? 200 : 500).end() }
-  const id = await send(ada)
-  for (let attempt = 1; attempt <= 11; attempt++) {
-    await eventually(async () => (await ada.get(path)).body.attempts.length === attempt)
-    await hurry(service)
-    await service.app.commit({ name: 'nothing', run: async (_session, inputs) => inputs.map(() => ({ record: undefined, wakes: true })) }, {}, { account: ada.account! })
-  }
-  await becomes(ada, id, 'failed')
-  await receiver.until(12)
-  t.match(receiver.received.at(-1)!.event, { type: 'message.failed', data: { message: { id, status: 'failed' } } })
-})
-
-t.test('a receiver that answers 410 is switched off, and what waits for it is given up', async (t) => {
-  const { ada, receiver, path, ids, deliver } = await backlog(t, 30)
-  receiver.respond = (response) => { response.writeHead(410).end() }
-  await deliver()
-  for (const id of ids) await becomes(ada, id, 'failed')
-  t.equal((await ada.get(path)).body.enabled, false)
-  t.ok(receiver.received.length < 30, `${receiver.received.length} calls`)
-  const later = await send(ada)
-  await becomes(ada, later, 'delivered')
-  receiver.respond = (response) => { response.writeHead(200).end() }
-  t.equal((await ada.patch(path, { enabled: true })).body.enabled, true)
-  await becomes(ada, await send(ada), 'delivered')
-})
-
 t.test('a redirection is not followed', async (t) => {
   const { ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
   const other = await openReceiver(t)
@@ -172,19 +96,6 @@ t.test('one that was allowed before is not called either', async (t) => {
   t.equal(receiver.received.length, 0)
 })
 
-t.test('a receiver that is away is told of later', async (t) => {
-  const { service, ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
-  await receiver.close()
-  const ids = await Promise.all(Array.from({ length: 5 }, async () => await send(ada)))
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 5)
-  t.match((await ada.get(path)).body.attempts[0], { error: 'The address refused the connection', nextTryAt: String })
-  const back = await openReceiver(t)
-  await ada.patch(path, { url: back.url })
-  await hurry(service)
-  for (const id of ids) await becomes(ada, id, 'delivered')
-  t.equal(back.received.length, 5, 'at the new address')
-})
-
 t.test('both secrets sign after a rotation', async (t) => {
   const { service, ada, receiver, path, secret } = await subscribed(t, { events: ['message.created'] })
   const { body: rotated } = await ada.request('POST', `${path}/rotate`)
@@ -217,43 +128,6 @@ t.test('the last 20 attempts are shown', async (t) => {
   for (let i = 0; i < 25; i++) await becomes(ada, await send(ada), 'delivered')
   const { body: { attempts } } = await ada.get(path)
   t.same(attempts.map(({ eventId }: { eventId: number }) => `evt_${ada.account}_${eventId}`), receiver.received.map(({ id }) => id).reverse().slice(0, 20))
-})
-
-t.test('what waits for a webhook that is switched off goes on with it, or is given up after a day', async (t) => {
-  const { service, ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
-  receiver.respond = (response) => { response.writeHead(500).end() }
-  const [first, second] = [await send(ada), await send(ada)]
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 2)
-  await ada.patch(path, { enabled: false })
-  await hurry(service)
-  await ada.patch(path, { events: ['message.created', 'pet.created'] })
-  await new Promise((resolve) => setTimeout(resolve, 200))
-  t.equal(receiver.received.length, 2, 'nothing is sent')
-  t.equal((await ada.get(`/messages/${first}`)).body.status, 'processing')
-  receiver.respond = (response) => { response.writeHead(200).end() }
-  await ada.patch(path, { enabled: true })
-  await becomes(ada, first, 'delivered')
-  await becomes(ada, second, 'delivered')
-
-  receiver.respond = (response) => { response.writeHead(500).end() }
-  const third = await send(ada)
-  await eventually(async () => (await ada.get(path)).body.attempts[0].status === 500)
-  await hurry(service, true)
-  await ada.patch(path, { enabled: false })
-  await becomes(ada, third, 'failed')
-})
-
-t.test('messages no longer wait for a webhook that is deleted', async (t) => {
-  const { ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
-  receiver.respond = (response) => { response.writeHead(500).end() }
-  const second = await openReceiver(t)
-  await ada.post('/webhooks', { url: second.url, events: ['message.created'] })
-  const ids = [await send(ada), await send(ada)]
-  await second.until(2)
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 2)
-  for (const id of ids) t.equal((await ada.get(`/messages/${id}`)).body.status, 'processing')
-  await ada.delete(path)
-  for (const id of ids) await becomes(ada, id, 'delivered')
 })
 
 t.test('a stop drops the calls under way and loses none; a start does not storm', async (t) => {

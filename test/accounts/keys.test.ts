@@ -1,0 +1,181 @@
+import t from 'tap'
+import { startApp, type Client } from '../support/app.ts'
+import { answered, KEY, lists, needsKey, readerOf, refused, refusesInput, refusesOtherThanJson, refusesReaders, walk } from '../support/checks.ts'
+import { newOrder, stocked } from '../support/store.ts'
+
+const PAST = '2020-01-01T00:00:00.000Z'
+
+t.test('API keys', async (t) => {
+  const running = await startApp(t)
+  const { nobody, openAccount, withKey } = running
+
+  /** A new key; the client of the key and its id. */
+  async function newKey (ada: Client, fields: object = {}): Promise<Client & { id: number }> {
+    const { body } = await ada.post('/account/keys', fields)
+    return { ...withKey(body.apiKey, ada.account), id: body.id }
+  }
+
+  async function firstKey (ada: Client): Promise<number> {
+    return (await ada.get('/account/keys?limit=1')).body[0].id
+  }
+
+  await needsKey(t, running, [['GET', '/account/keys'], ['POST', '/account/keys', {}], ['DELETE', '/account/keys/1']])
+  await refusesReaders(t, running, [['POST', '/account/keys'], ['DELETE', '/account/keys/1']])
+
+  await t.test('bad input is refused with the field and the rule', async (t) => {
+    const ada = await openAccount()
+    await refusesInput(t, async (body) => await ada.post('/account/keys', body), [
+      [{ label: null }, 'label must be a string'],
+      [{ label: '' }, 'label must have at least 1 character'],
+      [{ label: 'x'.repeat(256) }, 'label must have at most 255 characters'],
+      [{ readOnly: 'true' }, 'readOnly must be a boolean'],
+      [{ readOnly: null }, 'readOnly must be a boolean'],
+      [{ expiresAt: 'tomorrow' }, 'expiresAt must be an RFC 3339 date'],
+      [{ expiresAt: '2030-01-01' }, 'expiresAt must be an RFC 3339 date'],
+      [{ expiresAt: null }, 'expiresAt must be a string'],
+      [{ prefix: 'abcdefgh' }, '"prefix" is not known']
+    ])
+    await refusesOtherThanJson(t, ada, 'POST', '/account/keys', '{"label":"A"}')
+    await refusesInput(t, async (id) => await ada.delete(`/account/keys/${id}`), [['0', 'keyId'], ['x', 'keyId'], ['01', 'keyId']])
+    await refusesInput(t, async (query) => await ada.get(`/account/keys?${query}`), [
+      ['limit=0', 'limit'], ['limit=101', 'limit'], ['sort=label', 'sort'], ['readOnly=true', '"readOnly" is not known']
+    ])
+    lists(t, await ada.get('/account/keys'), [await firstKey(ada)], 'no key was made')
+  })
+
+  await t.test('a key is made, and its secret shown this once', async (t) => {
+    const ada = await openAccount()
+    const plain = await ada.post('/account/keys', {})
+    answered(t, plain, 201, { id: plain.body.id, prefix: plain.body.prefix, readOnly: false, createdAt: plain.body.createdAt, apiKey: plain.body.apiKey })
+    t.equal(plain.headers['cache-control'], 'no-store')
+    t.equal(plain.headers.location, undefined, 'a key has no address to read it at')
+    t.match(plain.body.apiKey, KEY)
+    t.ok(plain.body.apiKey.startsWith(`psk_${plain.body.prefix}_`))
+
+    const full = await ada.post('/account/keys', { label: 'Scanner', readOnly: true, expiresAt: '2099-06-01T12:00:00.123456+02:00' })
+    const { id, prefix, createdAt, apiKey } = full.body
+    answered(t, full, 201, { id, label: 'Scanner', prefix, readOnly: true, createdAt, expiresAt: '2099-06-01T10:00:00.123Z', apiKey })
+    t.equal((await withKey(apiKey).get('/account')).body.id, ada.account)
+  })
+
+  await t.test('the list shows every key and no secret', async (t) => {
+    const ada = await openAccount()
+    const keys = [await newKey(ada), await newKey(ada, { label: 'Old', expiresAt: PAST })]
+    const list = await ada.get('/account/keys')
+    lists(t, list, [await firstKey(ada), ...keys.map(({ id }) => id)])
+    for (const { key } of [ada, ...keys]) t.notOk(list.text.includes(key!.slice(13)), 'the secret part is nowhere')
+    const { createdAt, prefix } = list.body[2]
+    t.same(list.body[2], { id: keys[1]!.id, label: 'Old', prefix, readOnly: false, createdAt, expiresAt: PAST })
+    t.same(await walk(ada, '/account/keys?limit=1&sort=-id'), (await ada.get('/account/keys?sort=-id')).body)
+  })
+
+  await t.test('the list says when a key was last used, to the hour', async (t) => {
+    const ada = await openAccount()
+    const unused = await newKey(ada)
+    const used = await newKey(ada)
+    const hour = (time: number): string => new Date(Math.floor(time / 3_600_000) * 3_600_000).toISOString()
+    const before = hour(Date.now())
+    await used.get('/account')
+    // Nobody waits for the note of it, so it may come a moment later.
+    let shown: any
+    for (let i = 0; i < 100 && shown?.lastUsedAt === undefined; i++) {
+      [shown] = (await ada.get('/account/keys?sort=-id&limit=1')).body
+    }
+    t.ok([before, hour(Date.now())].includes(shown.lastUsedAt), String(shown.lastUsedAt))
+    const { createdAt, prefix } = shown
+    t.same(shown, { id: used.id, prefix, readOnly: false, createdAt, lastUsedAt: shown.lastUsedAt })
+    t.equal((await ada.get('/account/keys')).body[1].lastUsedAt, undefined, `key ${unused.id} was never used`)
+  })
+
+  await t.test('a key stops at the moment it expires', async (t) => {
+    const ada = await openAccount()
+    const expired = await newKey(ada, { expiresAt: PAST })
+    refused(t, await expired.get('/account'), 401, 'unauthorized', 'expired')
+    const end = Date.now() + 700
+    const passing = await newKey(ada, { expiresAt: new Date(end).toISOString() })
+    t.equal((await passing.get('/account')).status, 200)
+    await new Promise((resolve) => { setTimeout(resolve, end - Date.now() + 5) })
+    const late = await passing.get('/account')
+    refused(t, late, 401, 'unauthorized', 'expired')
+    t.equal(late.headers['www-authenticate'], 'Bearer realm="petstore", error="invalid_token"')
+  })
+
+  await t.test('a read-only key reads everything', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 2)
+    const orderId = await newOrder(ada, petId)
+    const reader = await readerOf(ada, withKey)
+    for (const path of ['/account', '/account/keys', '/pets', `/pets/${petId}`, '/categories', '/store/orders', `/store/orders/${orderId}`, '/inventory', `/inventory/${petId}`, '/messages']) {
+      t.equal((await reader.get(path)).status, 200, path)
+      t.equal((await reader.request('HEAD', path)).status, 200, path)
+    }
+    t.equal((await reader.request('OPTIONS', '/pets')).status, 204)
+  })
+
+  await t.test('a revoked key stops working at once, and the others do not', async (t) => {
+    const ada = await openAccount()
+    const other = await newKey(ada)
+    t.equal((await other.get('/account')).status, 200)
+    answered(t, await ada.delete(`/account/keys/${other.id}`), 204)
+    refused(t, await other.get('/account'), 401, 'unauthorized', 'revoked')
+    refused(t, await other.delete(`/account/keys/${other.id}`), 401, 'unauthorized')
+    t.equal((await ada.get('/account')).status, 200)
+    refused(t, await ada.delete(`/account/keys/${other.id}`), 404, 'api_key_not_found')
+    lists(t, await ada.get('/account/keys'), [await firstKey(ada)])
+  })
+
+  await t.test('a revoked key stops working in another process within 5 seconds', async (t) => {
+    const ada = await openAccount()
+    const other = await newKey(ada)
+    const there = (await startApp(t, { DATABASE_URL: running.config.DATABASE_URL })).withKey(other.key!)
+    t.equal((await there.get('/account')).status, 200)
+    await ada.delete(`/account/keys/${other.id}`)
+    const revoked = Date.now()
+    let answer = await there.get('/account')
+    while (answer.status === 200 && Date.now() - revoked < 5_000) {
+      await new Promise((resolve) => { setTimeout(resolve, 100) })
+      answer = await there.get('/account')
+    }
+    refused(t, answer, 401, 'unauthorized', 'revoked')
+  })
+
+  await t.test('a key may revoke itself while another may write', async (t) => {
+    const ada = await openAccount()
+    const other = await newKey(ada)
+    answered(t, await ada.delete(`/account/keys/${await firstKey(ada)}`), 204)
+    refused(t, await ada.get('/account'), 401, 'unauthorized')
+    lists(t, await other.get('/account/keys'), [other.id])
+  })
+
+  await t.test('the last unexpired key that may write stays', async (t) => {
+    const ada = await openAccount()
+    const first = await firstKey(ada)
+    refused(t, await ada.delete(`/account/keys/${first}`), 409, 'last_api_key')
+    const reader = await newKey(ada, { readOnly: true })
+    const expired = await newKey(ada, { expiresAt: PAST })
+    refused(t, await ada.delete(`/account/keys/${first}`), 409, 'last_api_key')
+    answered(t, await ada.delete(`/account/keys/${reader.id}`), 204)
+    answered(t, await ada.delete(`/account/keys/${expired.id}`), 204)
+    t.equal((await ada.get('/account')).status, 200)
+  })
+
+  await t.test('of two keys that revoke each other at once, one stays', async (t) => {
+    for (let round = 0; round < 5; round++) {
+      const ada = await openAccount()
+      const [first, other] = [await firstKey(ada), await newKey(ada)]
+      const answers = await Promise.all([ada.delete(`/account/keys/${other.id}`), other.delete(`/account/keys/${first}`)])
+      // Whoever comes second finds either its own key revoked, or the last one.
+      t.equal(answers.filter(({ status }) => status === 204).length, 1, String(answers.map(({ status }) => status)))
+      const left = await Promise.all([ada.get('/account'), other.get('/account')])
+      t.same(left.map(({ status }) => status).sort(), [200, 401])
+    }
+  })
+
+  await t.test('a key that is not there, or another account\'s, is not found', async (t) => {
+    const [ada, bob] = [await openAccount(), await openAccount()]
+    refused(t, await ada.delete('/account/keys/9223372036854775807'), 404, 'api_key_not_found')
+    refused(t, await ada.delete(`/account/keys/${await firstKey(bob)}`), 404, 'api_key_not_found')
+    t.equal((await bob.get('/account')).status, 200)
+    t.equal((await nobody.get('/account')).status, 401)
+  })
+})

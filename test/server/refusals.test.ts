@@ -1,0 +1,99 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { build, ROOT } from '../support/cli.ts'
+import { database, freshDatabase } from '../support/database.ts'
+import { freePort } from '../support/port.ts'
+import { answers, failed, folder, run, start, type Options } from './process.ts'
+
+// Some twenty processes start here, one after the other.
+t.setTimeout(900_000)
+
+t.before(build)
+
+t.test('wrong settings stop the start with one message that lists them all', async (t) => {
+  const settings = { PORT: 'x', SIGNUP: 'maybe', DATABASE_URL: 'mysql://ada:secret@h/d', PET_READ_SUNSET: '2020-01-01' }
+  for (const script of ['start', 'migrate']) {
+    const running = await run(t, script, settings)
+    await failed(t, running, /^These settings are wrong:\n/, 5)
+    for (const name of Object.keys(settings)) t.match(running.err(), new RegExp(`^  ${name} .*must`, 'm'))
+  }
+})
+
+t.test('a port in use, or an address that is not ours, is said in one line', async (t) => {
+  const DATABASE_URL = await freshDatabase(t)
+  const { origin } = await start(t, { DATABASE_URL })
+  await failed(t, await run(t, 'start', { DATABASE_URL, PORT: new URL(origin).port }), /port is in use.*PORT/)
+  await failed(t, await run(t, 'start', { DATABASE_URL, METRICS_PORT: new URL(origin).port }), /METRICS_PORT \d+ is in use/)
+  await failed(t, await run(t, 'start', { DATABASE_URL, HOST: '192.0.2.1' }), /HOST/)
+  t.ok(await answers(`${origin}/readyz`), 'who was there goes on')
+})
+
+t.test('a SQLite file that cannot be used is said in one line', { skip: database !== 'sqlite' && 'there is no file' }, async (t) => {
+  const cwd = folder(t)
+  writeFileSync(join(cwd, 'text.db'), 'Dear diary, today the cat sat on the keyboard again. '.repeat(50))
+  writeFileSync(join(cwd, 'corrupt.db'), Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(8000, 7)]))
+  mkdirSync(join(cwd, 'folder.db'))
+  const table: Array<[file: string, says: RegExp]> = [
+    ['./missing/petstore.db', /folder.*does not exist.*DATABASE_URL/],
+    ['./folder.db', /cannot be opened.*DATABASE_URL/],
+    ['./text.db', /DATABASE_URL.*damaged or no SQLite/],
+    ['./corrupt.db', /DATABASE_URL.*damaged or no SQLite/]
+  ]
+  for (const [file, says] of table) await failed(t, await run(t, 'start', { DATABASE_URL: `file:${file}` }, { cwd }), says)
+  await failed(t, await run(t, 'migrate', { DATABASE_URL: `file:${table[0]![0]}` }, { cwd }), table[0]![1])
+})
+
+t.test('a SQLite file that may not be written is said in one line', { skip: database !== 'sqlite' && 'there is no file' }, async (t) => {
+  const account = restricted()
+  if (account === undefined) {
+    t.pass('', { skip: 'root may write everything, and another account may not read this checkout' })
+    return
+  }
+  // The runner's own temporary folder is closed to others.
+  const cwd = folder(t, process.getuid?.() === 0 ? '/tmp' : undefined)
+  chmodSync(cwd, 0o777)
+  writeFileSync(join(cwd, 'empty.db'), '')
+  writeFileSync(join(cwd, 'migrated.db'), readFileSync((await freshDatabase(t)).slice('file:'.length)))
+  mkdirSync(join(cwd, 'closed'))
+  for (const file of ['empty.db', 'migrated.db']) chmodSync(join(cwd, file), 0o444)
+  chmodSync(join(cwd, 'closed'), 0o555)
+  const table: Array<[file: string, says: RegExp]> = [
+    ['./empty.db', /may not be written.*DATABASE_URL/],
+    ['./migrated.db', /may not be written.*DATABASE_URL/],
+    ['./closed/petstore.db', /cannot be opened or created.*DATABASE_URL/]
+  ]
+  for (const [file, says] of table) await failed(t, await run(t, 'start', { DATABASE_URL: `file:${file}` }, { cwd, account }), says)
+})
+
+/** An account for whom permissions count and who can read this checkout, if there is one. */
+function restricted (): Options['account'] {
+  if (process.getuid?.() !== 0) return {}
+  const nobody = { uid: 65534, gid: 65534 }
+  const { status } = spawnSync(process.execPath, ['--check', join(ROOT, 'dist/cli.js')], { ...nobody, stdio: 'ignore' })
+  return status === 0 ? nobody : undefined
+}
+
+t.test('a PostgreSQL that cannot be used is said in one line', { skip: database !== 'postgresql' && 'there is no server' }, async (t) => {
+  const url = new URL(await freshDatabase(t))
+  const other = (change: (url: URL) => void): string => {
+    const changed = new URL(url)
+    change(changed)
+    return changed.href
+  }
+  const closed = await freePort()
+  const table: Array<[url: string, says: RegExp]> = [
+    [other((url) => { url.port = String(closed) }), /cannot be reached.*DATABASE_URL/],
+    [other((url) => { url.hostname = 'nowhere.invalid' }), /cannot be reached.*DATABASE_URL/],
+    [other((url) => { url.password = 'secret' }), /refuses.*DATABASE_URL/],
+    [other((url) => { url.username = 'secret' }), /refuses.*DATABASE_URL/],
+    [other((url) => { url.pathname = '/nothing' }), /no database of the name.*DATABASE_URL/]
+  ]
+  for (const [DATABASE_URL, says] of table) {
+    const running = await run(t, 'start', { DATABASE_URL })
+    await failed(t, running, says)
+    t.notOk(running.err().includes(url.password), 'no password')
+  }
+  await failed(t, await run(t, 'migrate', { DATABASE_URL: table[0]![0] }), table[0]![1])
+})
