@@ -32,7 +32,7 @@ export interface Client {
 const HANGS_MS = 30_000
 
 export function createClient (port: () => number, contract: Contract, report: Report, { sockets = 64, key }: { sockets?: number, key?: string } = {}): Client {
-  const agent = new Agent({ keepAlive: true, maxSockets: sockets, scheduling: 'fifo' })
+  const agent = new Agent({ keepAlive: true, maxSockets: sockets, maxFreeSockets: sockets, scheduling: 'fifo' })
 
   async function send ({ method, path, body, headers = {} }: Call): Promise<Reply> {
     report.requests++
