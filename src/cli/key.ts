@@ -65,7 +65,7 @@ async function * keysOf ({ read }: Store, account: number): AsyncGenerator<ApiKe
   let after: number | undefined
   do {
     const { records, next } = await listKeys(read, account, { limit: 100, descending: false, after, filters: {} })
-    yield * JSON.parse(`[${records ?? ''}]`) as ApiKey[]
+    yield * JSON.parse(records) as ApiKey[]
     after = next === null ? undefined : Number(next)
   } while (after !== undefined)
 }
