@@ -21,7 +21,7 @@ declare module 'fastify' {
 const CACHE_MS = 4_000
 
 /** Keys remembered at once. More only means more look-ups. */
-const CACHE_SIZE = 50_000
+const CACHE_SIZE = 10_000
 
 const HOUR_MS = 3_600_000
 

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import envSchema from 'env-schema'
+import { Ajv } from 'ajv'
 
 const integer = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })
@@ -53,24 +53,20 @@ export class ConfigError extends Error {
  * @throws ConfigError that lists every bad value at once
  */
 export function readConfig (environment: Record<string, string | undefined>): Config {
-  const data = Object.fromEntries(Object.entries(environment).filter(([name, value]) => name in ConfigSchema.properties && value !== '' && value !== undefined))
-  const problems: string[] = []
-  let config = {} as Config
-  try {
-    config = envSchema<Config>({ schema: ConfigSchema, data, env: false })
-  } catch (error) {
-    const { errors } = error as { errors?: Array<{ instancePath: string }> }
-    if (errors === undefined) throw error
-    problems.push(...errors.map(({ instancePath }) => problem(instancePath.slice(1), data)))
-  }
-  // The library reads "1e3", "0x10" and " " as numbers, too.
+  const data = Object.fromEntries(Object.entries(environment).filter(([name, value]) => Object.hasOwn(ConfigSchema.properties, name) && value !== '' && value !== undefined))
+  const config: Record<string, unknown> = { ...data }
+  // Whether the schema is one need not be asked again at every start; it would take 40 ms.
+  const ajv = new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true, validateSchema: false })
+  ajv.validate(ConfigSchema, config)
+  const problems = (ajv.errors ?? []).map(({ instancePath }) => problem(instancePath.slice(1), data))
+  // Ajv reads "1e3", "0x10" and " " as numbers, too.
   problems.push(...Object.keys(data).filter((name) => isInteger(name) && !/^\d+$/.test(data[name]!)).map((name) => problem(name, data)))
   const sunset = data.PET_READ_SUNSET
   if (sunset !== undefined && !isDateFrom(DEPRECATED_SINCE, sunset) && !problems.some((line) => line.startsWith('PET_READ_SUNSET'))) {
     problems.push(`PET_READ_SUNSET is "${sunset}" and must be a date not before ${DEPRECATED_SINCE}`)
   }
   if (problems.length > 0) throw new ConfigError([...new Set(problems)])
-  return config
+  return config as Config
 }
 
 function isInteger (name: string): boolean {

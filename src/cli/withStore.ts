@@ -24,7 +24,7 @@ export async function withStore (config: Config, use: (store: Store) => Promise<
   try {
     await use({ database, read: createRead(database, limits), commit })
   } finally {
-    close()
+    await close()
     await database.close()
   }
 }

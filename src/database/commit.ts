@@ -33,6 +33,9 @@ const PATIENCE_MS = 20
 /** Turns of the event loop in which others may join. Turns without work pass at once, so an idle service does not wait. */
 const GATHERING_TURNS = 12
 
+/** How long the writes that nobody waits for, such as a key's use, may take once the service stops, in ms. */
+const LAST_WRITES_MS = 1_000
+
 /** How often the queue is looked through for writes that waited too long, in ms. */
 const SWEEP_MS = 250
 
@@ -42,7 +45,7 @@ const SWEEP_MS = 250
  *
  * @throws Overloaded when too many wait, DatabaseUnavailable when the outcome is unknown
  */
-export function createCommit (database: Database, { queueLimit, timeout, onEvents, meter }: CommitOptions): { commit: Commit, close: () => void } {
+export function createCommit (database: Database, { queueLimit, timeout, onEvents, meter }: CommitOptions): { commit: Commit, close: () => Promise<void> } {
   let queue: Entry[] = []
   /** Idempotency keys of the groups under way: a second request waits for the first. */
   const claimed = new Set<string>()
@@ -50,6 +53,8 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
   /** Whether a group is about to begin. */
   let scheduled = false
   let recall: NodeJS.Timeout | undefined
+  /** Told, once the service stops, that the last write was made. */
+  let finished: (() => void) | undefined
   meter?.queue('commit', () => queue.length)
 
   async function commit<Input, Record> (command: Command<Input, Record>, input: Input, writer: Writer): Promise<Committed<Record>> {
@@ -103,6 +108,7 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
         running--
         meter?.done('commit', group.length, Date.now() - began)
         if (queue.length > 0) schedule()
+        else if (running === 0) finished?.()
       })
     }
   }
@@ -213,7 +219,10 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
 
   return {
     commit,
-    close: () => {
+    close: async () => {
+      if (queue.length > 0 || running > 0) {
+        await Promise.race([new Promise<void>((resolve) => { finished = resolve }), sleep(LAST_WRITES_MS, undefined, { ref: false })])
+      }
       clearInterval(sweep)
       clearTimeout(recall)
     }

@@ -66,7 +66,7 @@ export const database = fp(async function database (app: FastifyInstance, option
 
   app.addHook('onClose', async () => {
     clearInterval(sweep)
-    close()
+    await close()
     await notifier.close()
     await opened.close()
   })

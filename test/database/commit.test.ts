@@ -11,6 +11,7 @@ const NOW = '2026-11-21T10:00:00.000Z'
 interface Opened {
   database: Database
   commit: Commit
+  close: () => Promise<void>
   account: number
   /** The names of the account's categories, as a connection of its own sees them. */
   names: () => Promise<string[]>
@@ -23,12 +24,12 @@ async function open (t: Test, { queueLimit = 100, timeout = 5_000 } = {}): Promi
   const onlooker = await openDatabase({ url, pool: 2, timeout })
   const { commit, close } = createCommit(database, { queueLimit, timeout })
   t.teardown(async () => {
-    close()
+    await close()
     await Promise.all([database.close(), onlooker.close()])
   })
   const { id } = await database.writer.account.create({ data: { name: 'A store', createdAt: NOW } })
   const names = async (): Promise<string[]> => (await onlooker.reader.category.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
-  return { database, commit, account: Number(id), names }
+  return { database, commit, close, account: Number(id), names }
 }
 
 /** Adds a category for each input; one that is called "refused" is refused, one called "broken" breaks the statement. */
@@ -75,6 +76,15 @@ t.test('commands of the next turns of the event loop join those that wait, but n
   const [{ length }] = seen as [string[]]
   t.ok(length > 3 && length < 40, `${length} turns in the first group`)
   t.equal((await names()).length, answers.length)
+})
+
+t.test('what nobody waits for is committed before the committer closes', async (t) => {
+  const { commit, close, account, names } = await open(t)
+  const add = addCategory()
+  const answers = ['a', 'b'].map(async (name) => await commit(add, { account, name }, { account }))
+  await close()
+  t.same(await names(), ['a', 'b'])
+  await Promise.all(answers)
 })
 
 t.test('a command that took its time to arrive does not let those wait that came before', async (t) => {

@@ -8,7 +8,7 @@ t.test('expired records are removed a step at a time, and others stay', async (t
   const database = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
   const { commit, close } = createCommit(database, { queueLimit: 10, timeout: 5_000 })
   t.teardown(async () => {
-    close()
+    await close()
     await database.close()
   })
   const now = new Date().toISOString()
