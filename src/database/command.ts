@@ -20,8 +20,16 @@ export interface Done<Record> {
   etag?: string | undefined
   /** What the account's feed shall say of it; none when nothing changed. */
   events?: NewEvent[]
-  /** There is something to deliver without an event of its own: whoever delivers for the account looks. */
+  /** There is something to deliver without an event of its own: whoever delivers looks. */
   wakes?: boolean
+}
+
+/** What others may want to know of a transaction, once it is committed. */
+export interface News {
+  /** The accounts that have new events. */
+  accounts: number[]
+  /** There is something to deliver, or to settle. */
+  due: boolean
 }
 
 /** In whose name a write is made. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse, Overloaded, Unauthorized } from '../errors.ts'
 import type { Meter } from '../meter.ts'
-import type { Command, Committed, Done, Entry, Writer } from './command.ts'
+import type { Command, Committed, Done, Entry, News, Writer } from './command.ts'
 import { appendEvents } from './events.ts'
 import { failureKind } from './failure.ts'
 import { arrange, lockRows } from './group.ts'
@@ -16,8 +16,8 @@ export interface CommitOptions {
   queueLimit: number
   /** How long one may wait, in ms. */
   timeout: number
-  /** Told of the accounts that have new events, after COMMIT. */
-  onEvents?: (accounts: number[]) => void
+  /** Told after COMMIT, when there is something to tell. */
+  onNews?: (news: News) => void
   meter?: Meter | undefined
 }
 
@@ -45,7 +45,7 @@ const SWEEP_MS = 250
  *
  * @throws Overloaded when too many wait, DatabaseUnavailable when the outcome is unknown
  */
-export function createCommit (database: Database, { queueLimit, timeout, onEvents, meter }: CommitOptions): { commit: Commit, close: () => Promise<void> } {
+export function createCommit (database: Database, { queueLimit, timeout, onNews, meter }: CommitOptions): { commit: Commit, close: () => Promise<void> } {
   let queue: Entry[] = []
   /** Idempotency keys of the groups under way: a second request waits for the first. */
   const claimed = new Set<string>()
@@ -137,9 +137,9 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
   async function runGroup (group: Entry[]): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        const { settled, accounts } = await transact(group)
+        const { settled, news } = await transact(group)
         for (const settle of settled) settle()
-        if (accounts.length > 0) onEvents?.(accounts)
+        if (news.accounts.length > 0 || news.due) onNews?.(news)
         return
       } catch (error) {
         const kind = failureKind(error)
@@ -162,8 +162,8 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
     }
   }
 
-  /** @returns how to answer each entry once COMMIT has returned, and the accounts that have new events */
-  async function transact (group: Entry[]): Promise<{ settled: Array<() => void>, accounts: number[] }> {
+  /** @returns how to answer each entry once COMMIT has returned, and what to tell others then */
+  async function transact (group: Entry[]): Promise<{ settled: Array<() => void>, news: News }> {
     return await database.writer.$transaction(async (prisma) => {
       const session = createSession(prisma, database.dialect)
       const settled: Array<() => void> = []
@@ -189,11 +189,7 @@ export function createCommit (database: Database, { queueLimit, timeout, onEvent
         })
       }
       await settleKeys(session, done, failed)
-      const accounts = new Set(await appendEvents(session, done))
-      for (const { entry: { writer: { account } }, done: { wakes } } of done) {
-        if (wakes === true && account !== null) accounts.add(account)
-      }
-      return { settled, accounts: [...accounts] }
+      return { settled, news: await appendEvents(session, done) }
     })
   }
 

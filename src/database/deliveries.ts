@@ -7,8 +7,10 @@ export const DELIVERY_LIFETIME_MS = 24 * 60 * 60 * 1000
  * Queues events for the webhooks that are enabled and subscribed to their types at this moment, and notes
  * for how many answers a message waits. Called while the accounts' counters are locked, so that the
  * times, by which deliveries are started, ascend with the events.
+ *
+ * @returns whether any was queued
  */
-export async function queueDeliveries ({ dialect, query, execute }: Session, events: Array<{ account: number, id: number, type: string, message: number | undefined }>): Promise<void> {
+export async function queueDeliveries ({ dialect, query, execute }: Session, events: Array<{ account: number, id: number, type: string, message: number | undefined }>): Promise<boolean> {
   const now = Date.now()
   const at = new Date(now).toISOString()
   const giveUp = new Date(now + DELIVERY_LIFETIME_MS).toISOString()
@@ -26,4 +28,5 @@ export async function queueDeliveries ({ dialect, query, execute }: Session, eve
   await execute(`
     UPDATE messages SET waiting = i.waiting FROM ${dialect.inputs('i', { position: 'bigint', waiting: 'bigint' })}
     WHERE messages.position = i.position`, [...waiting].map(([position, waiting]) => ({ position, waiting })))
+  return queued.length > 0
 }

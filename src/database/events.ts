@@ -1,4 +1,4 @@
-import type { Done, Entry, NewEvent } from './command.ts'
+import type { Done, Entry, NewEvent, News } from './command.ts'
 import { queueDeliveries } from './deliveries.ts'
 import type { Session } from './session.ts'
 
@@ -7,10 +7,9 @@ import type { Session } from './session.ts'
  * are locked here, after every other row and in id order, and nothing but COMMIT follows: locks never
  * cross and are held only through the fsync.
  *
- * @returns the accounts that have new events
  * @throws when an account is gone, which undoes the group
  */
-export async function appendEvents (session: Session, done: Array<{ entry: Entry, done: Done<unknown> }>): Promise<number[]> {
+export async function appendEvents (session: Session, done: Array<{ entry: Entry, done: Done<unknown> }>): Promise<News> {
   const { now } = session
   const byAccount = new Map<number, NewEvent[]>()
   for (const { entry: { writer }, done: { events = [] } } of done) {
@@ -22,7 +21,9 @@ export async function appendEvents (session: Session, done: Array<{ entry: Entry
       else list.push(event)
     }
   }
-  if (byAccount.size === 0) return []
+  // A new message is delivered or, when no webhook is asked, settled.
+  const due = done.some(({ done: { wakes, events = [] } }) => wakes === true || events.some(({ message }) => message !== undefined))
+  if (byAccount.size === 0) return { accounts: [], due }
 
   const listed = [...byAccount].flatMap(([account, events]) => events.map(({ type, data }, i) =>
     ({ account, n: i + 1, of: events.length, type, data: JSON.stringify(data), now })))
@@ -34,8 +35,8 @@ export async function appendEvents (session: Session, done: Array<{ entry: Entry
     const events = byAccount.get(account)!
     return events.map(({ type, message }, i) => ({ account, id: last - events.length + 1 + i, type, message }))
   })
-  if (queued.length > 0) await queueDeliveries(session, queued)
-  return [...byAccount.keys()]
+  const delivers = queued.length > 0 && await queueDeliveries(session, queued)
+  return { accounts: [...byAccount.keys()], due: due || delivers }
 }
 
 interface Counter {

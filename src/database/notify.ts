@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from 'pg'
+import type { News } from './command.ts'
 import type { Database } from './open.ts'
 
 /**
- * Tells the other processes on the same PostgreSQL which accounts have new events, and hears it from
- * them. Sent after COMMIT, outside the transaction: inside, NOTIFY would lock all commits of the
- * database against each other. What gets lost is found by the feed's slow poll. On SQLite there is
- * nobody to tell.
+ * Tells the other processes on the same PostgreSQL what a commit has for them, and hears it from them. Sent
+ * after COMMIT, outside the transaction: inside, NOTIFY would lock all commits of the database against each
+ * other. What gets lost is found by the slow polls of feed and worker. On SQLite there is nobody to tell.
  */
 export interface Notifier {
-  tell: (accounts: Iterable<number>) => void
+  tell: (news: News) => void
   close: () => Promise<void>
 }
 
@@ -25,21 +25,24 @@ const MAX_ACCOUNTS = 400
 /** Pause before a lost connection is made again, in ms. */
 const RECONNECT_MS = 1_000
 
-export function createNotifier (database: Database, url: string, heard: (account: number) => void, failed: (error: unknown) => void): Notifier {
+export function createNotifier (database: Database, url: string, heard: (news: News) => void, failed: (error: unknown) => void): Notifier {
   if (database.dialect.name === 'sqlite') return { tell () {}, close: async () => {} }
 
   const self = randomBytes(6).toString('hex')
   const gathered = new Set<number>()
+  let anyDue = false
   let closed = false
   let client: Client | undefined
   let timer: NodeJS.Timeout | undefined
 
-  function tell (accounts: Iterable<number>): void {
+  function tell ({ accounts, due }: News): void {
     for (const account of accounts) gathered.add(account)
+    anyDue ||= due
     timer ??= setTimeout(() => {
       timer = undefined
-      const payload = `${self} ${[...gathered].slice(0, MAX_ACCOUNTS).join(',')}`
+      const payload = `${self} ${anyDue ? 'due' : ''} ${[...gathered].slice(0, MAX_ACCOUNTS).join(',')}`
       gathered.clear()
+      anyDue = false
       if (!closed) database.reader.$queryRawUnsafe('SELECT pg_notify($1, $2)::text', CHANNEL, payload).catch(failed)
     }, GATHER_MS)
   }
@@ -54,8 +57,8 @@ export function createNotifier (database: Database, url: string, heard: (account
         await connection.connect()
         client = connection
         connection.on('notification', ({ payload = '' }) => {
-          const [origin, accounts = ''] = payload.split(' ')
-          if (origin !== self) for (const account of accounts.split(',')) heard(Number(account))
+          const [origin, due = '', accounts = ''] = payload.split(' ')
+          if (origin !== self) heard({ accounts: accounts === '' ? [] : accounts.split(',').map(Number), due: due !== '' })
         })
         await connection.query(`LISTEN ${CHANNEL}`)
         await lost

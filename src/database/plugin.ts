@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import type { News } from './command.ts'
 import { createCommit, type Commit } from './commit.ts'
 import { forgetExpired } from './idempotency.ts'
 import { migrationNames } from './migrate.ts'
@@ -15,8 +16,8 @@ declare module 'fastify' {
     read: Read
     /** The only way to write: concurrent commands share a transaction. */
     commit: Commit
-    /** Calls the listener with each account that has new events, whichever process made them. */
-    onEvents: (listener: (account: number) => void) => void
+    /** Calls the listener after each commit that has something to tell, whichever process made it. */
+    onNews: (listener: (news: News) => void) => void
     /** Whether the database can be reached and has all migrations. */
     isReady: () => Promise<boolean>
   }
@@ -33,15 +34,15 @@ const SWEEP_MS = 60_000
 /** Opens the database, and closes it after the last request was answered. */
 export const database = fp(async function database (app: FastifyInstance, options: DatabasePluginOptions) {
   const opened = await openDatabase(options)
-  const listeners: Array<(account: number) => void> = []
-  const hear = (account: number): void => { for (const listener of listeners) listener(account) }
+  const listeners: Array<(news: News) => void> = []
+  const hear = (news: News): void => { for (const listener of listeners) listener(news) }
   const notifier = createNotifier(opened, options.url, hear, (error) => { app.log.warn({ err: error }, 'could not reach the other processes') })
-  const onEvents = (accounts: number[]): void => {
-    accounts.forEach(hear)
-    notifier.tell(accounts)
+  const onNews = (news: News): void => {
+    hear(news)
+    notifier.tell(news)
   }
-  const { commit, close } = createCommit(opened, { ...options, onEvents, meter: app.meter })
-  app.decorate('onEvents', (listener) => { listeners.push(listener) })
+  const { commit, close } = createCommit(opened, { ...options, onNews, meter: app.meter })
+  app.decorate('onNews', (listener) => { listeners.push(listener) })
   app.decorate('database', opened)
   app.decorate('read', createRead(opened, { ...options, meter: app.meter }))
   app.decorate('commit', commit)

@@ -12,7 +12,7 @@ import { listEvents, type Stretch } from './store.ts'
 
 export const eventRoutes: FastifyPluginAsyncTypebox = async function eventRoutes (app) {
   const feed = createFeed(app.read, app.log)
-  app.onEvents(feed.wake)
+  app.onNews(({ accounts }) => { accounts.forEach(feed.wake) })
   app.addHook('preClose', async () => { feed.close() })
 
   app.get('/events', {

@@ -13,6 +13,6 @@ export interface DeliveryOptions {
 export const delivery = fp(async function delivery (app: FastifyInstance, { allowPrivate, resolve }: DeliveryOptions) {
   const { read, commit, log, meter } = app
   const worker = createWorker({ read, commit, log, meter, caller: createCaller({ allowPrivate, resolve }) })
-  app.onEvents(worker.wake)
+  app.onNews(({ due }) => { if (due) worker.wake() })
   app.addHook('preClose', worker.close)
 }, { name: 'delivery', dependencies: ['database'] })

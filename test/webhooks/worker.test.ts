@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { startApp } from '../support/app.ts'
 import { backlog, becomes, send } from '../support/delivery.ts'
-import { emptyDatabase } from '../support/database.ts'
+import { database, emptyDatabase } from '../support/database.ts'
 
 const CLI = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
@@ -40,6 +40,17 @@ t.test('a killed one loses nothing: another takes over when its leases end', { t
   for (const id of ids) await becomes(ada, id, 'delivered', 80_000)
   t.equal(new Set(receiver.received.map(({ id }) => id)).size, 20, 'each at least once')
   t.ok(receiver.received.length - before <= 20, 'and no storm')
+})
+
+t.test('it is told of each commit that has something for it', { skip: database === 'sqlite' && 'nobody is told: it looks every 5 s' }, async (t) => {
+  const { ada, ids, deliver, receiver } = await backlog(t, 1)
+  await deliver()
+  await becomes(ada, ids[0]!, 'delivered')
+  const began = Date.now()
+  // One after the other, so that a worker that only looks by itself would take 5 s for each but the first.
+  for (let i = 0; i < 5; i++) await becomes(ada, await send(ada), 'delivered')
+  t.ok(Date.now() - began < 15_000)
+  t.equal(receiver.received.length, 6)
 })
 
 t.test('it waits for nobody to migrate', async (t) => {
