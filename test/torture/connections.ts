@@ -165,16 +165,16 @@ function visit ({ client }: Store): { leave: () => Promise<{ slowest: number, vi
   }
 }
 
-interface Measure { files: number, handles: number, heap: number }
+export interface Measure { files: number, handles: number, heap: number }
 
-async function measure (service: Service): Promise<Measure> {
+export async function measure (service: Service): Promise<Measure> {
   const { heap = 0, handles = 0 } = await service.ask('memory')
   return { heap, handles, files: openFiles(service.pid) }
 }
 
-/** The service hears of closed connections one after the other. */
-async function settled (service: Service, before: Measure): Promise<Measure> {
-  const deadline = Date.now() + 10_000
+/** The service hears of closed connections one after the other, and closes its own to PostgreSQL when they were idle for 10 s. */
+export async function settled (service: Service, before: Measure): Promise<Measure> {
+  const deadline = Date.now() + 15_000
   for (;;) {
     const now = await measure(service)
     if (now.files <= before.files && now.handles <= before.handles) return now

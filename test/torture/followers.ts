@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openStream, type Stream } from '../support/stream.ts'
+import { measure, settled, type Measure } from './connections.ts'
 import { residentOf } from './overload.ts'
 import type { Service } from './service.ts'
 import type { Stage, Store } from './stage.ts'
@@ -44,7 +45,7 @@ export async function followers (stage: Stage): Promise<void> {
 
   for (const [i, store] of stores.entries()) report.notes.push(await heard(store, streams.filter((_, n) => n % 2 === i)))
   await close()
-  const after = await memory(service)
+  const after = await settled(service, before)
   if (after.handles > before.handles + 2) report.violations.push(`${before.handles} handles before, ${after.handles} after`)
   report.rounds++
 
@@ -60,9 +61,8 @@ export async function followers (stage: Stage): Promise<void> {
   }
 }
 
-async function memory (service: Service): Promise<{ heap: number, handles: number, resident: number }> {
-  const { heap = 0, handles = 0 } = await service.ask('memory')
-  return { heap, handles, resident: residentOf(service.pid) }
+async function memory (service: Service): Promise<Measure & { resident: number }> {
+  return { ...await measure(service), resident: residentOf(service.pid) }
 }
 
 /** Share of a core that the process takes; 0 where the system does not say. */
