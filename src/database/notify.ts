@@ -38,13 +38,18 @@ export function createNotifier (database: Database, url: string, heard: (news: N
   function tell ({ accounts, due }: News): void {
     for (const account of accounts) gathered.add(account)
     anyDue ||= due
-    timer ??= setTimeout(() => {
-      timer = undefined
-      const payload = `${self} ${anyDue ? 'due' : ''} ${[...gathered].slice(0, MAX_ACCOUNTS).join(',')}`
-      gathered.clear()
-      anyDue = false
-      if (!closed) database.reader.$queryRawUnsafe('SELECT pg_notify($1, $2)::text', CHANNEL, payload).catch(failed)
-    }, GATHER_MS)
+    timer ??= setTimeout(send, GATHER_MS)
+  }
+
+  /** While there is no connection, what is to be told waits for the next. */
+  function send (): void {
+    timer = undefined
+    if (client === undefined || (gathered.size === 0 && !anyDue)) return
+    const payload = `${self} ${anyDue ? 'due' : ''} ${[...gathered].slice(0, MAX_ACCOUNTS).join(',')}`
+    gathered.clear()
+    anyDue = false
+    // One transaction, which waits for no disk: a notification that a crash takes along costs nothing.
+    client.query(`SET LOCAL synchronous_commit = off; NOTIFY ${CHANNEL}, '${payload}'`).catch(failed)
   }
 
   async function listen (): Promise<void> {
@@ -55,12 +60,13 @@ export function createNotifier (database: Database, url: string, heard: (news: N
         const lost = new Promise((_resolve, reject) => { connection.on('error', reject).on('end', () => { reject(new Error('the connection ended')) }) })
         lost.catch(() => {})
         await connection.connect()
-        client = connection
         connection.on('notification', ({ payload = '' }) => {
           const [origin, due = '', accounts = ''] = payload.split(' ')
           if (origin !== self) heard({ accounts: accounts === '' ? [] : accounts.split(',').map(Number), due: due !== '' })
         })
         await connection.query(`LISTEN ${CHANNEL}`)
+        client = connection
+        send()
         await lost
       } catch (error) {
         if (!closed) failed(error)
