@@ -46,7 +46,11 @@ Try it:
 
 const openStore: Command<object, { apiKey: string }> = {
   name: 'openDemo',
-  run: async (session, inputs) => await Promise.all(inputs.map(async () => await fill(session)))
+  async run (session, inputs) {
+    const stores = []
+    for (let i = 0; i < inputs.length; i++) stores.push(await fill(session))
+    return stores
+  }
 }
 
 async function fill (session: Session): Promise<Done<{ apiKey: string }>> {

@@ -3,6 +3,7 @@ import { createCategory } from './categories/store.ts'
 import type { Command } from './database/command.ts'
 import type { Dialect } from './database/dialect.ts'
 import { count, setStatus, type Stock } from './pets/rules.ts'
+import { petTable } from './pets/store.ts'
 
 /** Names of pets, and to which of the categories each belongs. */
 const NAMES = ANIMALS.flatMap(({ pets }, category) => pets.map(([name]) => ({ name, category })))
@@ -22,7 +23,7 @@ export const seedCategories: Command<{ account: number }, number[]> = {
   async run (session, inputs) {
     const outcomes = []
     for (const { account } of inputs) {
-      const had = await session.prisma.category.findMany({ where: { accountId: account }, select: { id: true }, orderBy: { id: 'asc' }, take: ANIMALS.length })
+      const had = await (await session.client()).category.findMany({ where: { accountId: account }, select: { id: true }, orderBy: { id: 'asc' }, take: ANIMALS.length })
       const lacking = ANIMALS.slice(had.length).map(({ name, description }) => ({ account, category: { name, description } }))
       const created = lacking.length === 0 ? [] : await createCategory.run(session, lacking)
       const ids = created.map((outcome) => 'record' in outcome ? outcome.record.id : 0)
@@ -41,7 +42,7 @@ export const seedPets: Command<{ account: number, categories: number[], pets: nu
   rows: ({ categories }) => ({ usedCategories: categories }),
   async run ({ dialect, execute, newIdRanges }, inputs) {
     for (const { account, categories, pets } of inputs) {
-      const ranges = (await newIdRanges('pets', 'id', pets)).map((range) => ({ account, ...range }))
+      const ranges = (await newIdRanges(petTable, pets)).map((range) => ({ account, ...range }))
       await execute(`INSERT INTO pets (id, account_id, category_id, name, status) ${rowsFrom(dialect)}
         SELECT n.id, n.account, ${category(categories)}, ${NAME} || ' ' || n.id, ${dialect.toEnum(STATUS, 'pet_status')} FROM n`, ranges)
       await execute(`INSERT INTO inventory_items (pet_id, account_id, quantity) ${rowsFrom(dialect)}

@@ -95,7 +95,8 @@ export async function listKeys (read: Read, account: number, page: PageRequest):
 
 export const createAccount: Command<{ account: NewAccount }, AccountWithKey> = {
   name: 'createAccount',
-  async run ({ prisma, now }, inputs) {
+  async run ({ client, now }, inputs) {
+    const prisma = await client()
     const outcomes: Array<Outcome<AccountWithKey>> = []
     for (const { account: { name, email } } of inputs) {
       const { apiKey, prefix, hash } = createCredential()
@@ -124,7 +125,7 @@ export const deleteAccount: Command<{ account: number, conditions: Conditions },
 }
 
 /** Locks what it erases in the order in which every group locks, then erases children before parents. */
-async function eraseAccount ({ prisma, dialect, query }: Session, account: number): Promise<void> {
+async function eraseAccount ({ client, dialect, query }: Session, account: number): Promise<void> {
   if (dialect.forUpdate !== '') {
     const input = dialect.inputs('i', { account: 'bigint' })
     for (const table of ['categories', 'pets']) {
@@ -132,6 +133,7 @@ async function eraseAccount ({ prisma, dialect, query }: Session, account: numbe
     }
     await query(`SELECT id FROM accounts WHERE id IN (SELECT i.account FROM ${input}) ${dialect.forUpdate}`, [{ account }])
   }
+  const prisma = await client()
   const where = { accountId: BigInt(account) }
   await prisma.delivery.deleteMany({ where })
   await prisma.webhook.deleteMany({ where })
@@ -148,7 +150,8 @@ async function eraseAccount ({ prisma, dialect, query }: Session, account: numbe
 
 export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWithSecret> = {
   name: 'createApiKey',
-  async run ({ prisma, now }, inputs) {
+  async run ({ client, now }, inputs) {
+    const prisma = await client()
     const outcomes: Array<Outcome<ApiKeyWithSecret>> = []
     for (const { account, key: { label, readOnly = false, expiresAt } } of inputs) {
       const { apiKey, prefix, hash } = createCredential()
@@ -174,7 +177,8 @@ export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWi
 
 export const revokeApiKey: Command<{ account: number, keyId: number, conditions: Conditions }, undefined> = {
   name: 'revokeApiKey',
-  async run ({ prisma, dialect, query, now }, inputs) {
+  async run ({ client, dialect, query, now }, inputs) {
+    const prisma = await client()
     const outcomes: Array<Outcome<undefined>> = []
     for (const { account, keyId, conditions } of inputs) {
       // All keys of the account: two revocations at once must not each count on the other's key.

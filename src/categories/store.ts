@@ -44,8 +44,10 @@ const table: Table = { name: 'categories', id: 'id', columns: { account_id: 'big
 
 export const createCategory: Command<{ account: number, category: NewCategory }, Category> = {
   name: 'createCategory',
-  async run ({ insert, categories: held }, inputs) {
-    const ids = await insert(table, inputs.map(({ account, category }) => ({ account_id: account, ...category })))
+  creates: table,
+  async run ({ newIds, insert, categories: held }, inputs) {
+    const ids = await newIds(table, inputs.length)
+    insert(table, inputs.map(({ account, category }, i) => ({ id: ids[i]!, account_id: account, ...category })))
     return inputs.map(({ account, category: fields }, i) => {
       const category = { id: ids[i]!, ...fields }
       held.set(category.id, account)

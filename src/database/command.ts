@@ -1,4 +1,5 @@
 import type { FastifyError } from '@fastify/error'
+import type { Table } from './insert.ts'
 import type { Session } from './session.ts'
 
 /**
@@ -9,6 +10,8 @@ export interface Command<Input, Record> {
   name: string
   /** The rows it decides about: locked before it runs, in an order that never crosses another group's. */
   rows?: (input: Input) => Rows
+  /** The table in which each input makes a row, at most: its ids are taken before it runs. */
+  creates?: Table
   run: (session: Session, inputs: Input[]) => Promise<Array<Outcome<Record>>>
 }
 

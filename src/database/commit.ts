@@ -4,7 +4,7 @@ import type { Meter } from '../meter.ts'
 import type { Command, Committed, Done, Entry, News, Writer } from './command.ts'
 import { appendEvents } from './events.ts'
 import { failureKind } from './failure.ts'
-import { arrange, lockRows } from './group.ts'
+import { arrange, prepare } from './group.ts'
 import { claimKeys, settleKeys } from './idempotency.ts'
 import type { Database } from './open.ts'
 import { createSession } from './session.ts'
@@ -171,7 +171,7 @@ export function createCommit (database: Database, { queueLimit, timeout, onNews,
       for (const { entry, result } of replays) {
         settled.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
       }
-      await lockRows(session, fresh)
+      await prepare(session, fresh)
       const done: Array<{ entry: Entry, done: Done<unknown> }> = []
       const failed: Entry[] = []
       for (const { command, entries } of arrange(fresh)) {
@@ -188,7 +188,7 @@ export function createCommit (database: Database, { queueLimit, timeout, onNews,
           }
         })
       }
-      await settleKeys(session, done, failed)
+      settleKeys(session, done, failed)
       return { settled, news: await appendEvents(session, done) }
     })
   }

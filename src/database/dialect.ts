@@ -4,8 +4,11 @@
  */
 export interface Dialect {
   readonly name: DatabaseName
-  /** A FROM item: the statement's one parameter, a JSON array of objects, as rows of typed columns. */
-  inputs: (alias: string, columns: Record<string, InputType>) => string
+  /**
+   * A FROM item: a parameter of the statement, a JSON array of objects, as rows of typed columns. Only PostgreSQL
+   * asks which parameter it is, the first by default; SQLite takes them in the order in which they stand there.
+   */
+  inputs: (alias: string, columns: Record<string, InputType>, parameter?: number) => string
   /** A text as a JSON string, quoted and escaped. */
   quote: (text: string) => string
   /** A stored instant as RFC 3339 in UTC with milliseconds. */
@@ -36,8 +39,8 @@ export interface Dialect {
   forUpdateOfFree: string
   /** Whether a statement may hold others that write (data-modifying WITH): one round trip for several. */
   nestsWrites: boolean
-  /** Takes as many new ids of a table as the parameter says, as rows `id`. Only inside a commit. */
-  newIds: (table: string, column: string) => string
+  /** New ids of a table, as many as `input` says in its one row: as ranges without a gap, in rows `first` and `last`. Only inside a commit. */
+  newIds: (table: string, column: string, input: string) => string
 }
 
 export type Walk = (columns: Array<[column: string, value: string]>, position: string, after: string, descending: boolean) => { where: string, orderBy: string }
@@ -88,15 +91,15 @@ const sqlite: Dialect = {
   forKeyShare: '',
   forUpdateOfFree: '',
   nestsWrites: false,
-  newIds: (table) =>
-    'WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?) ' +
-    `SELECT i + coalesce((SELECT seq FROM sqlite_sequence WHERE name = '${table}'), 0) AS id FROM n`
+  // The one writer may count on by itself.
+  newIds: (table, _column, input) =>
+    `SELECT s.seq + 1 AS first, s.seq + i.count AS last FROM (SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = '${table}'), 0) AS seq) AS s, ${input}`
 }
 
 const postgresql: Dialect = {
   name: 'postgresql',
-  inputs: (alias, columns) =>
-    `json_to_recordset($1::json) AS ${alias}(${Object.entries(columns).map(([name, type]) => `"${name}" ${type}`).join(', ')})`,
+  inputs: (alias, columns, parameter = 1) =>
+    `json_to_recordset($${parameter}::json) AS ${alias}(${Object.entries(columns).map(([name, type]) => `"${name}" ${type}`).join(', ')})`,
   quote: (text) => `to_json(${text})::text`,
   time: (column) => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
   // The text is UTC already, so the zone it names changes nothing.
@@ -113,8 +116,12 @@ const postgresql: Dialect = {
   forKeyShare: 'FOR KEY SHARE',
   forUpdateOfFree: 'FOR UPDATE SKIP LOCKED',
   nestsWrites: true,
-  newIds: (table, column) =>
-    `SELECT nextval('${table}_${column}_seq') AS id FROM generate_series(1, $1::int)`
+  // Another process may take some at the same time: then there are several ranges.
+  newIds: (table, column, input) => `
+    SELECT min(id) AS first, max(id) AS last FROM (
+      SELECT id, id - row_number() OVER (ORDER BY id) AS gap
+      FROM (SELECT nextval('${table}_${column}_seq') AS id FROM ${input}, generate_series(1, i.count)) AS taken) AS numbered
+    GROUP BY gap`
 }
 
 export const dialects: Record<DatabaseName, Dialect> = { sqlite, postgresql }

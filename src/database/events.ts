@@ -23,11 +23,15 @@ export async function appendEvents (session: Session, done: Array<{ entry: Entry
   }
   // A new message is delivered or, when no webhook is asked, settled.
   const due = done.some(({ done: { wakes, events = [] } }) => wakes === true || events.some(({ message }) => message !== undefined))
-  if (byAccount.size === 0) return { accounts: [], due }
+  if (byAccount.size === 0) {
+    await session.written()
+    return { accounts: [], due }
+  }
 
+  const counts = [...byAccount].map(([account, { length }]) => ({ account, count: length }))
   const listed = [...byAccount].flatMap(([account, events]) => events.map(({ type, data }, i) =>
-    ({ account, n: i + 1, of: events.length, type, data: JSON.stringify(data), now })))
-  const counters = await write(session, listed)
+    ({ account, later: events.length - 1 - i, type, data, now })))
+  const counters = await write(session, counts, listed)
   if (counters.length !== byAccount.size) throw new Error('an account of this group was deleted')
 
   const queued = counters.flatMap(({ id: account, last, heard }) => {
@@ -49,26 +53,26 @@ interface Counter {
 }
 
 /** Counts on and inserts: in one statement where it can be, because the counters are locked meanwhile. */
-async function write ({ dialect, query, execute }: Session, listed: object[]): Promise<Counter[]> {
-  const input = dialect.inputs('i', { account: 'bigint', n: 'bigint', of: 'bigint', type: 'text', data: 'text', now: 'text' })
+async function write ({ dialect, together, query, execute }: Session, counts: object[], listed: object[]): Promise<Counter[]> {
+  const lock = (written: string, parameter?: number): string => `
+    SELECT a.id, i.count FROM ${dialect.inputs('i', { account: 'bigint', count: 'bigint' }, parameter)} JOIN accounts a ON a.id = i.account
+    WHERE ${written} ORDER BY a.id ${dialect.forUpdate === '' ? '' : 'FOR NO KEY UPDATE OF a'}`
   const count = `
     UPDATE accounts SET last_event_id = last_event_id + locked.count FROM locked WHERE accounts.id = locked.id
     RETURNING accounts.id, accounts.last_event_id AS last,
       EXISTS (SELECT 1 FROM webhooks w WHERE w.account_id = accounts.id AND w.enabled) AS heard`
-  const lock = (from: string): string => `
-    SELECT a.id, c.count FROM accounts a JOIN (SELECT i.account, max(i."of") AS count FROM ${from} GROUP BY i.account) AS c ON c.account = a.id
-    ORDER BY a.id ${dialect.forUpdate === '' ? '' : 'FOR NO KEY UPDATE OF a'}`
-  const insert = (from: string, counted: string, last: string): string => `
+  const insert = (counted: string, last: string, parameter?: number): string => `
     INSERT INTO events (account_id, id, type, timestamp, data)
-    SELECT i.account, c.${last} - i."of" + i.n, i.type, ${dialect.toTime('i.now')}, i.data FROM ${from} JOIN ${counted} AS c ON c.id = i.account`
+    SELECT i.account, c.${last} - i.later, i.type, ${dialect.toTime('i.now')}, i.data
+    FROM ${dialect.inputs('i', { account: 'bigint', later: 'bigint', type: 'text', data: 'text', now: 'text' }, parameter)} JOIN ${counted} AS c ON c.id = i.account`
 
   if (dialect.nestsWrites) {
-    return await query<Counter>(`
-      WITH listed AS MATERIALIZED (SELECT i.* FROM ${input}), locked AS (${lock('listed AS i')}), counted AS (${count}),
-        inserted AS (${insert('listed AS i', 'counted', 'last')})
-      SELECT id, last, heard FROM counted`, listed)
+    return await together<Counter>((parameter, written) => ({
+      with: [`locked AS (${lock(written, parameter)})`, `counted AS (${count})`, `inserted AS (${insert('counted', 'last', parameter + 1)})`],
+      select: 'SELECT id, last, heard FROM counted'
+    }), counts, listed)
   }
-  const counters = await query<Counter>(`WITH locked AS (${lock(input)}) ${count}`, listed)
-  await execute(insert(input, 'accounts', 'last_event_id'), listed)
+  const counters = await query<Counter>(`WITH locked AS (${lock('true')}) ${count}`, counts)
+  await execute(insert('accounts', 'last_event_id'), listed)
   return counters
 }

@@ -1,5 +1,7 @@
 import type { Command, Entry, Rows } from './command.ts'
-import type { Session } from './session.ts'
+import type { InputType } from './dialect.ts'
+import type { Table } from './insert.ts'
+import { idsOf, type Session } from './session.ts'
 
 export interface Batch {
   command: Command<unknown, unknown>
@@ -45,38 +47,68 @@ function touchedBy ({ command, input }: Entry): string[] {
 }
 
 /**
- * Locks every row that the group decides about before the first command runs: categories, pets, then
- * webhooks, each in id order. All groups of all processes do the same, so locks never cross. A pet's lock
- * stands for its inventory entry and its orders too. What the categories' locks show of them is kept.
+ * Prepares a group, in one statement: locks every row that it decides about before the first command runs,
+ * categories, pets, then webhooks, each in id order, and takes the ids of its new rows. All groups of all processes
+ * do the same, so locks never cross. A pet's lock stands for its inventory entry and its orders too. What the
+ * categories' locks show of them is kept.
  */
-export async function lockRows (session: Session, group: Entry[]): Promise<void> {
-  const { dialect, query } = session
+export async function prepare ({ dialect, query, categories, ids }: Session, group: Entry[]): Promise<void> {
   const rows = group.map(({ command, input }) => command.rows?.(input) ?? {})
-  const ids = (name: keyof Rows): Array<{ id: number }> =>
+  const all = (name: keyof Rows): Array<{ id: number }> =>
     [...new Set(rows.flatMap((row) => row[name] ?? []))].map((id) => ({ id }))
-  const input = dialect.inputs('i', { id: 'bigint' })
+  const locks: string[] = []
+  const parts: string[] = []
+  const inputs: object[][] = []
+  const input = (list: object[], columns: Record<string, InputType>): string => dialect.inputs('i', columns, inputs.push(list))
+  const oneOf = (list: object[]): string => `SELECT i.id FROM ${input(list, { id: 'bigint' })}`
 
-  const categories = ids('categories')
-  const used = ids('usedCategories')
-  if (categories.length + used.length > 0) {
-    const lock = categories.length > 0 ? dialect.forUpdate : dialect.forKeyShare
-    const held = await query<{ id: number, account: number }>(`
-      SELECT c.id, c.account_id AS account FROM categories c WHERE ${dialect.isOneOf('c.id', `SELECT i.id FROM ${input}`)} ORDER BY c.id ${lock}`,
-    [...categories, ...used])
-    for (const { id, account } of held) session.categories.set(id, account)
+  const changed = all('categories')
+  const used = all('usedCategories')
+  if (changed.length + used.length > 0) {
+    locks.push(`held_categories AS MATERIALIZED (
+      SELECT c.id, c.account_id FROM categories c WHERE ${dialect.isOneOf('c.id', oneOf([...changed, ...used]))} ORDER BY c.id
+      ${changed.length > 0 ? dialect.forUpdate : dialect.forKeyShare})`)
+    parts.push("SELECT 'category' AS kind, id, account_id AS value FROM held_categories")
   }
-  if (dialect.forUpdate === '') return
-  const pets = ids('pets')
-  const orders = ids('orders')
-  if (orders.length > 0) {
-    const found = await query<{ id: number }>(`SELECT DISTINCT o.pet_id AS id FROM orders o WHERE ${dialect.isOneOf('o.id', `SELECT i.id FROM ${input}`)}`, orders)
-    pets.push(...found)
+  const lock = (name: string, of: string): void => {
+    locks.push(`held_${name} AS MATERIALIZED (SELECT r.id FROM ${name} r WHERE ${dialect.isOneOf('r.id', of)} ORDER BY r.id ${dialect.forUpdate})`)
+    // Whoever does not read them does not lock them.
+    parts.push(`SELECT 'lock' AS kind, count(*) AS id, 0 AS value FROM held_${name}`)
   }
-  if (pets.length > 0) {
-    await query(`SELECT p.id FROM pets p WHERE ${dialect.isOneOf('p.id', `SELECT i.id FROM ${input}`)} ORDER BY p.id ${dialect.forUpdate}`, pets)
+  if (dialect.forUpdate !== '') {
+    const pets = all('pets')
+    const orders = all('orders')
+    const ofOrders = (): string => `SELECT o.pet_id FROM orders o WHERE ${dialect.isOneOf('o.id', oneOf(orders))}`
+    if (pets.length + orders.length > 0) lock('pets', orders.length > 0 ? `${oneOf(pets)} UNION ${ofOrders()}` : oneOf(pets))
+    const webhooks = all('webhooks')
+    if (webhooks.length > 0) lock('webhooks', oneOf(webhooks))
   }
-  const webhooks = ids('webhooks')
-  if (webhooks.length > 0) {
-    await query(`SELECT w.id FROM webhooks w WHERE ${dialect.isOneOf('w.id', `SELECT i.id FROM ${input}`)} ORDER BY w.id ${dialect.forUpdate}`, webhooks)
+  for (const [{ name, id }, count] of newRows(group)) {
+    parts.push(`SELECT '${name}' AS kind, first AS id, last AS value FROM (${dialect.newIds(name, id, input([{ count }], { count: 'bigint' }))}) AS new_${name}`)
   }
+  if (parts.length === 0) return
+
+  const prepared = await query<Prepared>(`${locks.length > 0 ? `WITH ${locks.join(', ')}` : ''} ${parts.join(' UNION ALL ')}`, ...inputs)
+  for (const { kind, id, value } of prepared.sort((a, b) => a.id - b.id)) {
+    if (kind === 'category') categories.set(id, value)
+    else if (kind !== 'lock') ids.set(kind, [...ids.get(kind) ?? [], ...idsOf({ first: id, last: value })])
+  }
+}
+
+interface Prepared {
+  /** `category`, `lock`, or the table of new ids. */
+  kind: string
+  /** The category's, or the first new one. */
+  id: number
+  /** The category's account, or the last new id. */
+  value: number
+}
+
+/** How many rows the group may make in each table. */
+function newRows (group: Entry[]): Map<Table, number> {
+  const counts = new Map<Table, number>()
+  for (const { command: { creates } } of group) {
+    if (creates !== undefined) counts.set(creates, (counts.get(creates) ?? 0) + 1)
+  }
+  return counts
 }

@@ -57,18 +57,18 @@ export async function claimKeys ({ dialect, query, now }: Session, group: Entry[
 }
 
 /** Keeps the answers of what was done, and forgets the keys of what failed: they may be tried again. */
-export async function settleKeys ({ dialect, execute }: Session, done: Array<{ entry: Entry, done: Done<unknown> }>, failed: Entry[]): Promise<void> {
+export function settleKeys ({ dialect, later }: Session, done: Array<{ entry: Entry, done: Done<unknown> }>, failed: Entry[]): void {
   const answers = done.flatMap(({ entry: { writer: { account, idempotency } }, done: { record, etag } }) =>
     idempotency === undefined ? [] : [{ account, key: idempotency.key, record: JSON.stringify(record), etag }])
-  await execute(`
+  later((parameter) => `
     UPDATE idempotency_records SET record = i.record, etag = i.etag
-    FROM ${dialect.inputs('i', { account: 'bigint', key: 'text', record: 'text', etag: 'text' })}
+    FROM ${dialect.inputs('i', { account: 'bigint', key: 'text', record: 'text', etag: 'text' }, parameter)}
     WHERE account_id = i.account AND idempotency_records.key = i.key`, answers)
   const forgotten = failed.flatMap(({ writer: { account, idempotency } }) =>
     idempotency === undefined ? [] : [{ account, key: idempotency.key }])
-  await execute(`
+  later((parameter) => `
     DELETE FROM idempotency_records WHERE (account_id, key) IN
-      (SELECT i.account, i.key FROM ${dialect.inputs('i', { account: 'bigint', key: 'text' })})`, forgotten)
+      (SELECT i.account, i.key FROM ${dialect.inputs('i', { account: 'bigint', key: 'text' }, parameter)})`, forgotten)
 }
 
 /** Expired records removed in one transaction: few enough that no write waits noticeably for it. */

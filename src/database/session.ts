@@ -4,56 +4,116 @@ import type { TransactionClient } from './open.ts'
 
 /** What a command works on: one transaction, shared by all commands of its group. */
 export interface Session {
-  prisma: TransactionClient
   dialect: Dialect
   /** When the group began, RFC 3339 in UTC with milliseconds; the time of all its changes. */
   now: string
-  /** Runs a statement with one parameter, a JSON array of inputs, and returns its rows. */
-  query: <Row>(sql: string, inputs: readonly object[]) => Promise<Row[]>
+  /** Runs a statement whose parameters are JSON arrays of inputs, and returns its rows. */
+  query: <Row>(sql: string, ...inputs: Array<readonly object[]>) => Promise<Row[]>
   /** Runs a statement with one parameter, a JSON array of inputs. Nothing to do for no inputs. */
   execute: (sql: string, inputs: readonly object[]) => Promise<void>
-  /** Inserts rows; their ids, in the order of the rows. */
-  insert: (table: Table, rows: readonly object[]) => Promise<number[]>
-  /** Ids for rows about to be inserted, ascending. */
-  newIds: (table: string, column: string, count: number) => Promise<number[]>
-  /** As `newIds`, as ranges without a gap: usually one, more where another process takes ids at the same time. */
-  newIdRanges: (table: string, column: string, count: number) => Promise<Array<{ first: number, last: number }>>
+  /**
+   * As `execute`, but it waits for the next statement that is run, or for the events, with which all that waits goes
+   * in one statement where the database can. No two that wait may write the same row.
+   */
+  later: (sql: StatementOf, inputs: readonly object[]) => void
+  /** Runs a statement in one with all that waits. Only where a statement may hold others. */
+  together: <Row>(sql: TogetherOf, ...inputs: Array<readonly object[]>) => Promise<Row[]>
+  /** Runs all that waits. */
+  written: () => Promise<void>
+  /** Inserts rows, `later`, with ids that were taken before. */
+  insert: (table: Table, rows: readonly object[]) => void
+  /** Ids for rows about to be inserted, ascending: those that were taken when the group began, if they suffice. */
+  newIds: (table: Table, count: number) => Promise<number[]>
+  /** As `newIds`, as ranges without a gap. */
+  newIdRanges: (table: Table, count: number) => Promise<Range[]>
+  /** Prisma's own client, within the transaction. */
+  client: () => Promise<TransactionClient>
   /** The categories that pets of the group may be put into, with their accounts: none goes while the group lasts. */
   categories: Map<number, number>
+  /** New ids by the names of their tables, taken when the group began. */
+  ids: Map<string, number[]>
 }
 
+/** A statement that reads its inputs from one of several parameters. */
+export type StatementOf = (parameter: number) => string
+
+/** A statement with others before it: `written` is a condition that holds once they are done. */
+export type TogetherOf = (parameter: number, written: string) => { with: string[], select: string }
+
+export interface Range { first: number, last: number }
+
 export function createSession (prisma: TransactionClient, dialect: Dialect): Session {
-  async function query<Row> (sql: string, inputs: readonly object[]): Promise<Row[]> {
-    const rows = await prisma.$queryRawUnsafe<Row[]>(sql, JSON.stringify(inputs))
+  let waiting: Array<{ sql: StatementOf, inputs: readonly object[] }> = []
+  const ids = new Map<string, number[]>()
+
+  function takeWaiting (): typeof waiting {
+    const taken = waiting
+    waiting = []
+    return taken
+  }
+
+  async function written (): Promise<void> {
+    for (const { sql, inputs } of takeWaiting()) await prisma.$executeRawUnsafe(sql(1), JSON.stringify(inputs))
+  }
+
+  async function run<Row> (sql: string, inputs: Array<readonly object[]>): Promise<Row[]> {
+    const rows = await prisma.$queryRawUnsafe<Row[]>(sql, ...inputs.map((list) => JSON.stringify(list)))
     return rows.map(withNumbers)
   }
 
+  async function query<Row> (sql: string, ...inputs: Array<readonly object[]>): Promise<Row[]> {
+    await written()
+    return await run<Row>(sql, inputs)
+  }
+
+  function later (sql: StatementOf, inputs: readonly object[]): void {
+    if (inputs.length > 0) waiting.push({ sql, inputs })
+  }
+
+  async function newIdRanges ({ name, id }: Table, count: number): Promise<Range[]> {
+    // SQLite would count them a second time.
+    ids.delete(name)
+    const ranges = await query<Range>(dialect.newIds(name, id, dialect.inputs('i', { count: 'bigint' })), [{ count }])
+    return ranges.sort((a, b) => a.first - b.first)
+  }
+
   return {
-    prisma,
     dialect,
     now: new Date().toISOString(),
     query,
     async execute (sql, inputs) {
-      if (inputs.length > 0) await prisma.$executeRawUnsafe(sql, JSON.stringify(inputs))
+      if (inputs.length === 0) return
+      await written()
+      await prisma.$executeRawUnsafe(sql, JSON.stringify(inputs))
     },
-    async insert (table, rows) {
-      if (rows.length === 0) return []
-      const inserted = await query<{ ord: number, id: number }>(insertSql(dialect, table), rows.map((row, ord) => ({ ord, ...row })))
-      return inserted.sort((a, b) => a.ord - b.ord).map(({ id }) => id)
+    later,
+    written,
+    async together (sql, ...inputs) {
+      const before = takeWaiting()
+      const names = before.map((_, i) => `written_${i + 1}`)
+      const { with: parts, select } = sql(before.length + 1, ['true', ...names.map((name) => `(SELECT count(*) FROM ${name}) >= 0`)].join(' AND '))
+      const writes = before.map(({ sql }, i) => `${names[i]} AS (${sql(i + 1)} RETURNING 1)`)
+      return await run(`WITH ${[...writes, ...parts].join(', ')} ${select}`, [...before.map(({ inputs }) => inputs), ...inputs])
     },
-    async newIds (table, column, count) {
-      const rows = await prisma.$queryRawUnsafe<Array<{ id: bigint }>>(dialect.newIds(table, column), count)
-      return rows.map(({ id }) => Number(id)).sort((a, b) => a - b)
+    insert (table, rows) {
+      later((parameter) => insertSql(dialect, table, parameter), rows)
     },
-    async newIdRanges (table, column, count) {
-      const rows = await prisma.$queryRawUnsafe<Array<{ first: number, last: number }>>(`
-        SELECT min(id) AS first, max(id) AS last
-        FROM (SELECT id, id - row_number() OVER (ORDER BY id) AS gap FROM (${dialect.newIds(table, column)}) AS taken) AS numbered
-        GROUP BY gap ORDER BY first`, count)
-      return rows.map(withNumbers)
+    async newIds (table, count) {
+      const taken = ids.get(table.name) ?? []
+      return taken.length >= count ? taken.splice(0, count) : (await newIdRanges(table, count)).flatMap(idsOf)
     },
-    categories: new Map()
+    newIdRanges,
+    async client () {
+      await written()
+      return prisma
+    },
+    categories: new Map(),
+    ids
   }
+}
+
+export function idsOf ({ first, last }: Range): number[] {
+  return Array.from({ length: last - first + 1 }, (_, i) => first + i)
 }
 
 /** Raw rows hold bigints; ids and counts fit a double (the contract keeps ids below 2^53). */

@@ -70,7 +70,7 @@ export const updateInventory: Command<Count, InventoryItem> = {
       const counted = { type: 'inventory.counted', data: { inventory, previousQuantity: previous ?? 0 } }
       return { record: inventory, etag, events: moved ? [counted, petUpdated(pet)] : [counted] }
     })
-    await loaded.save()
+    loaded.save()
     return outcomes
   }
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { etagOf } from '../conditions.ts'
 import type { Command, NewEvent } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
+import type { Table } from '../database/insert.ts'
 import { enumText, jsonObject, text, time, type Stored } from '../database/json.ts'
 import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'
 import type { Query, Read } from '../database/read.ts'
@@ -43,20 +44,23 @@ export async function listMessages (read: Read, account: number, page: PageReque
   return await read(...pageQuery(messages, page, account)) as Page
 }
 
+const table: Table = {
+  name: 'messages',
+  id: 'position',
+  columns: { id: 'text', account_id: 'bigint', message: 'text', created_at: 'time' }
+}
+
 export const createMessage: Command<{ account: number, message: NewMessage }, Message> = {
   name: 'createMessage',
-  async run ({ dialect, newIds, execute, now }, inputs) {
-    const positions = await newIds('messages', 'position', inputs.length)
+  creates: table,
+  async run ({ newIds, insert, now }, inputs) {
+    const positions = await newIds(table, inputs.length)
     const random = randomBytes(inputs.length * SECRET_LENGTH)
     const created = inputs.map(({ account, message: { message } }, i) => {
       const record: Message = { id: messageId(positions[i]!, random.subarray(i * SECRET_LENGTH, (i + 1) * SECRET_LENGTH)), message, status: 'queued', createdAt: now }
       return { account, position: positions[i]!, record }
     })
-    await execute(`
-      INSERT INTO messages (position, id, account_id, message, created_at)
-      SELECT i.position, i.id, i.account, i.message, ${dialect.toTime('i."createdAt"')}
-      FROM ${dialect.inputs('i', { position: 'bigint', id: 'text', account: 'bigint', message: 'text', createdAt: 'text' })}`,
-    created.map(({ account, position, record }) => ({ account, position, ...record })))
+    insert(table, created.map(({ account, position, record: { id, message } }) => ({ position, id, account_id: account, message, created_at: now })))
     return created.map(({ record, position }) => ({ record, etag: etagOf(1), events: [{ type: 'message.created', data: { message: record }, message: position }] }))
   }
 }

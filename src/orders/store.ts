@@ -1,6 +1,5 @@
-import type { FastifyError } from '@fastify/error'
 import { etagOf, refusal, type Conditions } from '../conditions.ts'
-import type { Command, Done, Outcome } from '../database/command.ts'
+import type { Command, Outcome } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
 import type { Table } from '../database/insert.ts'
 import { boolean, integer, jsonObject, optional, time, type Stored } from '../database/json.ts'
@@ -10,7 +9,7 @@ import { distinct, type Session } from '../database/session.ts'
 import { InsufficientStock, OrderAlreadyShipped, OrderNotFound, PetNotAvailable, UnknownPet } from '../errors.ts'
 import { inventoryRecord } from '../inventory/store.ts'
 import { cancel, complete as completeStock, place } from '../pets/rules.ts'
-import { loadPets, petUpdated, type LoadedPet, type LoadedPets } from '../pets/store.ts'
+import { loadPets, petUpdated, type LoadedPet, type LoadedPets, type Wanted } from '../pets/store.ts'
 import type { NewOrder, Order, OrderUpdate } from './schemas.ts'
 
 const record = (dialect: Dialect): string => jsonObject(dialect, {
@@ -63,31 +62,41 @@ const table: Table = {
 export const placeOrder: Command<{ account: number, order: NewOrder }, Order> = {
   name: 'placeOrder',
   rows: ({ order }) => ({ pets: [order.petId] }),
+  creates: table,
   async run (session, inputs) {
-    const loaded = await loadPets(session, inputs.map(({ account, order }) => ({ account, id: order.petId })))
+    const ids = await session.newIds(table, inputs.length)
+    const loaded = await loadPets(session, taken(inputs))
     const placed: object[] = []
-    const outcomes = inputs.map(({ account, order: { petId, quantity = 1, shipDate, complete = false } }): FastifyError | ((id: number) => Done<Order>) => {
+    const outcomes = inputs.map(({ account, order: { petId, quantity = 1, shipDate, complete = false } }): Outcome<Order> => {
       const pet = loaded.get(account, petId)
       if (pet === undefined) return new UnknownPet()
       const stock = place(pet, quantity, complete)
       if (stock === 'pet_not_available') return new PetNotAvailable(pet.status)
       if (stock === 'insufficient_stock') return new InsufficientStock(shortage(pet, quantity))
       const shipped = instant(shipDate)
-      placed.push({ account_id: account, pet_id: petId, quantity, ship_date: shipped, complete })
+      const id = ids[placed.length]!
+      placed.push({ id, account_id: account, pet_id: petId, quantity, ship_date: shipped, complete })
       const moved = loaded.move(pet, stock) ? [petUpdated(pet)] : []
-      const inventory = inventoryRecord(pet)
-      return (id) => {
-        const record = orderRecord({ id, petId, quantity, shipDate: shipped, complete })
-        const data = { order: record, inventory }
-        const completed = complete ? [{ type: 'order.completed', data }] : []
-        return { record, etag: etagOf(1), events: [{ type: 'order.placed', data }, ...completed, ...moved] }
-      }
+      const record = orderRecord({ id, petId, quantity, shipDate: shipped, complete })
+      const data = { order: record, inventory: inventoryRecord(pet) }
+      const completed = complete ? [{ type: 'order.completed', data }] : []
+      return { record, etag: etagOf(1), events: [{ type: 'order.placed', data }, ...completed, ...moved] }
     })
-    await loaded.save()
-    const ids = await session.insert(table, placed)
-    let next = 0
-    return outcomes.map((outcome) => outcome instanceof Error ? outcome : outcome(ids[next++]!))
+    loaded.save()
+    session.insert(table, placed)
+    return outcomes
   }
+}
+
+/** The pets that are ordered, with the units of all their orders. */
+function taken (inputs: Array<{ account: number, order: NewOrder }>): Wanted[] {
+  const pets = new Map<string, Required<Wanted>>()
+  for (const { account, order: { petId, quantity = 1 } } of inputs) {
+    const pet = pets.get(`${account} ${petId}`)
+    if (pet === undefined) pets.set(`${account} ${petId}`, { account, id: petId, takes: quantity })
+    else pet.takes += quantity
+  }
+  return [...pets.values()]
 }
 
 interface Named { account: number, orderId: number, conditions: Conditions }
@@ -117,7 +126,7 @@ export const updateOrder: Command<Named & { patch: OrderUpdate }, Order> = {
       const events = [{ type: complete ? 'order.completed' : 'order.updated', data: { order: record, inventory: inventoryRecord(pet) } }]
       return { record, etag: etagOf(order.version), events: moved ? [...events, petUpdated(pet)] : events }
     })
-    await pets.save()
+    pets.save()
     const { dialect, execute } = session
     await execute(`
       UPDATE orders SET ship_date = ${dialect.toTime('i."shipDate"')}, complete = i.complete, version = i.version
@@ -146,7 +155,7 @@ export const cancelOrder: Command<Named, undefined> = {
       const events = [{ type: 'order.cancelled', data: { order: orderRecord(order), inventory: inventoryRecord(pet) } }]
       return { record: undefined, events: moved ? [...events, petUpdated(pet)] : events }
     })
-    await pets.save()
+    pets.save()
     await session.execute(`DELETE FROM orders WHERE id IN (SELECT i.id FROM ${session.dialect.inputs('i', { id: 'bigint' })})`, gone)
     return outcomes
   }

@@ -51,7 +51,7 @@ export async function listPets (read: Read, account: number, page: PageRequest):
   return await read(...pageQuery(pets, page, account)) as Page
 }
 
-const table: Table = {
+export const petTable: Table = {
   name: 'pets',
   id: 'id',
   columns: { account_id: 'bigint', name: 'text', category_id: 'bigint', status: { enum: 'pet_status' } }
@@ -60,17 +60,18 @@ const table: Table = {
 export const createPet: Command<{ account: number, pet: NewPet }, Pet> = {
   name: 'createPet',
   rows: ({ pet }) => ({ usedCategories: [pet.categoryId] }),
+  creates: petTable,
   async run (session, inputs) {
-    const isKnown = ({ account, pet }: { account: number, pet: NewPet }): boolean => session.categories.get(pet.categoryId) === account
-    const ids = await session.insert(table, inputs.filter(isKnown).map(({ account, pet: { name, categoryId, status = 'available' } }) =>
-      ({ account_id: account, name, category_id: categoryId, status })))
-    let next = 0
-    return inputs.map((input): Outcome<Pet> => {
-      if (!isKnown(input)) return new UnknownCategory()
-      const { name, categoryId, status = 'available' } = input.pet
-      const pet = { id: ids[next++]!, name, categoryId, status }
+    const ids = await session.newIds(petTable, inputs.length)
+    const created: object[] = []
+    const outcomes = inputs.map(({ account, pet: { name, categoryId, status = 'available' } }): Outcome<Pet> => {
+      if (session.categories.get(categoryId) !== account) return new UnknownCategory()
+      const pet = { id: ids[created.length]!, name, categoryId, status }
+      created.push({ id: pet.id, account_id: account, name, category_id: categoryId, status })
       return { record: pet, etag: etagOf(1), events: [{ type: 'pet.created', data: { pet } }] }
     })
+    session.insert(petTable, created)
+    return outcomes
   }
 }
 
@@ -98,7 +99,7 @@ export const updatePet: Command<PetChange, Pet> = {
       loaded.change(pet, { name, categoryId, status })
       return { record: petRecord(pet), etag: etagOf(pet.version), events: [petUpdated(pet)] }
     })
-    await loaded.save()
+    loaded.save()
     return outcomes
   }
 }
@@ -150,11 +151,19 @@ export interface LoadedPets {
   /** Takes over what the rules said. @returns whether the status moved, which is a change of the pet */
   move: (pet: LoadedPet, stock: Stock) => boolean
   drop: (pet: LoadedPet) => void
-  save: () => Promise<void>
+  save: () => void
 }
 
 /** Open orders are counted up to this many: a batch cannot close more. One is enough where none is closed. */
 const OPEN_ORDERS = 257
+
+/** A pet that a batch decides about. */
+export interface Wanted {
+  account: number
+  id: number
+  /** Units that the batch may take, if it does nothing else: who has more keeps its status, whatever orders are open. */
+  takes?: number
+}
 
 /**
  * Loads the pets that a batch decides about, with their stock. What the batch decides, one input after
@@ -162,17 +171,18 @@ const OPEN_ORDERS = 257
  *
  * @param closing whether the batch may complete or cancel orders
  */
-export async function loadPets (session: Session, ids: Array<{ account: number, id: number }>, closing = false): Promise<LoadedPets> {
-  const { dialect, query, execute } = session
+export async function loadPets (session: Session, wanted: Wanted[], closing = false): Promise<LoadedPets> {
+  const { dialect, query, later } = session
   const rows = await query<Omit<LoadedPet, 'quantity' | 'stockVersion'> & { quantity: number | null, stockVersion: number | null }>(`
     SELECT p.id, p.account_id AS account, p.name, p.category_id AS "categoryId", ${dialect.fromEnum('p.status')} AS status, p.version,
       s.quantity, s.version AS "stockVersion",
-      (SELECT count(*) FROM (SELECT 1 FROM orders o WHERE o.pet_id = p.id AND NOT o.complete LIMIT ${closing ? OPEN_ORDERS : 1}) AS open) AS open
-    FROM ${dialect.inputs('i', { account: 'bigint', id: 'bigint' })}
+      CASE WHEN s.quantity > i.takes THEN 0
+        ELSE (SELECT count(*) FROM (SELECT 1 FROM orders o WHERE o.pet_id = p.id AND NOT o.complete LIMIT ${closing ? OPEN_ORDERS : 1}) AS open) END AS open
+    FROM ${dialect.inputs('i', { account: 'bigint', id: 'bigint', takes: 'bigint' })}
     JOIN pets p ON p.id = i.id AND p.account_id = i.account
-    LEFT JOIN inventory_items s ON s.pet_id = p.id`, distinct(ids))
-  const pets = new Map<number, LoadedPet>(rows.map(({ quantity, stockVersion, ...pet }) =>
-    [pet.id, { ...pet, quantity: quantity ?? undefined, stockVersion: stockVersion ?? 0 }]))
+    LEFT JOIN inventory_items s ON s.pet_id = p.id`, distinct(wanted))
+  const pets = new Map<number, LoadedPet>(rows.map(({ id, account, name, categoryId, status, version, quantity, stockVersion, open }) =>
+    [id, { id, account, name, categoryId, status, version, quantity: quantity ?? undefined, stockVersion: stockVersion ?? 0, open }]))
   const loaded = new Map(rows.map(({ id, quantity }) => [id, quantity]))
   const changed = new Set<LoadedPet>()
   const moved = new Set<LoadedPet>()
@@ -203,21 +213,21 @@ export async function loadPets (session: Session, ids: Array<{ account: number, 
     drop (pet) {
       pets.delete(pet.id)
     },
-    async save () {
-      await execute(`
+    save () {
+      later((parameter) => `
         UPDATE pets SET name = i.name, category_id = i."categoryId", status = ${dialect.toEnum('i.status', 'pet_status')}, version = i.version
-        FROM ${dialect.inputs('i', { id: 'bigint', name: 'text', categoryId: 'bigint', status: 'text', version: 'bigint' })}
+        FROM ${dialect.inputs('i', { id: 'bigint', name: 'text', categoryId: 'bigint', status: 'text', version: 'bigint' }, parameter)}
         WHERE pets.id = i.id`, [...changed])
       const counted = [...moved].map(({ id, account, quantity = 0, stockVersion }) => ({ id, account, quantity, version: stockVersion, before: loaded.get(id) ?? null }))
-      await execute(`
+      later((parameter) => `
         INSERT INTO inventory_items (pet_id, account_id, quantity, version)
         SELECT i.id, i.account, i.quantity, i.version
-        FROM ${dialect.inputs('i', { id: 'bigint', account: 'bigint', quantity: 'bigint', version: 'bigint' })}`,
+        FROM ${dialect.inputs('i', { id: 'bigint', account: 'bigint', quantity: 'bigint', version: 'bigint' }, parameter)}`,
       counted.filter(({ before }) => before === null))
       // By difference: the column is 64 bits wide, a number here is exact to 2^53 only.
-      await execute(`
+      later((parameter) => `
         UPDATE inventory_items SET quantity = inventory_items.quantity + i.difference, version = i.version
-        FROM ${dialect.inputs('i', { id: 'bigint', difference: 'bigint', version: 'bigint' })}
+        FROM ${dialect.inputs('i', { id: 'bigint', difference: 'bigint', version: 'bigint' }, parameter)}
         WHERE pet_id = i.id`,
       counted.flatMap(({ id, quantity, version, before }) => before === null ? [] : [{ id, difference: quantity - before, version }]))
     }

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import type { FastifyError } from '@fastify/error'
 import { etagOf, refusal, type Conditions } from '../conditions.ts'
 import type { Command, Outcome } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
@@ -60,7 +59,8 @@ const table: Table = {
 
 export const createWebhook: Command<{ account: number, webhook: NewWebhook }, WebhookWithSecret> = {
   name: 'createWebhook',
-  async run ({ dialect, query, insert, now }, inputs) {
+  creates: table,
+  async run ({ dialect, query, newIds, insert, now }, inputs) {
     const input = dialect.inputs('i', { account: 'bigint' })
     const accounts = distinct(inputs.map(({ account }) => ({ account })))
     // The account's own row is locked last of all. Every account has a key, so its keys stand for it here.
@@ -69,18 +69,19 @@ export const createWebhook: Command<{ account: number, webhook: NewWebhook }, We
       SELECT i.account, (SELECT count(*) FROM webhooks w WHERE w.account_id = i.account) AS count FROM ${input}`, accounts))
       .map(({ account, count }) => [account, count]))
 
+    const ids = await newIds(table, inputs.length)
     const rows: object[] = []
-    const outcomes = inputs.map(({ account, webhook: { url, events = EVENT_TYPES, enabled = true } }): FastifyError | Omit<WebhookWithSecret, 'id'> => {
+    const outcomes = inputs.map(({ account, webhook: { url, events = EVENT_TYPES, enabled = true } }): Outcome<WebhookWithSecret> => {
       const count = counts.get(account) ?? 0
       if (count >= LIMIT) return new WebhookLimitReached(LIMIT)
       counts.set(account, count + 1)
       const secret = newSecret()
-      rows.push({ account_id: account, url, events: JSON.stringify(events), enabled, secret, created_at: now })
-      return { url, events: [...events], enabled, createdAt: now, secret }
+      const id = ids[rows.length]!
+      rows.push({ id, account_id: account, url, events: JSON.stringify(events), enabled, secret, created_at: now })
+      return { record: { id, url, events: [...events], enabled, createdAt: now, secret }, etag: etagOf(1) }
     })
-    const ids = await insert(table, rows)
-    let next = 0
-    return outcomes.map((outcome) => outcome instanceof Error ? outcome : { record: { id: ids[next++]!, ...outcome }, etag: etagOf(1) })
+    insert(table, rows)
+    return outcomes
   }
 }
 

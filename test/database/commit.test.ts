@@ -2,6 +2,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { Command } from '../../src/database/command.ts'
 import { createCommit, type Commit } from '../../src/database/commit.ts'
+import type { Table } from '../../src/database/insert.ts'
 import { openDatabase, type Database } from '../../src/database/open.ts'
 import { UnknownCategory } from '../../src/errors.ts'
 import { database as databaseName, freshDatabase } from '../support/database.ts'
@@ -36,7 +37,8 @@ async function open (t: Test, { queueLimit = 100, timeout = 5_000 } = {}): Promi
 function addCategory (seen: string[][] = []): Command<{ account: number, name: string }, string> {
   return {
     name: 'addCategory',
-    async run ({ prisma }, inputs) {
+    async run ({ client }, inputs) {
+      const prisma = await client()
       seen.push(inputs.map(({ name }) => name))
       const outcomes = []
       for (const { account, name } of inputs) {
@@ -125,7 +127,8 @@ t.test('a COMMIT that fails is answered with an error, and loses no later write'
   }
   const failing: Command<{ name: string }, string> = {
     name: 'failAtCommit',
-    async run ({ prisma }, inputs) {
+    async run ({ client }, inputs) {
+      const prisma = await client()
       // The foreign key is looked at only by COMMIT, which then fails.
       if (databaseName === 'sqlite') await prisma.$executeRawUnsafe('PRAGMA defer_foreign_keys = ON')
       for (const { name } of inputs) await prisma.category.create({ data: { accountId: 0n, name } })
@@ -150,7 +153,8 @@ t.test('a write acknowledged while another transaction was open and rolled back 
   const mayLeave = new Promise<void>((resolve) => { leave = resolve })
   const slow: Command<{ account: number }, undefined> = {
     name: 'slowAndDoomed',
-    async run ({ prisma }, inputs) {
+    async run ({ client }, inputs) {
+      const prisma = await client()
       for (const { account } of inputs) await prisma.category.create({ data: { accountId: BigInt(account), name: 'doomed' } })
       enter()
       await mayLeave
@@ -220,12 +224,77 @@ t.test('commands of other kinds keep their order where they touch the same row',
   t.same(ran, ['order 1 2', 'remove 1', 'order 1'])
 })
 
+const CATEGORIES: Table = { name: 'categories', id: 'id', columns: { account_id: 'bigint', name: 'text' } }
+
+/** Inserts a category for each input with what the session gives for it; `limit` of them at most. Says the ids that were used. */
+function insertCategory (name: string, { creates = true, limit = Infinity, say = false } = {}): Command<{ account: number }, number | undefined> {
+  return {
+    name,
+    ...(creates ? { creates: CATEGORIES } : {}),
+    async run ({ newIds, insert }, inputs) {
+      const ids = await newIds(CATEGORIES, inputs.length)
+      insert(CATEGORIES, inputs.slice(0, limit).map(({ account }, i) => ({ id: ids[i]!, account_id: account, name })))
+      return inputs.map(({ account }, i) => ({
+        record: i < limit ? ids[i] : undefined,
+        events: say ? [{ account, type: 'category.created', data: { category: { id: ids[i]!, name } } }] : []
+      }))
+    }
+  }
+}
+
+t.test('what waits to be written is there for the next statement of its group, and after COMMIT', async (t) => {
+  const { database, commit, account, names } = await open(t)
+  const seen: string[][] = []
+  const look = (name: string, through: 'query' | 'client' | 'execute'): Command<{ account: number }, undefined> => ({
+    name,
+    async run ({ dialect, query, execute, client }, inputs) {
+      if (through === 'execute') {
+        await execute(`UPDATE categories SET name = name || '!' FROM ${dialect.inputs('i', { account: 'bigint' })} WHERE account_id = i.account AND name = 'c'`, inputs)
+        seen.push([])
+      } else if (through === 'query') seen.push((await query<{ name: string }>('SELECT name FROM categories ORDER BY id')).map(({ name }) => name))
+      else seen.push((await (await client()).category.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name))
+      return inputs.map(() => ({ record: undefined }))
+    }
+  })
+  await Promise.all([
+    commit(insertCategory('a'), { account }, { account }),
+    commit(look('first', 'query'), { account }, { account }),
+    commit(insertCategory('b'), { account }, { account }),
+    commit(look('second', 'client'), { account }, { account }),
+    commit(insertCategory('c'), { account }, { account }),
+    commit(look('third', 'execute'), { account }, { account }),
+    commit(insertCategory('d'), { account }, { account })
+  ])
+  t.same(seen, [['a'], ['a', 'b'], []])
+  t.same(await names(), ['a', 'b', 'c!', 'd'], 'the last one waited for nothing but COMMIT')
+
+  await Promise.all(['e', 'f'].map(async (name) => await commit(insertCategory(name, { say: true }), { account }, { account })))
+  t.same((await names()).slice(4), ['e', 'f'], 'the events took them along')
+  t.equal(await database.reader.event.count(), 2)
+})
+
+t.test('no id is given twice, whether a group took it beforehand, left it unused or asks for more', async (t) => {
+  const { commit, account, names } = await open(t)
+  const commands = [
+    insertCategory('takes three, uses one', { limit: 1 }),
+    insertCategory('takes none beforehand', { creates: false }),
+    insertCategory('takes two')
+  ]
+  const wanted = [3, 4, 2]
+  const answers = await Promise.all(commands.flatMap((command, i) => Array.from({ length: wanted[i]! }, async () => await commit(command, { account }, { account }))))
+  const ids = answers.flatMap(({ record }) => record ?? [])
+  t.equal(ids.length, 7)
+  t.same([...new Set(ids)], ids)
+  t.equal((await names()).length, 7)
+})
+
 t.test('the committing connection waits for the disk', async (t) => {
   const { database, commit, account } = await open(t)
   let setting: unknown
   const look: Command<object, undefined> = {
     name: 'look',
-    async run ({ prisma }, inputs) {
+    async run ({ client }, inputs) {
+      const prisma = await client()
       const [row] = await prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(databaseName === 'sqlite' ? 'PRAGMA synchronous' : 'SHOW synchronous_commit')
       setting = Object.values(row ?? {})[0]
       return inputs.map(() => ({ record: undefined }))

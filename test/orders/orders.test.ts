@@ -99,6 +99,17 @@ t.test('orders', async (t) => {
     }
   })
 
+  await t.test('orders that empty the stock together find the orders that are open', async (t) => {
+    const ada = await openAccount()
+    for (const [before, status] of [[true, 'pending'], [false, 'sold']] as const) {
+      const petId = await stocked(ada, 4)
+      if (before) await newOrder(ada, petId, 1)
+      // They come in one group, and none of them takes all that is left.
+      await Promise.all(Array.from({ length: before ? 3 : 4 }, async () => await newOrder(ada, petId, 1, true)))
+      t.same(await itemOf(ada, petId), { petId, quantity: 0, status })
+    }
+  })
+
   await t.test('an order is refused for an unknown pet, then for its status, then for its stock', async (t) => {
     const [ada, bob] = [await openAccount(), await openAccount()]
     const foreign = await stocked(bob, 3)
