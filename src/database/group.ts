@@ -13,6 +13,8 @@ export interface Batch {
  * tell: an entry joins an earlier batch of its command only past batches that touch other rows.
  */
 export function arrange (group: Entry[]): Batch[] {
+  const [first] = group
+  if (first !== undefined && group.every(({ command }) => command === first.command)) return [{ command: first.command, entries: group }]
   const batches: Array<Batch & { touched: Set<string> }> = []
   for (const entry of group) {
     const touched = touchedBy(entry)
@@ -53,9 +55,8 @@ function touchedBy ({ command, input }: Entry): string[] {
  * categories' locks show of them is kept.
  */
 export async function prepare ({ dialect, query, categories, ids }: Session, group: Entry[]): Promise<void> {
-  const rows = group.map(({ command, input }) => command.rows?.(input) ?? {})
-  const all = (name: keyof Rows): Array<{ id: number }> =>
-    [...new Set(rows.flatMap((row) => row[name] ?? []))].map((id) => ({ id }))
+  const wanted = rowsOf(group)
+  const all = (name: keyof Rows): Array<{ id: number }> => Array.from(wanted[name], (id) => ({ id }))
   const locks: string[] = []
   const parts: string[] = []
   const inputs: object[][] = []
@@ -102,6 +103,16 @@ interface Prepared {
   id: number
   /** The category's account, or the last new id. */
   value: number
+}
+
+/** The rows of all the group's commands. */
+function rowsOf (group: Entry[]): Record<keyof Rows, Set<number>> {
+  const all = { categories: new Set<number>(), usedCategories: new Set<number>(), pets: new Set<number>(), orders: new Set<number>(), webhooks: new Set<number>() }
+  for (const { command, input } of group) {
+    const rows = command.rows?.(input)
+    for (const name in rows) for (const id of rows[name as keyof Rows] ?? []) all[name as keyof Rows].add(id)
+  }
+  return all
 }
 
 /** How many rows the group may make in each table. */
