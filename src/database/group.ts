@@ -84,7 +84,8 @@ export async function prepare ({ dialect, query, categories, ids }: Session, gro
     const webhooks = all('webhooks')
     if (webhooks.length > 0) lock('webhooks', oneOf(webhooks))
   }
-  for (const [{ name, id }, count] of newRows(group)) {
+  // In one order always: a statement's text is prepared once.
+  for (const [{ name, id }, count] of [...newRows(group)].sort(([a], [b]) => a.name < b.name ? -1 : 1)) {
     parts.push(`SELECT '${name}' AS kind, first AS id, last AS value FROM (${dialect.newIds(name, id, input([{ count }], { count: 'bigint' }))}) AS new_${name}`)
   }
   if (parts.length === 0) return

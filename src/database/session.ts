@@ -89,7 +89,8 @@ export function createSession (prisma: TransactionClient, dialect: Dialect): Ses
     later,
     written,
     async together (sql, ...inputs) {
-      const before = takeWaiting()
+      // In one order always: a statement's text is prepared once, and the same parts come in any order.
+      const before = takeWaiting().map((write) => ({ ...write, text: write.sql(1) })).sort((a, b) => a.text < b.text ? -1 : 1)
       const names = before.map((_, i) => `written_${i + 1}`)
       const { with: parts, select } = sql(before.length + 1, ['true', ...names.map((name) => `(SELECT count(*) FROM ${name}) >= 0`)].join(' AND '))
       const writes = before.map(({ sql }, i) => `${names[i]} AS (${sql(i + 1)} RETURNING 1)`)
