@@ -47,6 +47,7 @@ Try it:
 const openStore: Command<object, { apiKey: string }> = {
   name: 'openDemo',
   async run (session, inputs) {
+    // One after the other: they share the session, and with it the ids that it gives.
     const stores = []
     for (let i = 0; i < inputs.length; i++) stores.push(await fill(session))
     return stores

@@ -73,7 +73,7 @@ export async function prepare ({ dialect, query, categories, ids }: Session, gro
   }
   const lock = (name: string, of: string): void => {
     locks.push(`held_${name} AS MATERIALIZED (SELECT r.id FROM ${name} r WHERE ${dialect.isOneOf('r.id', of)} ORDER BY r.id ${dialect.forUpdate})`)
-    // Whoever does not read them does not lock them.
+    // Whoever does not read them does not lock them. UNION ALL reads its parts one after the other.
     parts.push(`SELECT 'lock' AS kind, count(*) AS id, 0 AS value FROM held_${name}`)
   }
   if (dialect.forUpdate !== '') {

@@ -65,9 +65,12 @@ export function createNotifier (database: Database, url: string, heard: (news: N
           if (origin !== self) heard({ accounts: accounts === '' ? [] : accounts.split(',').map(Number), due: due !== '' })
         })
         await connection.query(`LISTEN ${CHANNEL}`)
-        client = connection
-        send()
-        await lost
+        // Whoever closed meanwhile knew nothing of this connection.
+        if (!closed) {
+          client = connection
+          send()
+          await lost
+        }
       } catch (error) {
         if (!closed) failed(error)
       }

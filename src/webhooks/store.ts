@@ -60,7 +60,7 @@ const table: Table = {
 export const createWebhook: Command<{ account: number, webhook: NewWebhook }, WebhookWithSecret> = {
   name: 'createWebhook',
   creates: table,
-  async run ({ dialect, query, newIds, insert, now }, inputs) {
+  async run ({ dialect, query, newIds, insert, written, now }, inputs) {
     const input = dialect.inputs('i', { account: 'bigint' })
     const accounts = distinct(inputs.map(({ account }) => ({ account })))
     // The account's own row is locked last of all. Every account has a key, so its keys stand for it here.
@@ -81,6 +81,8 @@ export const createWebhook: Command<{ account: number, webhook: NewWebhook }, We
       return { record: { id, url, events: [...events], enabled, createdAt: now, secret }, etag: etagOf(1) }
     })
     insert(table, rows)
+    // The events of this group ask who hears them, and a statement does not see what others in it write.
+    await written()
     return outcomes
   }
 }

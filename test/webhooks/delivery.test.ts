@@ -1,4 +1,6 @@
 import t from 'tap'
+import { createMessage } from '../../src/messages/store.ts'
+import { createWebhook } from '../../src/webhooks/store.ts'
 import { startApp } from '../support/app.ts'
 import { answered } from '../support/checks.ts'
 import { backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
@@ -47,6 +49,17 @@ t.test('only what was asked for is sent, and only what happens while it is asked
   await ada.delete(`/categories/${id}`)
   await receiver.until(1)
   t.same(receiver.received.map(({ event }) => event.type), ['category.deleted'])
+})
+
+t.test('a message that comes right after a webhook, in one transaction with it, is sent to it', async (t) => {
+  const service = await startApp(t, { ...DELIVERING, DELIVERY: 'false' })
+  const account = (await service.openAccount()).account!
+  const { commit, database } = service.app
+  await Promise.all([
+    commit(createWebhook, { account, webhook: { url: 'https://shop.example/', events: ['message.created'] } }, { account }),
+    commit(createMessage, { account, message: { message: 'Hello' } }, { account })
+  ])
+  t.equal(await database.reader.delivery.count(), 1)
 })
 
 t.test('events start in order, up to 8 at a time', async (t) => {
