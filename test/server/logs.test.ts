@@ -101,7 +101,9 @@ async function breakMessages (url: string): Promise<void> {
   const sql = 'ALTER TABLE messages RENAME COLUMN message TO moved'
   if (url.startsWith('file:')) {
     const adapter = await new SqliteAdapterFactory(url).connect()
-    await adapter.executeScript(sql)
+    const transaction = await adapter.startTransaction() // which waits for what the service is writing
+    await adapter.executeScript(`${sql}; COMMIT`)
+    await transaction.commit()
     return await adapter.dispose()
   }
   const client = new pg.Client({ connectionString: url })
