@@ -27,7 +27,7 @@ const accountById: Query<{ account: number }, { record: string }> = {
       email: optional(text('a.email')),
       createdAt: time('a.created_at')
     })} AS record
-    FROM ${dialect.inputs('i', { ord: 'bigint', account: 'bigint' })}
+    FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint' })}
     JOIN accounts a ON a.id = i.account`
 }
 
@@ -45,7 +45,7 @@ const keyByHash: Query<{ hash: string }, { account: bigint, key: bigint, readOnl
   sql: (dialect) => `
     SELECT i.ord, k.account_id AS account, k.id AS key, k.read_only AS "readOnly",
       ${dialect.time('k.expires_at')} AS "expiresAt", ${dialect.time('k.last_used_at')} AS "lastUsedAt"
-    FROM ${dialect.inputs('i', { ord: 'bigint', hash: 'text' })}
+    FROM ${dialect.inputs('i', { ord: 'ordinality', hash: 'text' })}
     JOIN api_keys k ON k.hash = i.hash`
 }
 
@@ -64,7 +64,7 @@ export async function findKey (read: Read, hash: string): Promise<KeyHolder | un
 const keyById: Query<{ key: number }, { id: bigint }> = {
   name: 'API key by id',
   sql: (dialect) => `
-    SELECT i.ord, k.id FROM ${dialect.inputs('i', { ord: 'bigint', key: 'bigint' })}
+    SELECT i.ord, k.id FROM ${dialect.inputs('i', { ord: 'ordinality', key: 'bigint' })}
     JOIN api_keys k ON k.id = i.key`
 }
 

@@ -19,7 +19,7 @@ const categoryById: Query<{ account: number, id: number }, { version: bigint, re
   name: 'category',
   sql: (dialect) => `
     SELECT i.ord, c.version, ${record(dialect)} AS record
-    FROM ${dialect.inputs('i', { ord: 'bigint', account: 'bigint', id: 'bigint' })}
+    FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
     JOIN categories c ON c.id = i.id AND c.account_id = i.account`
 }
 

@@ -46,7 +46,8 @@ export interface Dialect {
 export type Walk = (columns: Array<[column: string, value: string]>, position: string, after: string, descending: boolean) => { where: string, orderBy: string }
 
 export type DatabaseName = 'sqlite' | 'postgresql'
-export type InputType = 'bigint' | 'text' | 'boolean' | 'json'
+/** `ordinality` is no member of the objects: it counts them, from 1. */
+export type InputType = 'bigint' | 'text' | 'boolean' | 'json' | 'ordinality'
 
 /** Which database a `DATABASE_URL` names. */
 export function databaseOf (url: string): DatabaseName {
@@ -75,7 +76,7 @@ const walkRows: Walk = (columns, position, after, descending) => {
 const sqlite: Dialect = {
   name: 'sqlite',
   inputs: (alias, columns) =>
-    `(SELECT ${Object.keys(columns).map((name) => `value ->> '${name}' AS "${name}"`).join(', ')} FROM jsonb_each(?)) AS ${alias}`,
+    `(SELECT ${Object.entries(columns).map(([name, type]) => `${type === 'ordinality' ? 'key + 1' : `value ->> '${name}'`} AS "${name}"`).join(', ')} FROM jsonb_each(?)) AS ${alias}`,
   quote: (text) => `json_quote(${text})`,
   // Prisma writes 2026-11-21T10:00:00.000+00:00; we write and answer Z.
   time: (column) => `substr(${column}, 1, 23) || 'Z'`,
@@ -98,8 +99,17 @@ const sqlite: Dialect = {
 
 const postgresql: Dialect = {
   name: 'postgresql',
-  inputs: (alias, columns, parameter = 1) =>
-    `json_to_recordset($${parameter}::json) AS ${alias}(${Object.entries(columns).map(([name, type]) => `"${name}" ${type}`).join(', ')})`,
+  inputs: (alias, columns, parameter = 1) => {
+    const names = Object.keys(columns)
+    const members = names.filter((name) => columns[name] !== 'ordinality')
+    const array = `$${parameter}::json`
+    const typed = members.map((name) => `"${name}" ${columns[name]}`).join(', ')
+    if (members.length === names.length) return `json_to_recordset(${array}) AS ${alias}(${typed})`
+    const ordinality = names.find((name) => columns[name] === 'ordinality')
+    return members.length === 0
+      ? `json_array_elements(${array}) WITH ORDINALITY AS ${alias}(value, "${ordinality}")`
+      : `ROWS FROM (json_to_recordset(${array}) AS (${typed})) WITH ORDINALITY AS ${alias}(${[...members, ordinality].map((name) => `"${name}"`).join(', ')})`
+  },
   quote: (text) => `to_json(${text})::text`,
   time: (column) => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
   // The text is UTC already, so the zone it names changes nothing.

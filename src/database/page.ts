@@ -78,7 +78,7 @@ function isAccount (column: string): boolean {
 function pageSql (dialect: Dialect, listing: Listing, used: string[], descending: boolean, limit: number): string {
   const { from, record, filters } = listing
   const { columns, position } = indexOf(listing, used)
-  const inputs: Record<string, InputType> = { ord: 'bigint', account: 'bigint', after: 'bigint' }
+  const inputs: Record<string, InputType> = { ord: 'ordinality', account: 'bigint', after: 'bigint' }
   const values = new Map<string, string>()
   const among: string[] = []
   for (const name of used) {

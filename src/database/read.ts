@@ -7,8 +7,8 @@ import type { Database } from './open.ts'
 /**
  * A read that many requests share: one statement over the rows of all their inputs.
  *
- * `sql` gets `input` as a FROM item with the columns of `inputs` and `ord`, the input's number, which
- * it must select. At most one row per input comes back.
+ * `sql` reads the inputs as a FROM item with their members and `ord`, their number from 1 (`ordinality`),
+ * which it must select. At most one row per input comes back.
  */
 export interface Query<Input extends object, Row> {
   name: string
@@ -83,7 +83,8 @@ export function createRead (database: Database, { queueLimit, timeout, meter }: 
       waiting -= calls.length
       meter?.done('read', calls.length, now() - began)
     }).then((rows) => {
-      for (const row of rows) calls[Number(row.ord)]!.resolve(row)
+      // Taken out, because Prisma's promise keeps its answer alive until the next collection of the whole heap.
+      for (const row of rows.splice(0)) calls[Number(row.ord) - 1]!.resolve(row)
       // Those that have their row do not hear this.
       for (const { resolve } of calls) resolve(undefined)
     }, (error: unknown) => {
@@ -101,7 +102,7 @@ export function createRead (database: Database, { queueLimit, timeout, meter }: 
     if (waiting >= queueLimit) throw new Overloaded()
     waiting++
     const { inputs, calls } = batchOf(query as Query<object, unknown>)
-    inputs.push({ ord: calls.length, ...input })
+    inputs.push(input)
     return await new Promise<Row | undefined>((resolve, reject) => { calls.push({ resolve: resolve as (row: unknown) => void, reject }) })
   }
 }

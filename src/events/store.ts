@@ -36,7 +36,7 @@ function stretchQuery (name: string, event: (dialect: Dialect) => string, separa
           FROM (SELECT e.id, ${event(dialect)} AS text FROM events e WHERE e.account_id = i.account AND e.id > i.after ORDER BY e.id LIMIT ${limit}) AS x) AS text,
         (SELECT max(y.id)
           FROM (SELECT e.id FROM events e WHERE e.account_id = i.account AND e.id > i.after ORDER BY e.id LIMIT ${limit}) AS y) AS last
-      FROM ${dialect.inputs('i', { ord: 'bigint', account: 'bigint', after: 'bigint' })}
+      FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', after: 'bigint' })}
       JOIN accounts a ON a.id = i.account`
   }
 }

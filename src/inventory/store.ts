@@ -20,7 +20,7 @@ const itemByPet: Query<{ account: number, id: number }, { version: bigint | null
   name: 'inventory item',
   sql: (dialect) => `
     SELECT i.ord, s.version, ${dialect.fromEnum('p.status')} AS status, ${record(dialect)} AS record
-    FROM ${dialect.inputs('i', { ord: 'bigint', account: 'bigint', id: 'bigint' })}
+    FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
     JOIN pets p ON p.id = i.id AND p.account_id = i.account
     LEFT JOIN inventory_items s ON s.pet_id = p.id`
 }

@@ -23,7 +23,7 @@ const messageById: Query<{ account: number, id: string }, { version: bigint, rec
   name: 'message',
   sql: (dialect) => `
     SELECT i.ord, m.version, ${record(dialect)} AS record
-    FROM ${dialect.inputs('i', { ord: 'bigint', account: 'bigint', id: 'text' })}
+    FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'text' })}
     JOIN messages m ON m.id = i.id AND m.account_id = i.account`
 }
 

@@ -24,7 +24,7 @@ const orderById: Query<{ account: number, id: number }, { version: bigint, recor
   name: 'order',
   sql: (dialect) => `
     SELECT i.ord, o.version, ${record(dialect)} AS record
-    FROM ${dialect.inputs('i', { ord: 'bigint', account: 'bigint', id: 'bigint' })}
+    FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
     JOIN orders o ON o.id = i.id AND o.account_id = i.account`
 }
 

@@ -22,7 +22,7 @@ const petById: Query<{ account: number, id: number }, { version: bigint, record:
   name: 'pet',
   sql: (dialect) => `
     SELECT i.ord, p.version, ${record(dialect)} AS record
-    FROM ${dialect.inputs('i', { ord: 'bigint', account: 'bigint', id: 'bigint' })}
+    FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
     JOIN pets p ON p.id = i.id AND p.account_id = i.account`
 }
 

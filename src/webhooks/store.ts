@@ -29,7 +29,7 @@ const webhookById: Query<{ account: number, id: number }, { version: bigint, rec
   name: 'webhook',
   sql: (dialect) => `
     SELECT i.ord, w.version, ${jsonObject(dialect, { ...members, attempts: json('w.attempts') })} AS record
-    FROM ${dialect.inputs('i', { ord: 'bigint', account: 'bigint', id: 'bigint' })}
+    FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
     JOIN webhooks w ON w.id = i.id AND w.account_id = i.account`
 }
 

@@ -10,7 +10,7 @@ function successor (statements: string[] = []): Query<{ n: number }, { next: big
     name: 'successor',
     sql: (dialect) => {
       statements.push('built')
-      return `SELECT i.ord, i.n + 1 AS next FROM ${dialect.inputs('i', { ord: 'bigint', n: 'bigint' })} WHERE i.n >= 0`
+      return `SELECT i.ord, i.n + 1 AS next FROM ${dialect.inputs('i', { ord: 'ordinality', n: 'bigint' })} WHERE i.n >= 0`
     }
   }
 }
