@@ -12,7 +12,7 @@ import { answerErrors } from './failures.ts'
 import { HEAD_LIMIT, judgeHead, originForm } from './head.ts'
 import { standardHeaders } from './headers.ts'
 import { homeRoutes } from './home/routes.ts'
-import { readIdempotencyKey } from './idempotency.ts'
+import { takeIdempotencyKey } from './idempotency.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { limits } from './limits.ts'
 import { logging, logRequests } from './logging.ts'
@@ -92,8 +92,8 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
       reply.header('cache-control', 'private, no-cache')
       done()
     })
-    app.addHook('preValidation', readIdempotencyKey)
     app.addHook('onRoute', closeQuery)
+    app.addHook('onRoute', takeIdempotencyKey)
 
     await app.register(signupRoutes, { open: config.SIGNUP === 'open' })
 

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunction, RouteOptions } from 'fastify'
 import secureJson from 'secure-json-parse'
 import { InvalidContentType, InvalidJson, ValidationFailed } from './errors.ts'
 
@@ -20,19 +20,25 @@ export function readBodies (app: FastifyInstance): void {
     payload.resume()
     done(null, undefined)
   })
-  app.addHook('preParsing', (request, reply, _payload, done) => {
-    checkContentType(request, reply)
-    done()
-  })
+  app.addHook('onRoute', judgeContentType)
 }
 
-function checkContentType (request: FastifyRequest, reply: FastifyReply): void {
+/** Fastify reads no body of these. */
+const BODYLESS = new Set(['GET', 'HEAD'])
+
+function judgeContentType (route: RouteOptions): void {
+  if ([route.method].flat().every((method) => BODYLESS.has(method))) return
+  route.preParsing = route.schema?.body === undefined ? dropContentType : checkContentType
+}
+
+/** Without a content type the body falls to the parser that drops it. */
+function dropContentType ({ raw: { headers } }: FastifyRequest, _reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction): void {
+  delete headers['content-type']
+  done()
+}
+
+function checkContentType (request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction): void {
   const { headers } = request.raw
-  if (request.routeOptions.schema?.body === undefined) {
-    // Without a content type the body falls to the parser that drops it.
-    delete headers['content-type']
-    return
-  }
   const [type = ''] = (headers['content-type'] ?? '').split(';')
   const patch = request.method === 'PATCH'
   const known = /^application\/json$/i.test(type.trim()) || (patch && type.trim().toLowerCase() === MERGE_PATCH)
@@ -41,6 +47,7 @@ function checkContentType (request: FastifyRequest, reply: FastifyReply): void {
     if (patch) reply.header('accept-patch', ACCEPT_PATCH)
     throw new InvalidContentType(patch ? `application/json or ${MERGE_PATCH}` : 'application/json')
   }
+  done()
 }
 
 function parseJson (body: Buffer): unknown {

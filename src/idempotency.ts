@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import type { Writer } from './database/command.ts'
 import { ValidationFailed } from './errors.ts'
 
@@ -15,10 +15,15 @@ declare module 'fastify' {
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** A hook: reads the Idempotency-Key of a write (draft-ietf-httpapi-idempotency-key-header). */
-export function readIdempotencyKey (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
+/** A hook: lets writes be repeated under an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header). */
+export function takeIdempotencyKey (route: RouteOptions): void {
+  if ([route.method].flat().every((method) => SAFE.has(method))) return
+  route.preValidation = [readIdempotencyKey, ...[route.preValidation ?? []].flat()]
+}
+
+function readIdempotencyKey (request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
   const field = request.headers['idempotency-key']
-  if (field !== undefined && !SAFE.has(request.method)) request.idempotencyKey = keyOf(field, request)
+  if (field !== undefined) request.idempotencyKey = keyOf(field, request)
   done()
 }
 
