@@ -15,6 +15,14 @@ declare module 'fastify' {
   }
 }
 
+/**
+ * What a handler returns, for Fastify to send. The type provider knows records and replies, and neither texts
+ * nor nothing, so it passes for a reply. A real one would be sent as well, but every read would wait for it.
+ */
+function body (content: unknown): FastifyReply {
+  return content as FastifyReply
+}
+
 /** 200 with a record, or 304 when the client has it. */
 export function sendStored (request: FastifyRequest, reply: FastifyReply, { record, etag }: Stored): FastifyReply {
   reply.header('etag', etag)
@@ -41,8 +49,12 @@ export function sendPage (request: FastifyRequest, reply: FastifyReply, { record
 
 function sendText ({ headers }: FastifyRequest, reply: FastifyReply, text: string, etag: string): FastifyReply {
   const known = headers['if-none-match']
-  if (known !== undefined && matchesWeakly(known, etag)) return reply.code(304).send()
-  return reply.header('content-type', JSON_TYPE).send(text)
+  if (known !== undefined && matchesWeakly(known, etag)) {
+    reply.code(304)
+    return body(undefined)
+  }
+  reply.header('content-type', JSON_TYPE)
+  return body(text)
 }
 
 /** The links of a page: the same query, at another cursor. */
@@ -77,7 +89,8 @@ export function sendCommitted (reply: FastifyReply, status: number, { record, et
   if (etag !== undefined) reply.header('etag', etag)
   if (path !== undefined) reply.header('location', locationOf(reply.server, path))
   if (replayed) reply.header('idempotency-replayed', 'true')
-  return reply.code(status).send(record)
+  reply.code(status)
+  return body(record)
 }
 
 /** The address of a record, in `Location` and `Link`. */

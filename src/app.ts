@@ -1,5 +1,5 @@
 import cors, { type FastifyCorsOptions } from '@fastify/cors'
-import Fastify, { LogController, type FastifyInstance } from 'fastify'
+import Fastify, { LogController, type FastifyInstance, type RouteOptions } from 'fastify'
 import { accountRoutes, signupRoutes } from './accounts/routes.ts'
 import { authentication, refuseWritesOfReaders } from './auth.ts'
 import { readBodies } from './bodies.ts'
@@ -92,6 +92,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
       reply.header('cache-control', 'private, no-cache')
       done()
     })
+    if (config.CORS_ORIGINS === '') app.addHook('onRoute', closeToPages)
     app.addHook('onRoute', closeQuery)
     app.addHook('onRoute', takeIdempotencyKey)
 
@@ -129,6 +130,11 @@ function crossOrigin ({ CORS_ORIGINS }: Config): FastifyCorsOptions {
       'Idempotency-Replayed', 'Event-Id', 'WWW-Authenticate'
     ]
   }
+}
+
+/** A hook: where no page of another origin may read, nothing is worked out for one. */
+function closeToPages (route: RouteOptions): void {
+  route.config = { ...route.config, cors: false }
 }
 
 /** `true`, or a list of proxies' addresses; nobody is believed by default. */

@@ -6,6 +6,9 @@ import { InvalidContentType, InvalidJson, ValidationFailed } from './errors.ts'
 /** A patch may say that it is a merge patch (RFC 7396); it is read as one either way. */
 export const MERGE_PATCH = 'application/merge-patch+json'
 
+const IS_JSON = /^\s*application\/json\s*(;|$)/i
+const IS_MERGE_PATCH = /^\s*application\/merge-patch\+json\s*(;|$)/i
+
 /** What `Accept-Patch` (RFC 5789 section 3.1) says wherever a patch is taken. */
 export const ACCEPT_PATCH = `application/json, ${MERGE_PATCH}`
 
@@ -38,11 +41,9 @@ function dropContentType ({ raw: { headers } }: FastifyRequest, _reply: FastifyR
 }
 
 function checkContentType (request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction): void {
-  const { headers } = request.raw
-  const [type = ''] = (headers['content-type'] ?? '').split(';')
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.raw.headers
   const patch = request.method === 'PATCH'
-  const known = /^application\/json$/i.test(type.trim()) || (patch && type.trim().toLowerCase() === MERGE_PATCH)
-  const encoding = headers['content-encoding'] ?? 'identity'
+  const known = IS_JSON.test(type) || (patch && IS_MERGE_PATCH.test(type))
   if (!known || encoding.toLowerCase() !== 'identity') {
     if (patch) reply.header('accept-patch', ACCEPT_PATCH)
     throw new InvalidContentType(patch ? `application/json or ${MERGE_PATCH}` : 'application/json')

@@ -6,8 +6,8 @@ import { kept, sendKept } from '../kept.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Read by @fastify/cors in place of its own options. */
-    cors?: FastifyCorsOptions
+    /** Read by @fastify/cors in place of its own options; false where it has nothing to do. */
+    cors?: FastifyCorsOptions | false
   }
 }
 
