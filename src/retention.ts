@@ -11,7 +11,7 @@ export interface RetentionOptions {
 /** How often it is looked for what is too old, in ms. */
 const SWEEP_MS = 60_000
 
-/** The accounts are gone through at every so manieth look: the oldest event of each has to be asked for. */
+/** Accounts are gone through once in so many looks, because the oldest event of each has to be asked for. */
 const EVENTS_EVERY = 60
 
 /** Accounts looked at, and events removed, in one transaction: few enough that no write waits noticeably. */

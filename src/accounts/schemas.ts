@@ -23,7 +23,6 @@ const apiKey = Type.String({
 })
 
 export const AccountSchema = Type.Object(account, { $id: 'Account', description: 'A store, to which everything else belongs.' })
-export type Account = Static<typeof AccountSchema>
 
 export const AccountWithKeySchema = Type.Object({ ...account, apiKey }, { $id: 'AccountWithKey', description: 'A new account with its first API key.' })
 export type AccountWithKey = Static<typeof AccountWithKeySchema>

@@ -19,7 +19,6 @@ export interface KeyHolder {
 }
 
 const accountById: Query<{ account: number }, { record: string }> = {
-  name: 'account',
   sql: (dialect) => `
     SELECT i.ord, ${jsonObject(dialect, {
       id: integer('a.id'),
@@ -41,7 +40,6 @@ export async function findAccount (read: Read, account: number): Promise<Stored>
 }
 
 const keyByHash: Query<{ hash: string }, { account: bigint, key: bigint, readOnly: boolean | number, expiresAt: string | null, lastUsedAt: string | null }> = {
-  name: 'API key by hash',
   sql: (dialect) => `
     SELECT i.ord, k.account_id AS account, k.id AS key, k.read_only AS "readOnly",
       ${dialect.time('k.expires_at')} AS "expiresAt", ${dialect.time('k.last_used_at')} AS "lastUsedAt"
@@ -62,7 +60,6 @@ export async function findKey (read: Read, hash: string): Promise<KeyHolder | un
 }
 
 const keyById: Query<{ key: number }, { id: bigint }> = {
-  name: 'API key by id',
   sql: (dialect) => `
     SELECT i.ord, k.id FROM ${dialect.inputs('i', { ord: 'ordinality', key: 'bigint' })}
     JOIN api_keys k ON k.id = i.key`
@@ -124,11 +121,14 @@ export const deleteAccount: Command<{ account: number, conditions: Conditions },
   }
 }
 
-/** Locks what it erases in the order in which every group locks, then erases children before parents. */
+/**
+ * Locks what groups decide about in their order, then erases children before parents. With a group that settles
+ * messages or deliveries at the same time it may meet a deadlock, which the database ends: one of them is tried again.
+ */
 async function eraseAccount ({ client, dialect, query }: Session, account: number): Promise<void> {
   if (dialect.forUpdate !== '') {
     const input = dialect.inputs('i', { account: 'bigint' })
-    for (const table of ['categories', 'pets']) {
+    for (const table of ['categories', 'pets', 'webhooks']) {
       await query(`SELECT id FROM ${table} WHERE account_id IN (SELECT i.account FROM ${input}) ORDER BY id ${dialect.forUpdate}`, [{ account }])
     }
     await query(`SELECT id FROM accounts WHERE id IN (SELECT i.account FROM ${input}) ${dialect.forUpdate}`, [{ account }])

@@ -16,7 +16,6 @@ const record = (dialect: Dialect): string => jsonObject(dialect, {
 })
 
 const categoryById: Query<{ account: number, id: number }, { version: bigint, record: string }> = {
-  name: 'category',
   sql: (dialect) => `
     SELECT i.ord, c.version, ${record(dialect)} AS record
     FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}

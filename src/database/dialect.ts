@@ -1,6 +1,6 @@
 /**
  * What the two databases say differently. Statements are written once, with these few words filled
- * in; nothing outside this folder knows which database it talks to.
+ * in; no statement outside this folder says which database it is for.
  */
 export interface Dialect {
   readonly name: DatabaseName

@@ -4,8 +4,8 @@ import type { Session } from './session.ts'
 
 /**
  * Writes the events of a group, numbered in each account's own gapless sequence. The accounts' counters
- * are locked here, after every other row and in id order, and nothing but COMMIT follows: locks never
- * cross and are held only through the fsync.
+ * are locked here, after every other row and in id order, and nothing but the deliveries to webhooks and
+ * COMMIT follows: locks never cross and are held little longer than the fsync takes.
  *
  * @throws when an account is gone, which undoes the group
  */

@@ -35,25 +35,21 @@ export async function migrate (url: string): Promise<string[]> {
  * @throws when the database cannot be reached, or a migration stopped half-way in it
  */
 export async function pendingMigrations (url: string): Promise<string[]> {
+  const known = await migrationNames(databaseOf(url))
   const adapter = await (await adapterFactory(url)).connect()
   try {
-    return await pendingOn(adapter, await migrationNames(databaseOf(url)))
+    const table = adapter.provider === 'sqlite'
+      ? "SELECT count(*) FROM sqlite_master WHERE name = '_prisma_migrations'"
+      : "SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = '_prisma_migrations'"
+    const query = async (sql: string) => (await adapter.queryRaw({ sql, args: [], argTypes: [] })).rows
+    const [count] = (await query(table))[0] ?? []
+    if (Number(count) === 0) return known
+    const rows = await query('SELECT migration_name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL')
+    const finished = new Set(rows.map(([name]) => name))
+    return known.filter((name) => !finished.has(name))
   } finally {
     await adapter.dispose()
   }
-}
-
-/** As `pendingMigrations`, for a caller that has a connection and the `known` names already. */
-async function pendingOn (adapter: Pick<SqlDriverAdapter, 'queryRaw' | 'provider'>, known: string[]): Promise<string[]> {
-  const table = adapter.provider === 'sqlite'
-    ? "SELECT count(*) FROM sqlite_master WHERE name = '_prisma_migrations'"
-    : "SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = '_prisma_migrations'"
-  const query = async (sql: string) => (await adapter.queryRaw({ sql, args: [], argTypes: [] })).rows
-  const [count] = (await query(table))[0] ?? []
-  if (Number(count) === 0) return known
-  const rows = await query('SELECT migration_name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL')
-  const finished = new Set(rows.map(([name]) => name))
-  return known.filter((name) => !finished.has(name))
 }
 
 /** The migrations in the repository for one database, oldest first. */

@@ -56,7 +56,7 @@ export function pageQuery (listing: Listing, { limit, descending, after, filters
   const shape = `${listing.name} ${used.join(',')} ${descending ? 'down' : 'up'} ${limit}`
   let query = queries.get(shape)
   if (query === undefined) {
-    query = { name: shape, sql: (dialect) => pageSql(dialect, listing, used, descending, limit) }
+    query = { sql: (dialect) => pageSql(dialect, listing, used, descending, limit) }
     queries.set(shape, query)
   }
   return [query, { account, after: after ?? (descending ? Number.MAX_SAFE_INTEGER : 0), ...filters }]

@@ -12,9 +12,9 @@ import { createRead, type Read } from './read.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     database: Database
-    /** The only way to read: concurrent calls share a statement. */
+    /** How requests read: concurrent calls share a statement. */
     read: Read
-    /** The only way to write: concurrent commands share a transaction. */
+    /** How everything writes: concurrent commands share a transaction. */
     commit: Commit
     /** Calls the listener after each commit that has something to tell, whichever process made it. */
     onNews: (listener: (news: News) => void) => void

@@ -11,7 +11,6 @@ import type { Database } from './open.ts'
  * which it must select. At most one row per input comes back.
  */
 export interface Query<Input extends object, Row> {
-  name: string
   sql: (dialect: Dialect) => string
   /** Only a type: says what the statement's rows are. */
   row?: Row

@@ -13,8 +13,6 @@ export interface Feed {
   follow: (holder: KeyHolder, after: number, unsent: () => number) => Readable
   /** There may be new events of this account. */
   wake: (account: number) => void
-  /** Whether anybody follows anything. */
-  isFollowed: () => boolean
   /** Ends all streams; clients resume with Last-Event-ID. */
   close: () => void
 }
@@ -175,7 +173,6 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
   return {
     follow,
     wake,
-    isFollowed: () => followers.size > 0,
     close () {
       clearInterval(clock)
       for (const follower of followers) end(follower)

@@ -26,9 +26,8 @@ const streamed = (dialect: Dialect): string =>
 const LINE = "'\n'"
 
 /** One statement, and so one moment: what `newest` says was committed is in every later read. */
-function stretchQuery (name: string, event: (dialect: Dialect) => string, separator: string, limit: number): Query<{ account: number, after: number }, Row> {
+function stretchQuery (event: (dialect: Dialect) => string, separator: string, limit: number): Query<{ account: number, after: number }, Row> {
   return {
-    name,
     sql: (dialect) => `
       SELECT i.ord, a.last_event_id AS newest,
         (SELECT e.id FROM events e WHERE e.account_id = i.account ORDER BY e.id LIMIT 1) AS oldest,
@@ -47,7 +46,7 @@ const listQueries = new Map<number, Query<{ account: number, after: number }, Ro
 export async function listEvents (read: Read, account: number, after: number, limit: number): Promise<Stretch | undefined> {
   let query = listQueries.get(limit)
   if (query === undefined) {
-    query = stretchQuery(`events ${limit}`, eventJson, ',', limit)
+    query = stretchQuery(eventJson, ',', limit)
     listQueries.set(limit, query)
   }
   return await stretch(read, query, account, after)
@@ -56,7 +55,7 @@ export async function listEvents (read: Read, account: number, after: number, li
 /** Events a stream is sent in one go at most. */
 const STREAM_STRETCH = 200
 
-const streamQuery = stretchQuery('event stream', streamed, '', STREAM_STRETCH)
+const streamQuery = stretchQuery(streamed, '', STREAM_STRETCH)
 
 /** @returns events as text/event-stream; `undefined` when the account is gone */
 export async function streamEvents (read: Read, account: number, after: number): Promise<Stretch | undefined> {

@@ -4,7 +4,6 @@ import { CLOSED, Id, PageQuery, PetStatusSchema, ref } from '../schema.ts'
 export const InventoryUpdateSchema = Type.Object({
   quantity: Type.Integer({ minimum: 0, maximum: 2147483647, description: 'The new stock count', example: 12 })
 }, { $id: 'InventoryUpdate', ...CLOSED, description: 'What a count of the shelf found.' })
-export type InventoryUpdate = Static<typeof InventoryUpdateSchema>
 
 export const InventoryItemSchema = Type.Object({
   petId: Id('Id of the animal the entry tracks'),

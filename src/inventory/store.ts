@@ -17,7 +17,6 @@ const record = (dialect: Dialect): string => jsonObject(dialect, {
 
 /** A row also for a pet that was never counted: without a record. */
 const itemByPet: Query<{ account: number, id: number }, { version: bigint | null, status: string, record: string | null }> = {
-  name: 'inventory item',
   sql: (dialect) => `
     SELECT i.ord, s.version, ${dialect.fromEnum('p.status')} AS status, ${record(dialect)} AS record
     FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}

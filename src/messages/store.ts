@@ -20,7 +20,6 @@ const recordOf = (dialect: Dialect, table: string): string => jsonObject(dialect
 const record = (dialect: Dialect): string => recordOf(dialect, 'm')
 
 const messageById: Query<{ account: number, id: string }, { version: bigint, record: string }> = {
-  name: 'message',
   sql: (dialect) => `
     SELECT i.ord, m.version, ${record(dialect)} AS record
     FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'text' })}

@@ -1,6 +1,6 @@
 import * as errors from '../errors.ts'
 import { codeOf } from '../failures.ts'
-import { FIELDS_LIMIT } from '../head.ts'
+import { FIELDS_LIMIT, URL_LIMIT } from '../head.ts'
 import type { Answer } from './document.ts'
 import { always, certainly, sometimes } from './headers.ts'
 
@@ -18,14 +18,14 @@ const VALUES: Record<string, unknown[]> = {
   method_not_allowed: ['PUT'],
   pet_not_available: ['sold'],
   webhook_limit_reached: [20],
-  insufficient_stock: ['The stock is 1, which is less than the 2 ordered'],
+  insufficient_stock: ['The pet has 1 in stock, fewer than the 2 ordered'],
   order_already_shipped: ['changed'],
   invalid_status_transition: ['sold', 'available', ''],
   operation_sunset: ['2030-12-05'],
   events_expired: ['the oldest that is held is 1200'],
   precondition_failed: ['If-Match'],
   payload_too_large: [131072],
-  uri_too_long: [8192],
+  uri_too_long: [URL_LIMIT],
   headers_too_large: [FIELDS_LIMIT],
   rate_limited: [12]
 }
@@ -45,7 +45,7 @@ const DESCRIPTIONS: Record<number, string> = {
   429: 'Too many requests.',
   431: 'The header fields are too large.',
   500: 'A defect of the service.',
-  503: 'The service cannot answer now. A write may have taken effect: repeat it with its `Idempotency-Key`.'
+  503: 'The service cannot answer now. A write may have taken effect: repeat it with its `Idempotency-Key`, where one is taken.'
 }
 
 /** Every code with its status, in the order of errors.ts. */

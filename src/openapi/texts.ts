@@ -72,7 +72,7 @@ curl ${server}/messages \\
 - **Ids** are 64-bit integers that are never used again. What belongs to another account is not found.
 - **Lists** come in pages of \`limit\` records. Follow \`rel="next"\` of the \`Link\` header until there is none: whatever was there all along is met exactly once, also while others write.
 - **ETags**: send one back in \`If-None-Match\` to read only what changed, or in \`If-Match\` to write only over what you have read. \`HEAD\` works wherever \`GET\` does.
-- **Repeating a write**: with an \`Idempotency-Key\` a request takes effect once, however often it is sent in 24 hours. A repetition is answered like the first, with \`Idempotency-Replayed: true\`.
+- **Repeating a write**: with an \`Idempotency-Key\` a request takes effect once, however often it is sent in 24 hours. A repetition is answered like the first, with \`Idempotency-Replayed: true\`. Operations whose answer holds a new secret take no key.
 - **Request-Id** is on every answer. Quote it when you report a problem.
 
 ## Errors

@@ -7,7 +7,7 @@ import { NoContent, ref } from '../schema.ts'
 import { NewOrderSchema, OrderParams, OrderQuery, OrderSchema, OrdersSchema, OrderUpdateSchema } from './schemas.ts'
 import { cancelOrder, findOrder, listOrders, placeOrder, updateOrder } from './store.ts'
 
-/** How the document viewers are told to offer no test request; the first is ours, the others are theirs. */
+/** The contract wants this operation untested in document viewers. The first is how ours hears of it, the others are other viewers' words. */
 const NO_TESTING = {
   'x-hideTryItPanel': true,
   'x-hideReplay': true,

@@ -21,7 +21,6 @@ const record = (dialect: Dialect): string => jsonObject(dialect, {
 })
 
 const orderById: Query<{ account: number, id: number }, { version: bigint, record: string }> = {
-  name: 'order',
   sql: (dialect) => `
     SELECT i.ord, o.version, ${record(dialect)} AS record
     FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}

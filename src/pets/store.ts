@@ -19,7 +19,6 @@ const record = (dialect: Dialect): string => jsonObject(dialect, {
 })
 
 const petById: Query<{ account: number, id: number }, { version: bigint, record: string }> = {
-  name: 'pet',
   sql: (dialect) => `
     SELECT i.ord, p.version, ${record(dialect)} AS record
     FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}

@@ -14,7 +14,6 @@ const first = (webhook: string, column: string): string =>
 
 /** Skips through the index from webhook to webhook, however much waits for each. */
 const dueQuery: Query<object, { messages: bigint | null, webhooks: string | null }> = {
-  name: 'due deliveries',
   sql: (dialect) => `
     SELECT i.ord,
       (SELECT m.position FROM messages m WHERE m.status = 'queued' AND m.waiting = 0 ORDER BY m.position DESC LIMIT 1) AS messages,

@@ -1,18 +1,17 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { createCaller, type Resolve } from './call.ts'
+import { createCaller } from './call.ts'
 import { createWorker } from './worker.ts'
 
 export interface DeliveryOptions {
   /** Let webhooks call private, loopback and link-local addresses. */
   allowPrivate: boolean
-  resolve?: Resolve
 }
 
 /** This process delivers. A stop drops the calls under way at once; they are made again later. */
-export const delivery = fp(async function delivery (app: FastifyInstance, { allowPrivate, resolve }: DeliveryOptions) {
+export const delivery = fp(async function delivery (app: FastifyInstance, { allowPrivate }: DeliveryOptions) {
   const { read, commit, log, meter } = app
-  const worker = createWorker({ read, commit, log, meter, caller: createCaller({ allowPrivate, resolve }) })
+  const worker = createWorker({ read, commit, log, meter, caller: createCaller({ allowPrivate }) })
   app.onNews(({ due }) => { if (due) worker.wake() })
   app.addHook('preClose', worker.close)
 }, { name: 'delivery', dependencies: ['database'] })

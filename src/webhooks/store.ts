@@ -26,7 +26,6 @@ const members = {
 }
 
 const webhookById: Query<{ account: number, id: number }, { version: bigint, record: string }> = {
-  name: 'webhook',
   sql: (dialect) => `
     SELECT i.ord, w.version, ${jsonObject(dialect, { ...members, attempts: json('w.attempts') })} AS record
     FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}

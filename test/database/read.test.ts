@@ -7,7 +7,6 @@ import { freshDatabase } from '../support/database.ts'
 /** Answers n + 1, and nothing for a negative n. Counts its statements by its text, which is made once. */
 function successor (statements: string[] = []): Query<{ n: number }, { next: bigint | number }> {
   return {
-    name: 'successor',
     sql: (dialect) => {
       statements.push('built')
       return `SELECT i.ord, i.n + 1 AS next FROM ${dialect.inputs('i', { ord: 'ordinality', n: 'bigint' })} WHERE i.n >= 0`
@@ -73,7 +72,7 @@ t.test('more reads than may wait are refused, and the next are served', async (t
 
 t.test('a query that fails does not harm the next', async (t) => {
   const { read } = await open(t)
-  const broken: Query<object, object> = { name: 'broken', sql: () => 'SELECT nothing FROM nowhere' }
+  const broken: Query<object, object> = { sql: () => 'SELECT nothing FROM nowhere' }
   const settled = await Promise.allSettled([read(broken, {}), read(broken, {})])
   t.same(settled.map(({ status }) => status), ['rejected', 'rejected'])
   t.equal(Number((await read(successor(), { n: 1 }))?.next), 2)

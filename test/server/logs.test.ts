@@ -14,7 +14,7 @@ interface Reply { status: number, text: string }
 t.test('no log line holds a key, an authorization header or a body, whatever was asked and whatever failed', async (t) => {
   t.setTimeout(120_000)
   const url = await freshDatabase(t)
-  const service = await startService({ DATABASE_URL: url, LOG_LEVEL: 'trace', REQUEST_TIMEOUT_MS: '1000' })
+  const service = await startService({ DATABASE_URL: url, LOG_LEVEL: 'trace', REQUEST_TIMEOUT_MS: '1000', WEBHOOKS_ALLOW_PRIVATE: 'true' })
   t.teardown(async () => { await service.kill() })
 
   async function ask (method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> {
@@ -25,9 +25,12 @@ t.test('no log line holds a key, an authorization header or a body, whatever was
 
   const statuses = new Set<number>()
   const secrets = [MARK]
-  const { apiKey } = JSON.parse((await ask('POST', '/accounts', { name: MARK, email: `${MARK}@example.com` })).text)
-  secrets.push(apiKey)
-  const authorization = { authorization: `Bearer ${apiKey}` }
+  async function openAccount (): Promise<{ apiKey: string, authorization: { authorization: string } }> {
+    const { apiKey } = JSON.parse((await ask('POST', '/accounts', { name: MARK, email: `${MARK}@example.com` })).text)
+    secrets.push(apiKey)
+    return { apiKey, authorization: { authorization: `Bearer ${apiKey}` } }
+  }
+  const { apiKey, authorization } = await openAccount()
   const own = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> => {
     const reply = await ask(method, path, body, { ...authorization, ...headers })
     statuses.add(reply.status)
@@ -35,7 +38,12 @@ t.test('no log line holds a key, an authorization header or a body, whatever was
   }
   const made = async (method: string, path: string, body: unknown): Promise<any> => JSON.parse((await own(method, path, body)).text)
 
-  // Every operation, as it should be.
+  // Every operation, as it should be; a webhook whose receiver is not there first, so that it is told of the others.
+  const webhook = await made('POST', '/webhooks', { url: `http://127.0.0.1:1/${MARK}?${MARK}`, events: ['message.created'] })
+  const rotated = await made('POST', `/webhooks/${webhook.id}/rotate`, undefined)
+  secrets.push(webhook.secret, rotated.secret)
+  await own('PATCH', `/webhooks/${webhook.id}`, { url: `http://127.0.0.1:1/${MARK}` })
+  await own('POST', `/webhooks/${webhook.id}/test`)
   const { id: categoryId } = await made('POST', '/categories', { name: MARK, description: MARK })
   const { id: petId } = await made('POST', '/pets', { name: MARK, categoryId })
   await own('PATCH', `/inventory/${petId}`, { quantity: 5 })
@@ -43,15 +51,24 @@ t.test('no log line holds a key, an authorization header or a body, whatever was
   const { id: messageId } = await made('POST', '/messages', { message: MARK })
   const key = await made('POST', '/account/keys', { label: MARK })
   secrets.push(key.apiKey)
-  for (const path of ['/account', '/account/keys', '/pets', `/pets/${petId}`, '/categories', `/categories/${categoryId}`, '/store/orders', `/store/orders/${orderId}`, '/inventory', `/inventory/${petId}`, '/messages', `/messages/${messageId}`, '/events']) {
+  for (const path of ['/account', '/account/keys', '/pets', `/pets/${petId}`, '/categories', `/categories/${categoryId}`, '/store/orders', `/store/orders/${orderId}`, '/inventory', `/inventory/${petId}`, '/messages', `/messages/${messageId}`, '/events', '/webhooks', `/webhooks/${webhook.id}`]) {
     await own('GET', path)
   }
   await own('PATCH', `/pets/${petId}`, { name: `${MARK} II` }, { 'idempotency-key': MARK })
   await own('PATCH', `/pets/${petId}`, { name: `${MARK} III` }, { 'idempotency-key': MARK })
   await own('PATCH', `/categories/${categoryId}`, { name: `${MARK} II` }, { 'if-match': `"${MARK}"` })
+  await own('PATCH', `/categories/${categoryId}`, { name: `${MARK} II` })
   await own('PATCH', `/store/orders/${orderId}`, { complete: true })
   await own('DELETE', `/store/orders/${orderId}`)
+  const { id: cancelledId } = await made('POST', '/store/orders', { petId })
+  await own('DELETE', `/store/orders/${cancelledId}`)
+  const { id: lastPetId } = await made('POST', '/pets', { name: MARK, categoryId })
+  await own('DELETE', `/pets/${lastPetId}`)
+  const { id: emptyId } = await made('POST', '/categories', { name: MARK })
+  await own('DELETE', `/categories/${emptyId}`)
   await own('DELETE', `/account/keys/${key.id}`)
+  await own('DELETE', `/webhooks/${webhook.id}`)
+  await ask('DELETE', '/account', undefined, (await openAccount()).authorization)
 
   // What is refused, at every stage.
   await own('POST', '/pets', `{"name": "${MARK}", `)
@@ -84,9 +101,17 @@ t.test('no log line holds a key, an authorization header or a body, whatever was
   await own('GET', '/messages')
   await own('GET', `/messages/${messageId}`)
 
+  const { paths } = JSON.parse((await ask('GET', '/openapi.json')).text) as { paths: Record<string, object> }
   service.signal('SIGTERM')
   await service.ended()
   const lines = service.output().split('\n').filter((line) => line !== '')
+  for (const [path, operations] of Object.entries(paths)) {
+    const route = path.replace(/\{(\w+)\}/g, ':$1')
+    for (const method of Object.keys(operations)) {
+      const done = `"method":"${method.toUpperCase()}","route":"${route}","status":2`
+      t.ok(lines.some((line) => line.includes(done)), `${method} ${path} was among the requests`)
+    }
+  }
   for (const status of [200, 201, 400, 401, 404, 405, 409, 412, 413, 414, 422, 500, 503]) t.ok(statuses.has(status), `a ${status} was among the answers`)
   t.ok(lines.length > 45, `${lines.length} lines were logged`)
   t.ok(lines.some((line) => line.includes('"level":50')), 'the failures were logged')
