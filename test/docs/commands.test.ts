@@ -16,21 +16,21 @@ const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm start$/, '.ci/run', /exec npm start/],
   [/^npm test$/, '.ci/run', /npm test/],
   [/^npm run (lint|types)$/, '.ci/run', /npm run -s (lint|types)/],
-  [/^npm run test:one -- test\/categories\/categories\.test\.ts$/, 'test/docs/commands.test.ts', /'test:one'/],
-  [/^npm run torture$/, 'test/torture.test.ts', /torture/],
+  [/^npm run test:one -- test\/categories\/categories\.test\.ts$/, '.ci/run', /npm test/], // the same script, as is tested below
+  [/^npm run torture$/, 'test/torture.test.ts', /await perform\(name, program/],
   [/^npm run (build|generate)$/, 'test/support/cli.ts', /scripts\/prepare\.mjs', 'build'/],
   [/^npm run migrate$/, 'test/server/start.test.ts', /run\(t, 'migrate'/],
   [/^npm run migration -- add_category_color$/, 'test/docs/migration.test.ts', /'add_category_color'/],
   [/^npx --no petstore /, 'test/cli/readme.test.ts', /README\.md/],
-  [/^(KEY=\$\()?curl -s .*127\.0\.0\.1:3000/, 'test/docs/commands.test.ts', /'First request'/],
-  [/^curl -N .*\/events/, 'test/docs/commands.test.ts', /'First request'/]
+  [/^(KEY=\$\()?curl -s .*127\.0\.0\.1:3000/, 'test/docs/commands.test.ts', /startsWith\('First request'\)/],
+  [/^curl -N .*\/events/, 'test/docs/commands.test.ts', /startsWith\('First request'\)/]
 ]
 
 /** What no test can run, and why. */
 const NOT_RUN: Array<[command: RegExp, because: string]> = [
   [/^docker /, 'a Docker daemon is not on every machine; test/docs/image.test.ts reads the files'],
   [/^litestream /, 'a program of others, and a bucket'],
-  [/^npm run bench$/, 'takes half an hour of an idle machine']
+  [/^npm run bench$/, 'takes 40 minutes of an idle machine']
 ]
 
 /** Each command of the `sh` blocks of a page, without the settings before it. */

@@ -6,7 +6,7 @@ import type { Schema } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'
 import { servedDocument } from './document.ts'
 
-/** The interface document's own tables: every field with its type, and which are required. */
+/** What clients were promised: every field with its type, and which are required. */
 const INTERFACE: Record<string, { fields: Record<string, string>, required?: string[] }> = {
   NewPet: { fields: { name: 'string', categoryId: 'integer int64', status: 'PetStatus' }, required: ['name', 'categoryId'] },
   Pet: { fields: { id: 'integer int64', name: 'string', categoryId: 'integer int64', status: 'PetStatus' }, required: ['id', 'name', 'categoryId'] },
@@ -46,7 +46,7 @@ t.test('the OpenAPI document', async (t) => {
     t.notMatch(yaml.text, /^\s*\S+: [&*]/m, 'without anchors')
   })
 
-  await t.test('has the fields of the interface document, and no others', async (t) => {
+  await t.test('has the fields that clients were promised, and no others', async (t) => {
     for (const [name, { fields, required }] of Object.entries(INTERFACE)) {
       const { properties = {}, required: actual } = document.components.schemas[name]!
       const found = Object.fromEntries(Object.entries(properties).map(([field, schema]) => [field, typeOf(schema)]))
@@ -170,7 +170,7 @@ t.test('the catalog of RFC 9727 leads to the document', async (t) => {
   t.match(head.headers.link, '</openapi.json>; rel="service-desc"')
 })
 
-/** A schema as the interface document writes it. */
+/** A schema in the words of the promise. */
 function typeOf ({ $ref, type, format }: Schema & { format?: string }): string {
   return $ref?.split('/').at(-1) ?? [type, format].filter((word) => word !== undefined).join(' ')
 }
