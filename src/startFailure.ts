@@ -14,7 +14,7 @@ const REASONS: Array<[sign: RegExp, reason: string]> = [
   [/\bSQLITE_(NOTADB|CORRUPT)/, 'The file that DATABASE_URL names is damaged or no SQLite database. Restore it, or set another.'],
   [/\b(SQLITE_BUSY|SocketTimeout)/, 'The database is locked by another program, or does not answer. End that program, or try again.'],
   [/\b(SQLITE_FULL|SQLITE_IOERR|53100)/, 'The disk of the database is full or fails. Make room on it.'],
-  [/\b(DatabaseNotReachable|ConnectionClosed|TooManyConnections|P1001)\b/, 'The database server cannot be reached. Check that it runs, and where DATABASE_URL says it is.'],
+  [/\b(DatabaseNotReachable|ConnectionClosed|TooManyConnections|P1001|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)\b/, 'The database server cannot be reached. Check that it runs, and where DATABASE_URL says it is.'],
   [/\b(AuthenticationFailed|DatabaseAccessDenied|28P01|28000)\b/, 'The database server refuses the user or password of DATABASE_URL.'],
   [/\b(DatabaseDoesNotExist|3D000)\b/, 'The database server has no database of the name in DATABASE_URL. Create it, or set another.']
 ]

@@ -19,6 +19,9 @@ const UNAVAILABLE_CLASSES = new Set(['53', '57', '58', '08'])
 /** SQLite: BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL, NOTADB. */
 const UNAVAILABLE_SQLITE = /^SQLITE_(BUSY|LOCKED|READONLY|IOERR|CORRUPT|FULL|CANTOPEN|PROTOCOL|NOTADB)/
 
+/** Codes of Node for a server that cannot be reached, or no longer. */
+const UNREACHABLE = /\b(ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EAI_FAIL|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|ENETRESET)\b/
+
 /** Kinds of the driver adapters that say so without a code. */
 const UNAVAILABLE_KINDS = new Set([
   'SocketTimeout', 'ConnectionClosed', 'DatabaseNotReachable', 'TlsConnectionError', 'TooManyConnections',
@@ -35,8 +38,9 @@ export function failureKind (error: unknown): FailureKind {
   if (UNAVAILABLE_SQLITE.test(driver)) return 'unavailable'
   if (/^[0-9A-Z]{5}$/.test(driver) && UNAVAILABLE_CLASSES.has(driver.slice(0, 2))) return 'unavailable'
   if (UNAVAILABLE_KINDS.has(kind) || UNAVAILABLE_PRISMA.has(prisma)) return 'unavailable'
+  if (UNREACHABLE.test(`${driver} ${message}`)) return 'unavailable'
   // node-postgres speaks of a lost or slow connection in plain Errors without a code.
-  if (/connection terminated|timeout exceeded|query read timeout|connect ECONN|ECONNRESET|EPIPE|client has encountered a connection error|not queryable/i.test(message)) return 'unavailable'
+  if (/connection terminated|timeout exceeded|query read timeout|client has encountered a connection error|not queryable/i.test(message)) return 'unavailable'
   return 'refused'
 }
 

@@ -55,7 +55,8 @@ async function openSqlite ({ url, timeout }: DatabaseOptions): Promise<Database>
 async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): Promise<Database> {
   const { PrismaClient } = await import('../generated/postgresql/client.ts')
   const { PrismaPg } = await import('@prisma/adapter-pg')
-  const adapter = new PrismaPg({
+  const { default: pg } = await import('pg')
+  const connections = new pg.Pool({
     connectionString: url,
     max: pool,
     connectionTimeoutMillis: timeout,
@@ -66,7 +67,11 @@ async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): Promise
     keepAlive: true,
     application_name: 'petstore',
     options: PLANNER.map((setting) => `-c ${setting}`).join(' ')
-  }, { statementNameGenerator })
+  })
+  // Prisma hands a connection back also when its ROLLBACK was never sent, because the server did not answer in time.
+  // The next transaction on it would commit what is left of that one.
+  connections.on('release', (_error, connection) => { if (connection.getTransactionStatus() !== 'I') connection.end().catch(() => {}) })
+  const adapter = new PrismaPg(connections, { statementNameGenerator, disposeExternalPool: true })
   const both = client(PrismaClient as unknown as new (options: ClientOptions) => Client, adapter, timeout)
   return { dialect: dialects.postgresql, reader: both, writer: both, writers: POSTGRESQL_WRITERS, close: async () => { await both.$disconnect() } }
 }

@@ -1,0 +1,47 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import type { Command } from '../../src/database/command.ts'
+import { createCommit } from '../../src/database/commit.ts'
+import { openDatabase } from '../../src/database/open.ts'
+import { database as databaseName, freshDatabase } from '../support/database.ts'
+import { stallingNetwork } from '../support/stall.ts'
+
+const TIMEOUT_MS = 400
+
+t.test('a transaction whose server stalls leaves nothing to the next one on its connection', { skip: databaseName === 'sqlite' && 'no network lies before a file' }, async (t) => {
+  const url = await freshDatabase(t)
+  const network = await stallingNetwork(t, url)
+  const database = await openDatabase({ url: network.url, pool: 1, timeout: TIMEOUT_MS })
+  const onlooker = await openDatabase({ url, pool: 1, timeout: 5_000 })
+  const { commit, close } = createCommit(database, { queueLimit: 100, timeout: TIMEOUT_MS })
+  t.teardown(async () => {
+    await close()
+    await Promise.all([database.close(), onlooker.close()])
+  })
+  const { id: accountId } = await onlooker.writer.account.create({ data: { name: 'A store', createdAt: '2026-11-21T10:00:00.000Z' } })
+
+  /** Two statements, with something between them. */
+  const addTwo: Command<{ name: string, between: () => void }, undefined> = {
+    name: 'addTwo',
+    async run ({ client }, inputs) {
+      const prisma = await client()
+      for (const { name, between } of inputs) {
+        await prisma.category.create({ data: { accountId, name: `${name} 1` } })
+        between()
+        await prisma.category.create({ data: { accountId, name: `${name} 2` } })
+      }
+      return inputs.map(() => ({ record: undefined }))
+    }
+  }
+  const writer = { account: null }
+
+  await commit(addTwo, { name: 'before', between: () => {} }, writer)
+  await t.rejects(commit(addTwo, { name: 'stalled', between: network.stall }, writer), { code: 'DATABASE_UNAVAILABLE' })
+  // The ROLLBACK is given up as well.
+  await sleep(3 * TIMEOUT_MS)
+  network.goOn()
+  await sleep(TIMEOUT_MS)
+  await commit(addTwo, { name: 'after', between: () => {} }, writer)
+  const names = (await onlooker.reader.category.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
+  t.same(names, ['before 1', 'before 2', 'after 1', 'after 2'])
+})

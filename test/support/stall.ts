@@ -1,0 +1,45 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+
+/** A server of the network between here and another: what it hands on can be held up in both directions, and then goes on. */
+export interface StallingNetwork {
+  url: string
+  stall: () => void
+  goOn: () => void
+}
+
+/** Stands before the server that a URL names. */
+export async function stallingNetwork (t: { teardown: (action: () => unknown) => void }, to: string): Promise<StallingNetwork> {
+  const { hostname, port } = new URL(to)
+  const sockets = new Set<Socket>()
+  let stalled = false
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname)
+    for (const [from, into] of [[near, far], [far, near]] as const) {
+      sockets.add(from)
+      from.on('data', (bytes: Buffer) => { into.write(bytes) }).on('error', () => {}).on('close', () => {
+        sockets.delete(from)
+        into.destroy()
+      })
+      if (stalled) from.pause()
+    }
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const url = new URL(to)
+  url.port = String((server.address() as AddressInfo).port)
+  return {
+    url: url.href,
+    stall () {
+      stalled = true
+      for (const socket of sockets) socket.pause()
+    },
+    goOn () {
+      stalled = false
+      for (const socket of sockets) socket.resume()
+    }
+  }
+}
