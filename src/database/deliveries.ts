@@ -3,6 +3,9 @@ import type { Session } from './session.ts'
 /** How long a delivery is tried, or waits for a webhook that was switched off, in ms: about a day. */
 export const DELIVERY_LIFETIME_MS = 24 * 60 * 60 * 1000
 
+/** When something is to be tried that goes before whatever waits: a test, and what was taken but not sent. */
+export const BEFORE_ALL = '1970-01-01T00:00:00.000Z'
+
 /**
  * Queues events for the webhooks that are enabled and subscribed to their types at this moment, and notes
  * for how many answers a message waits. Called while the accounts' counters are locked, so that the

@@ -99,11 +99,22 @@ export function createCaller ({ allowPrivate, resolve = resolveByDns }: { allowP
       })
       // A timer of its own: composed abort signals are dear at a thousand calls a second.
       const late = setTimeout(() => { request.destroy(new Explained(`There was no answer within ${CALL_MS / 1_000} seconds`)) }, deadline - Date.now())
-      request.on('close', () => { clearTimeout(late) })
+      let answered = false
+      request.on('close', () => {
+        clearTimeout(late)
+        // Whatever Node gives up in silence is no answer.
+        if (!answered) reject(new Explained('The connection was closed without an answer'))
+      })
       request.on('error', (error: NodeJS.ErrnoException) => {
         reject(request.reusedSocket && error.code === 'ECONNRESET' ? new StaleConnection() : error)
       })
+      // To 101, of which Node says nothing but this.
+      request.on('upgrade', ({ statusCode }, socket) => {
+        socket.destroy()
+        resolve({ status: statusCode ?? 0 })
+      })
       request.on('response', (response) => {
+        answered = true
         const { statusCode, headers } = response
         const retryAfter = headers['retry-after']
         discard(response, () => { resolve({ status: statusCode ?? 0, ...(retryAfter === undefined ? {} : { retryAfter }) }) })

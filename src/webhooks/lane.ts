@@ -52,6 +52,9 @@ const CALLS = 500
 /** A webhook is left alone this long, in ms, when another worker is at it or when it has just said 410. */
 const REST_MS = 1_000
 
+/** That the last call to a webhook was silent is remembered this long, in ms, while nothing is due. */
+const SILENCE_MS = 600_000
+
 /** What is left of a lease when the last call under it must have ended, in ms. */
 const LEASE_RESERVE_MS = 2_000
 
@@ -71,6 +74,7 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
   /** The last call met no answer: one at a time, so that a receiver that hangs holds one connection. */
   let silent = false
   let notBefore = 0
+  let forgetting: NodeJS.Timeout | undefined
 
   const resting = (): boolean => notBefore > Date.now()
 
@@ -109,7 +113,16 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
       else track(deliver(delivery))
     }
     take()
-    if (held === 0 && !taking && !more && !resting() && !silent) ended()
+    leave()
+  }
+
+  /** Ends the lane that has nothing to do, once there is nothing to remember either. */
+  function leave (): void {
+    clearTimeout(forgetting)
+    if (held > 0 || taking || more) return
+    if (resting()) forgetting = setTimeout(leave, REST_MS).unref()
+    else if (silent) forgetting = setTimeout(ended, SILENCE_MS).unref()
+    else ended()
   }
 
   async function deliver (delivery: Taken): Promise<void> {

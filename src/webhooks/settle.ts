@@ -1,4 +1,5 @@
 import type { Command, Outcome } from '../database/command.ts'
+import { BEFORE_ALL } from '../database/deliveries.ts'
 import type { Session } from '../database/session.ts'
 import type { Step } from '../messages/rules.ts'
 import { followMessages } from '../messages/store.ts'
@@ -50,7 +51,8 @@ function rowOf ({ id, worker, result, attempt }: Settlement, now: string): objec
     worker,
     state: waits ? 'waiting' : result === 'accepted' ? 'delivered' : 'failed',
     untried: result === 'released' ? 1 : 0,
-    at: attempt?.nextTryAt ?? now,
+    // What was not sent keeps its place before newer events.
+    at: result === 'released' ? BEFORE_ALL : attempt?.nextTryAt ?? now,
     settledAt: waits ? null : now
   }
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { etagOf, refusal, type Conditions } from '../conditions.ts'
+import { BEFORE_ALL } from '../database/deliveries.ts'
 import type { Command, Outcome } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
 import type { Table } from '../database/insert.ts'
@@ -164,8 +165,6 @@ export const rotateSecret: Command<Named, WebhookWithSecret> = {
 }
 
 /** A test goes before whatever waits, and also to a webhook that is switched off. */
-const TEST_TIME = '1970-01-01T00:00:00.000Z'
-
 export const testWebhook: Command<Named, undefined> = {
   name: 'testWebhook',
   rows,
@@ -175,7 +174,7 @@ export const testWebhook: Command<Named, undefined> = {
     const queued: object[] = []
     const outcomes = inputs.map(({ account, webhookId }): Outcome<undefined> => {
       if (loaded.get(webhookId)?.account !== account) return new WebhookNotFound()
-      queued.push({ account, webhookId, at: TEST_TIME, now })
+      queued.push({ account, webhookId, at: BEFORE_ALL, now })
       return { record: undefined, wakes: true }
     })
     await execute(`

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { createCaller, type Resolve } from '../../src/webhooks/call.ts'
+import { judge } from '../../src/webhooks/rules.ts'
 import { openReceiver } from '../support/receiver.ts'
 
 const never = new AbortController().signal
@@ -47,4 +48,14 @@ t.test('what is no answer is told in words', async (t) => {
   ] as const) {
     t.match(await caller.call({ url: target, id: 'evt_1_1', body: '{}', secrets }, never), { error }, target)
   }
+})
+
+t.test('who wants to switch protocols has answered, and no more', { timeout: 10_000 }, async (t) => {
+  const caller = createCaller({ allowPrivate: true })
+  t.teardown(caller.close)
+  const receiver = await openReceiver(t, (response) => {
+    response.socket?.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+  })
+  t.same(await caller.call({ url: receiver.url, id: 'evt_1_1', body: '{}', secrets }, never), { status: 101 })
+  t.equal(judge(101), 'refused')
 })

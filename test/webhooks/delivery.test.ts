@@ -1,6 +1,8 @@
 import t from 'tap'
 import { createMessage } from '../../src/messages/store.ts'
+import { settleDeliveries } from '../../src/webhooks/settle.ts'
 import { createWebhook } from '../../src/webhooks/store.ts'
+import { takeDeliveries, type Taken } from '../../src/webhooks/take.ts'
 import { startApp } from '../support/app.ts'
 import { answered } from '../support/checks.ts'
 import { backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
@@ -71,6 +73,19 @@ t.test('events start in order, up to 8 at a time', async (t) => {
   const ids = receiver.received.map(({ event }) => event.id)
   t.ok(ids.every((id, i) => i < 8 || ids[i - 8]! < id), 'no event overtakes by more than those under way')
   t.equal(new Set(ids).size, 100)
+})
+
+t.test('what was taken and not sent keeps its place before what came later', async (t) => {
+  const { service: { app }, ada, path } = await backlog(t, 5)
+  const webhookId = Number(path.split('/').at(-1))
+  const take = async (want: number): Promise<Taken[]> => (await app.commit(takeDeliveries, { webhookId, worker: 'a', want }, { account: null })).record.taken
+  const first = await take(3)
+  await Promise.all([...first].reverse().map(async ({ id, message, url }) =>
+    await app.commit(settleDeliveries, { id, webhookId, worker: 'a', message, url, result: 'released' }, { account: null })))
+  const again = await take(2)
+  t.same(again.map(({ event, attempts }) => [event, attempts]), first.slice(0, 2).map(({ event }) => [event, 1]))
+  t.same((await take(5)).map(({ event }) => event), [first[2]!.event, first[2]!.event + 1, first[2]!.event + 2])
+  t.equal((await ada.get('/events')).body.length, 5)
 })
 
 t.test('a redirection is not followed', async (t) => {
