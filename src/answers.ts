@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Committed } from './database/command.ts'
 import type { Stored } from './database/json.ts'
@@ -21,6 +22,11 @@ declare module 'fastify' {
  */
 function body (content: unknown): FastifyReply {
   return content as FastifyReply
+}
+
+/** For HEAD, where no length is known: Fastify would say that it is 0. */
+export function nothing (): Readable {
+  return Readable.from([])
 }
 
 /** 200 with a record, or 304 when the client has it. */
@@ -47,11 +53,11 @@ export function sendPage (request: FastifyRequest, reply: FastifyReply, { record
   return sendText(request, reply, records, etag)
 }
 
-function sendText ({ headers }: FastifyRequest, reply: FastifyReply, text: string, etag: string): FastifyReply {
+function sendText ({ headers, method }: FastifyRequest, reply: FastifyReply, text: string, etag: string): FastifyReply {
   const known = headers['if-none-match']
   if (known !== undefined && matchesWeakly(known, etag)) {
     reply.code(304)
-    return body(undefined)
+    return body(method === 'HEAD' ? nothing() : undefined)
   }
   reply.header('content-type', JSON_TYPE)
   return body(text)

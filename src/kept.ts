@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { nothing } from './answers.ts'
 import { matchesWeakly } from './conditions.ts'
 
 /** A text with its entity tag. */
@@ -19,9 +20,9 @@ export function tagged (text: string): Kept {
 }
 
 /** 200, or 304 to who has it; it may be stored, but only be used after asking whether it changed. */
-export function sendKept ({ headers }: FastifyRequest, reply: FastifyReply, type: string, { text, etag }: { text: string | Buffer, etag: string }): FastifyReply {
+export function sendKept ({ headers, method }: FastifyRequest, reply: FastifyReply, type: string, { text, etag }: { text: string | Buffer, etag: string }): FastifyReply {
   reply.headers({ 'cache-control': 'no-cache', etag })
   const known = headers['if-none-match']
-  if (known !== undefined && matchesWeakly(known, etag)) return reply.code(304).send()
+  if (known !== undefined && matchesWeakly(known, etag)) return reply.code(304).send(method === 'HEAD' ? nothing() : undefined)
   return reply.header('content-type', type).send(text)
 }

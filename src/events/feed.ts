@@ -22,6 +22,8 @@ interface Follower {
   stream: Readable
   unsent: () => number
   lastSent: number
+  /** Told when the reader has taken what it was sent, by who waits for it. */
+  taken?: (() => void) | undefined
 }
 
 /** The followers of one account that were sent everything up to `position`. */
@@ -35,15 +37,22 @@ interface Tail {
 
 /** A comment this often keeps proxies from closing an idle stream, in ms. */
 const HEARTBEAT_MS = 15_000
+const COMMENT = Buffer.from(':\n\n')
 
 /** How far a reader may fall behind, in bytes: beyond it the stream ends instead of growing memory. */
 const MAX_BEHIND = 1_048_576
+
+/** A reader that has not caught up and takes nothing for this long, in ms, is given up. */
+const STALLED_MS = 60_000
 
 /** How often followers' clocks are looked at, in ms. */
 const TICK_MS = 1_000
 
 /** How often keys are looked up again: a stream ends within 5 s of its key's revocation. */
 const KEY_CHECK_MS = 4_000
+
+/** Accounts and keys are looked up so many at a time, so that requests find room beside them. */
+const AT_ONCE = 50
 
 /** How often an account is looked at without being woken: a notification may get lost. */
 const POLL_MS = 5_000
@@ -52,14 +61,19 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
   const tails = new Map<number, Tail>()
   const followers = new Set<Follower>()
   let ticks = 0
+  let closed = false
 
   function follow (holder: KeyHolder, after: number, unsent: () => number): Readable {
-    const stream = new Readable({ read () {} })
+    const stream = new Readable({ read () { follower.taken?.() } })
     const follower: Follower = { holder, stream, unsent, lastSent: Date.now() }
+    if (closed) {
+      stream.push(null)
+      return stream
+    }
     followers.add(follower)
     stream.on('close', () => { leave(follower) })
     // The first bytes tell the client that the stream stands.
-    stream.push(':\n\n')
+    stream.push(COMMENT)
     catchUp(follower, after).catch((error: unknown) => { fail(follower, error) })
     return stream
   }
@@ -70,17 +84,30 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
     let position = after
     while (followers.has(follower)) {
       const stretch = await streamEvents(read, account, position)
+      if (!followers.has(follower)) return
       if (stretch === undefined) return end(follower)
-      send(follower, stretch.text)
+      send(follower, Buffer.from(stretch.text))
       position = stretch.last
-      if (position < stretch.newest) continue
+      if (position < stretch.newest) {
+        await untilTaken(follower)
+        continue
+      }
+      if (!followers.has(follower)) return
       const tail = tailOf(account, position)
       if (tail.position < position) await advance(tail)
-      if (tail.position !== position || !followers.has(follower)) continue
+      // One whose last follower has just left is woken by nobody.
+      if (tail.position !== position || tails.get(account) !== tail || !followers.has(follower)) continue
       tail.followers.add(follower)
       // Events committed after the reading above, and before the tail was there to be woken.
-      return await advance(tail)
+      return await advance(tail).catch(couldNotRead)
     }
+  }
+
+  /** What is still to be read waits in the database, and not here. */
+  async function untilTaken (follower: Follower): Promise<void> {
+    const { stream } = follower
+    if (stream.readableLength > stream.readableHighWaterMark) await new Promise<void>((resolve) => { follower.taken = resolve })
+    follower.taken = undefined
   }
 
   function tailOf (account: number, position: number): Tail {
@@ -107,16 +134,19 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
         return
       }
       tail.position = stretch.last
-      for (const follower of tail.followers) send(follower, stretch.text)
+      const bytes = Buffer.from(stretch.text)
+      for (const follower of tail.followers) send(follower, bytes)
       if (stretch.last < stretch.newest) tail.woken = true
     }
   }
 
-  function send (follower: Follower, text: string): void {
-    if (text === '') return
-    follower.stream.push(text)
+  /** Judges by what the reader has not taken of all before: what is new says nothing about it. */
+  function send (follower: Follower, bytes: Buffer): void {
+    if (bytes.length === 0) return
+    const { stream, unsent } = follower
+    if (stream.readableLength + unsent() > MAX_BEHIND) return cutOff(follower)
+    stream.push(bytes)
     follower.lastSent = Date.now()
-    if (follower.stream.readableLength + follower.unsent() > MAX_BEHIND) cutOff(follower)
   }
 
   function end (follower: Follower): void {
@@ -137,11 +167,29 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
 
   function leave (follower: Follower): void {
     followers.delete(follower)
+    follower.taken?.()
     const { account } = follower.holder
     const tail = tails.get(account)
     tail?.followers.delete(follower)
     if (tail?.followers.size === 0) tails.delete(account)
   }
+
+  function couldNotRead (error: unknown): void {
+    log.warn({ err: error }, 'could not read events for streams; they are looked for again')
+  }
+
+  /** What cannot be read now is left to the poll. */
+  function wake (account: number): void {
+    const tail = tails.get(account)
+    if (tail !== undefined) advance(tail).catch(couldNotRead)
+  }
+
+  const poll = rounds(() => tails.values(), advance, couldNotRead)
+
+  const checkKeys = rounds(() => new Set([...followers].map(({ holder }) => holder.key)), async (key) => {
+    if (await findKeyById(read, key) !== undefined) return
+    for (const follower of followers) if (follower.holder.key === key) end(follower)
+  }, (error) => { log.warn({ err: error }, 'could not look up the keys of streams') })
 
   const clock = setInterval(() => {
     const now = Date.now()
@@ -149,33 +197,48 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
     for (const follower of followers) {
       const { expiresAt } = follower.holder
       if (expiresAt !== undefined && now >= expiresAt) end(follower)
-      else if (now - follower.lastSent >= HEARTBEAT_MS) send(follower, ':\n\n')
+      else if (follower.taken !== undefined) {
+        if (now - follower.lastSent >= STALLED_MS) cutOff(follower)
+      } else if (now - follower.lastSent >= HEARTBEAT_MS) send(follower, COMMENT)
     }
-    if (ticks % (POLL_MS / TICK_MS) === 0) for (const account of tails.keys()) wake(account)
-    if (ticks % (KEY_CHECK_MS / TICK_MS) === 0) {
-      checkKeys().catch((error: unknown) => { log.warn({ err: error }, 'could not look up the keys of streams') })
-    }
+    if (ticks % (POLL_MS / TICK_MS) === 0) poll()
+    if (ticks % (KEY_CHECK_MS / TICK_MS) === 0) checkKeys()
   }, TICK_MS)
   clock.unref()
-
-  async function checkKeys (): Promise<void> {
-    const keys = [...new Set([...followers].map(({ holder }) => holder.key))]
-    const gone = new Set<number>()
-    await Promise.all(keys.map(async (key) => { if (await findKeyById(read, key) === undefined) gone.add(key) }))
-    for (const follower of followers) if (gone.has(follower.holder.key)) end(follower)
-  }
-
-  function wake (account: number): void {
-    const tail = tails.get(account)
-    if (tail !== undefined) advance(tail).catch((error: unknown) => { for (const follower of tail.followers) fail(follower, error) })
-  }
 
   return {
     follow,
     wake,
     close () {
+      closed = true
       clearInterval(clock)
       for (const follower of followers) end(follower)
     }
+  }
+}
+
+/**
+ * Does something for many, some at a time; asked again while it is at it, it does nothing.
+ *
+ * @param failed told of one error for each round that had any
+ */
+function rounds<T> (all: () => Iterable<T>, work: (one: T) => Promise<void>, failed: (error: unknown) => void): () => void {
+  let running = false
+
+  async function round (): Promise<void> {
+    const left = [...all()]
+    const errors: unknown[] = []
+    while (left.length > 0) {
+      for (const result of await Promise.allSettled(left.splice(0, AT_ONCE).map(work))) {
+        if (result.status === 'rejected') errors.push(result.reason)
+      }
+    }
+    if (errors.length > 0) failed(errors[0])
+  }
+
+  return () => {
+    if (running) return
+    running = true
+    round().catch(failed).finally(() => { running = false })
   }
 }

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { sendPage } from '../answers.ts'
+import { nothing, sendPage } from '../answers.ts'
 import { EventsExpired, Unauthorized, ValidationFailed } from '../errors.ts'
 import { ref } from '../schema.ts'
 import { createFeed } from './feed.ts'
@@ -51,12 +51,12 @@ export const eventRoutes: FastifyPluginAsyncTypebox = async function eventRoutes
     // Proxies that gather answers would hold events back.
     reply.header('x-accel-buffering', 'no')
     const { socket } = request.raw
-    return sendStream(reply, request.method === 'HEAD' ? '' : feed.follow(holder, position, () => socket.writableLength))
+    return sendStream(reply, request.method === 'HEAD' ? nothing() : feed.follow(holder, position, () => socket.writableLength))
   })
 }
 
 /** The other kind of answer, of which the route's response schema knows nothing. */
-function sendStream (reply: FastifyReply, stream: Readable | ''): FastifyReply {
+function sendStream (reply: FastifyReply, stream: Readable): FastifyReply {
   return reply.send(stream)
 }
 

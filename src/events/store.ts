@@ -25,16 +25,24 @@ const streamed = (dialect: Dialect): string =>
 
 const LINE = "'\n'"
 
-/** One statement, and so one moment: what `newest` says was committed is in every later read. */
-function stretchQuery (event: (dialect: Dialect) => string, separator: string, limit: number): Query<{ account: number, after: number }, Row> {
+/**
+ * One statement, and so one moment: what `newest` says was committed is in every later read.
+ *
+ * @param size no event is begun after so many characters of data
+ */
+function stretchQuery (event: (dialect: Dialect) => string, separator: string, limit: number, size?: number): Query<{ account: number, after: number }, Row> {
+  const rows = (columns: string): string => {
+    const all = (columns: string): string => `SELECT ${columns} FROM events e WHERE e.account_id = i.account AND e.id > i.after ORDER BY e.id LIMIT ${limit}`
+    return size === undefined
+      ? all(columns)
+      : `SELECT * FROM (SELECT z.*, sum(z.size) OVER (ORDER BY z.id) - z.size AS before FROM (${all(`${columns}, length(e.data) AS size`)}) AS z) AS y WHERE y.before < ${size}`
+  }
   return {
     sql: (dialect) => `
       SELECT i.ord, a.last_event_id AS newest,
         (SELECT e.id FROM events e WHERE e.account_id = i.account ORDER BY e.id LIMIT 1) AS oldest,
-        (SELECT ${dialect.join('x.text', 'x.id', separator)}
-          FROM (SELECT e.id, ${event(dialect)} AS text FROM events e WHERE e.account_id = i.account AND e.id > i.after ORDER BY e.id LIMIT ${limit}) AS x) AS text,
-        (SELECT max(y.id)
-          FROM (SELECT e.id FROM events e WHERE e.account_id = i.account AND e.id > i.after ORDER BY e.id LIMIT ${limit}) AS y) AS last
+        (SELECT ${dialect.join('x.text', 'x.id', separator)} FROM (${rows(`e.id, ${event(dialect)} AS text`)}) AS x) AS text,
+        (SELECT max(x.id) FROM (${rows('e.id')}) AS x) AS last
       FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', after: 'bigint' })}
       JOIN accounts a ON a.id = i.account`
   }
@@ -52,10 +60,11 @@ export async function listEvents (read: Read, account: number, after: number, li
   return await stretch(read, query, account, after)
 }
 
-/** Events a stream is sent in one go at most. */
-const STREAM_STRETCH = 200
+/** What a stream is sent in one go at most: so many events, and none begun after so many characters. */
+const STREAM_EVENTS = 200
+const STREAM_SIZE = 65_536
 
-const streamQuery = stretchQuery(streamed, '', STREAM_STRETCH)
+const streamQuery = stretchQuery(streamed, '', STREAM_EVENTS, STREAM_SIZE)
 
 /** @returns events as text/event-stream; `undefined` when the account is gone */
 export async function streamEvents (read: Read, account: number, after: number): Promise<Stretch | undefined> {

@@ -71,6 +71,23 @@ t.test('HEAD is answered wherever GET is, with the same fields and no body', asy
   }
 })
 
+t.test('HEAD says no length where GET would not, or another', async (t) => {
+  const { client, nobody } = await addresses(t)
+  for (const path of ['/account', '/pets', '/openapi.json']) {
+    const { headers: { etag } } = await client.get(path)
+    const get = await client.get(path, { 'if-none-match': etag! })
+    const head = await client.request('HEAD', path, { headers: { 'if-none-match': etag! } })
+    t.same([get.status, head.status], [304, 304])
+    t.same(Object.keys(head.headers).sort(), Object.keys(get.headers).sort(), path)
+    t.notOk('content-length' in head.headers)
+  }
+  const stream = await client.request('HEAD', '/events', { headers: { accept: 'text/event-stream' } })
+  t.equal(stream.status, 200)
+  t.match(stream.headers['content-type'], /^text\/event-stream/)
+  t.notOk('content-length' in stream.headers)
+  t.equal((await nobody.request('HEAD', '/events', { headers: { accept: 'text/event-stream' } })).status, 401)
+})
+
 t.test('an unknown address is a 404 before anything else is looked at', async (t) => {
   const { client, nobody, methods } = await addresses(t)
   const unknown = ['/nothing', '//', '//pets', '/pets//', '/Pets', '/pets;x', '/pet', '/petss', '/pets/7/x', '/pets%2F7', '/store', '/store/', '/.', '/..', '/pets.json', '/pets%00', '/%00', '/__proto__', '/constructor', '/*', '/:petId', '/{petId}']
