@@ -34,21 +34,21 @@ export const forgetEvents: Command<{ after: number, before: string }, Step> = {
   async run ({ dialect, query }, inputs) {
     const outcomes: Array<{ record: Step }> = []
     for (const input of inputs) {
-      const accounts = await query<{ account: number, last: number | null }>(`
+      const accounts = await query<{ account: number, old: boolean | number | null }>(`
         WITH i AS (SELECT i.after, ${dialect.toTime('i.before')} AS before FROM ${dialect.inputs('i', { after: 'bigint', before: 'text' })}),
         seen AS (SELECT a.id FROM accounts a WHERE a.id > (SELECT i.after FROM i) ORDER BY a.id LIMIT ${ACCOUNTS})
-        SELECT s.id AS account, (
-          SELECT max(x.id) FROM (SELECT e.id, e.timestamp FROM events e WHERE e.account_id = s.id ORDER BY e.id LIMIT ${EVENTS}) AS x
-          WHERE x.timestamp < (SELECT i.before FROM i)) AS last
+        SELECT s.id AS account, (SELECT e.timestamp FROM events e WHERE e.account_id = s.id ORDER BY e.id LIMIT 1) < (SELECT i.before FROM i) AS old
         FROM seen s ORDER BY s.id`, [input])
       // The first account that has some: one at a time, and then the same again.
-      const found = accounts.find(({ last }) => last !== null)
+      const found = accounts.find(({ old }) => Boolean(old))
       if (found !== undefined) {
         await query(`
-          DELETE FROM events WHERE (account_id, id) IN (
-            SELECT i.account, e.id FROM ${dialect.inputs('i', { account: 'bigint', last: 'bigint' })}
-            JOIN events e ON e.account_id = i.account AND e.id <= i.last)
-          RETURNING id`, [found])
+          WITH i AS (SELECT i.account, ${dialect.toTime('i.before')} AS before FROM ${dialect.inputs('i', { account: 'bigint', before: 'text' })})
+          DELETE FROM events WHERE account_id = (SELECT i.account FROM i) AND id <= (
+            SELECT max(x.id) FROM (
+              SELECT e.id, e.timestamp FROM events e WHERE e.account_id = (SELECT i.account FROM i) ORDER BY e.id LIMIT ${EVENTS}) AS x
+            WHERE x.timestamp < (SELECT i.before FROM i))
+          RETURNING id`, [{ account: found.account, before: input.before }])
       }
       const after = found !== undefined ? found.account - 1 : accounts.length === ACCOUNTS ? accounts.at(-1)!.account : undefined
       outcomes.push({ record: { after } })

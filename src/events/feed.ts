@@ -2,7 +2,8 @@ import { Readable } from 'node:stream'
 import type { FastifyBaseLogger } from 'fastify'
 import { findKeyById, type KeyHolder } from '../accounts/store.ts'
 import type { Read } from '../database/read.ts'
-import { streamEvents } from './store.ts'
+import { beginning } from './rules.ts'
+import { streamEvents, type Stretch } from './store.ts'
 
 /**
  * Streams that follow their account's events. All followers of an account that are up to date share
@@ -80,10 +81,12 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
 
   /** Reads on until the follower is where its account's tail is, and joins it. */
   async function catchUp (follower: Follower, after: number): Promise<void> {
-    const { account } = follower.holder
+    const { account, key } = follower.holder
     let position = after
+    // The key may have been believed for a while already.
+    if (await findKeyById(read, key) === undefined) return end(follower)
     while (followers.has(follower)) {
-      const stretch = await streamEvents(read, account, position)
+      const stretch = await readAfter(account, position)
       if (!followers.has(follower)) return
       if (stretch === undefined) return end(follower)
       send(follower, Buffer.from(stretch.text))
@@ -101,6 +104,12 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
       // Events committed after the reading above, and before the tail was there to be woken.
       return await advance(tail).catch(couldNotRead)
     }
+  }
+
+  /** @returns `undefined` when there is nothing to go on with: the account is gone, or what comes next was removed */
+  async function readAfter (account: number, position: number): Promise<Stretch | undefined> {
+    const stretch = await streamEvents(read, account, position)
+    return stretch === undefined || beginning(stretch, position) === 'expired' ? undefined : stretch
   }
 
   /** What is still to be read waits in the database, and not here. */
@@ -128,7 +137,7 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
   async function readOn (tail: Tail): Promise<void> {
     while (tail.woken) {
       tail.woken = false
-      const stretch = await streamEvents(read, tail.account, tail.position)
+      const stretch = await readAfter(tail.account, tail.position)
       if (stretch === undefined) {
         for (const follower of tail.followers) end(follower)
         return

@@ -19,14 +19,14 @@ interface Held {
   /** Waits until so many reads wait. */
   waiting: (count: number) => Promise<void>
   /** The numbers of the events that a new stream was sent so far. */
-  follow: (after: number) => { ids: number[], leave: () => void, ended: () => boolean }
+  follow: (after: number, key?: number) => { ids: number[], leave: () => void, ended: () => boolean }
   reads: () => number
 }
 
 async function holdReads (t: Test): Promise<Held> {
   const service = await startApp(t)
   const store = await service.openAccount()
-  const holder: KeyHolder = { account: store.account!, key: 1, readOnly: false, expiresAt: undefined, lastUsedAt: undefined }
+  const holder = await holderOf(store)
   const gate = new EventEmitter()
   let held = false
   let waits = 0
@@ -53,9 +53,9 @@ async function holdReads (t: Test): Promise<Held> {
       gate.emit('open')
     },
     async waiting (wanted) { await until(() => waits >= wanted) },
-    follow (after) {
+    follow (after, key = holder.key) {
       const ids: number[] = []
-      const stream = feed.follow(holder, after, () => 0)
+      const stream = feed.follow({ ...holder, key }, after, () => 0)
       let ended = false
       stream.on('data', (bytes: Buffer) => { for (const [, id] of bytes.toString().matchAll(/^id: (\d+)$/gm)) ids.push(Number(id)) })
       stream.on('error', () => {}).on('end', () => { ended = true })
@@ -63,6 +63,11 @@ async function holdReads (t: Test): Promise<Held> {
     },
     reads: () => count
   }
+}
+
+async function holderOf (store: Client): Promise<KeyHolder> {
+  const { body: [{ id }] } = await store.get('/account/keys')
+  return { account: store.account!, key: id, readOnly: false, expiresAt: undefined, lastUsedAt: undefined }
 }
 
 async function until (condition: () => boolean): Promise<void> {
@@ -81,6 +86,10 @@ t.test('a stream hears on, though the one it came beside left at that moment', a
   await sleep(50)
   hold()
   const next = follow(1)
+  // Its key, and then its events.
+  await waiting(1)
+  goOn()
+  hold()
   await waiting(1)
   await add()
   // The new connection reads an event of which the old one has not heard, and has it read for that one, too.
@@ -103,6 +112,9 @@ t.test('an account that nobody follows any more is not read again', async (t) =>
   hold()
   const early = follow(0)
   await waiting(1)
+  goOn()
+  hold()
+  await waiting(1)
   early.leave()
   await sleep(20)
   goOn()
@@ -121,6 +133,29 @@ t.test('a stream that begins while the service stops ends at once', async (t) =>
   t.same(late.ids, [])
 })
 
+t.test('a stream ends before a gap, when what comes next for it was removed', async (t) => {
+  for (const removed of [3, 5]) {
+    const { service, store, hold, goOn, waiting, follow, reads } = await holdReads(t)
+    for (let i = 0; i < 5; i++) await store.post('/categories', { name: 'Dogs' })
+    hold()
+    const slow = follow(0)
+    await waiting(1)
+    await service.app.database.writer.event.deleteMany({ where: { id: { lte: removed } } })
+    goOn()
+    await until(slow.ended)
+    t.same(slow.ids, [], `${removed} of 5 removed`)
+    t.equal(reads(), 2)
+  }
+})
+
+t.test('a stream of a key that was revoked before ends at once', async (t) => {
+  const { store, follow } = await holdReads(t)
+  await store.post('/categories', { name: 'Dogs' })
+  const stream = follow(0, 4_000_000)
+  await until(stream.ended)
+  t.same(stream.ids, [])
+})
+
 t.test('what fails to be read is read again, and the stream stays', async (t) => {
   const service = await startApp(t)
   const store = await service.openAccount()
@@ -130,7 +165,7 @@ t.test('what fails to be read is read again, and the stream stays', async (t) =>
     return await service.app.read(query, input)
   }, service.app.log)
   t.teardown(feed.close)
-  const holder: KeyHolder = { account: store.account!, key: 1, readOnly: false, expiresAt: undefined, lastUsedAt: undefined }
+  const holder = await holderOf(store)
   let text = ''
   const stream = feed.follow(holder, 0, () => 0)
   let ended = false
