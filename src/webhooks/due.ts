@@ -5,7 +5,7 @@ export interface Due {
   /** Newest message that no webhook is asked about; 0 when there is none. */
   messages: number
   /** By webhook, when something is to be done for it, in ms; now or earlier when it is due. */
-  webhooks: Array<{ id: number, at: number }>
+  webhooks: Array<{ id: number, at: number, disabled: boolean }>
 }
 
 /** The first waiting delivery of a webhook, by the index of what waits. */
@@ -25,7 +25,7 @@ const dueQuery: Query<object, { messages: bigint | null, webhooks: string | null
       SELECT ${dialect.join(`
         CASE WHEN w.id IS NULL OR (w.gone AND f.event_id <> 0) THEN walk.webhook || ' '
           WHEN w.enabled OR f.event_id = 0 THEN walk.webhook || ' ' || ${dialect.time('f.next_try_at')}
-          ELSE walk.webhook || ' ' || ${dialect.time('f.give_up_at')} END`, 'walk.webhook')}
+          ELSE walk.webhook || ' ' || ${dialect.time('f.give_up_at')} || ' disabled' END`, 'walk.webhook')}
       FROM walk
       JOIN deliveries f ON f.id = (${first('= walk.webhook', 'id')})
       LEFT JOIN webhooks w ON w.id = walk.webhook) AS webhooks
@@ -35,8 +35,8 @@ const dueQuery: Query<object, { messages: bigint | null, webhooks: string | null
 export async function findDue (read: Read): Promise<Due> {
   const row = await read(dueQuery, {})
   const webhooks = (row?.webhooks ?? '').split(',').filter((text) => text !== '').map((text) => {
-    const [id, at = ''] = text.split(' ')
-    return { id: Number(id), at: at === '' ? 0 : Date.parse(at) }
+    const [id, at = '', disabled] = text.split(' ')
+    return { id: Number(id), at: at === '' ? 0 : Date.parse(at), disabled: disabled !== undefined }
   })
   return { messages: Number(row?.messages ?? 0), webhooks }
 }

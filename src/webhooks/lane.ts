@@ -26,6 +26,8 @@ export interface LaneContext {
   stopped: AbortSignal
   /** Calls of this process that are under way. */
   calls: number
+  /** Lanes that have something to send and found no room, as what they go on with. */
+  starved: Set<() => void>
   /** Writes down what became of a delivery; settles in the end, whatever happens. */
   write: (settlement: Settlement) => Promise<void>
   /** A stop waits for this. */
@@ -112,6 +114,7 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
       if (delivery.leasedUntil - Date.now() < CALL_MS + LEASE_RESERVE_MS) settle(released(delivery))
       else track(deliver(delivery))
     }
+    if (queue.length > 0 && context.calls >= CALLS) context.starved.add(go)
     take()
     leave()
   }
@@ -133,6 +136,11 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
     underWay--
     // Lanes that found no room left are looked at again.
     if (context.calls-- === CALLS) lookBy(0)
+    const [next] = context.starved
+    if (next !== undefined) {
+      context.starved.delete(next)
+      next()
+    }
     if (answer === undefined) return settle(released(delivery))
     const ms = Date.now() - began
     quick = ms <= QUICK_MS

@@ -33,6 +33,9 @@ const LOOK_WEBHOOK_MS = 0.05
 /** The queue is looked at this often without being woken, in ms: a notification may get lost. */
 const POLL_MS = 5_000
 
+/** What waits for a webhook that is switched off is looked through this often, in ms: not the first of it ends first. */
+const DISABLED_MS = 3_600_000
+
 /** A stop waits this long for the database, in ms; what it did not take back is anybody's when the leases end. */
 const STOP_MS = 2_000
 
@@ -42,6 +45,11 @@ const STOP_MS = 2_000
  */
 export function createWorker ({ read, commit, caller, log, meter }: WorkerOptions): Worker {
   const lanes = new Map<number, Lane>()
+  /** When a webhook that is switched off was last looked at, in ms. */
+  const offered = new Map<number, number>()
+  let settling = false
+  /** The newest message that a look saw since settling began; 0 when it saw none. */
+  let unsettled = 0
   const stop = new AbortController()
   // Every call under way listens.
   setMaxListeners(0, stop.signal)
@@ -54,6 +62,7 @@ export function createWorker ({ read, commit, caller, log, meter }: WorkerOption
     meter,
     stopped: stop.signal,
     calls: 0,
+    starved: new Set(),
     write: createWriter(commit, log, stop.signal),
     track (promise) {
       work.add(promise)
@@ -95,15 +104,36 @@ export function createWorker ({ read, commit, caller, log, meter }: WorkerOption
     const { messages, webhooks } = await findDue(read)
     const now = Date.now()
     earliest = now + LOOK_MS + LOOK_WEBHOOK_MS * webhooks.length
-    for (const { id, at } of webhooks) {
-      if (at > now) lookBy(at)
-      else laneOf(id).offer()
+    for (const { id, at, disabled } of webhooks) {
+      const by = disabled ? Math.min(at, (offered.get(id) ?? 0) + DISABLED_MS) : at
+      if (by > now) {
+        lookBy(by)
+      } else {
+        if (disabled) offered.set(id, now)
+        laneOf(id).offer()
+      }
     }
-    if (messages > 0) await settleAll(messages)
+    const waiting = new Set(webhooks.filter(({ disabled }) => disabled).map(({ id }) => id))
+    for (const id of offered.keys()) if (!waiting.has(id)) offered.delete(id)
+    if (messages > 0) {
+      unsettled = Math.max(unsettled, messages)
+      if (!settling) context.track(settleAll())
+    }
   }
 
-  async function settleAll (upTo: number): Promise<void> {
-    while ((await commit(settleMessages, { upTo }, { account: null })).record && !stop.signal.aborted) continue
+  /** Beside the looks, because a backlog of messages takes a while. */
+  async function settleAll (): Promise<void> {
+    settling = true
+    while (unsettled > 0 && !stop.signal.aborted) {
+      const upTo = unsettled
+      unsettled = 0
+      try {
+        while ((await commit(settleMessages, { upTo }, { account: null })).record && !stop.signal.aborted) continue
+      } catch (error) {
+        log.warn({ err: error }, 'could not settle messages')
+      }
+    }
+    settling = false
   }
 
   function laneOf (webhook: number): Lane {

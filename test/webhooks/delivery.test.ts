@@ -88,6 +88,20 @@ t.test('what was taken and not sent keeps its place before what came later', asy
   t.equal((await ada.get('/events')).body.length, 5)
 })
 
+t.test('what waits for a webhook that is switched off gives up when its day ends, though another goes before it', async (t) => {
+  const { service: { app }, ada, ids, path, deliver } = await backlog(t, 2)
+  await ada.patch(path, { enabled: false })
+  const hour = 3_600_000
+  const times = [{ next: -hour, end: hour }, { next: hour, end: -hour }]
+  const waiting = await app.database.writer.delivery.findMany({ orderBy: { eventId: 'asc' }, select: { id: true } })
+  for (const [i, { next, end }] of times.entries()) {
+    await app.database.writer.delivery.update({ where: { id: waiting[i]!.id }, data: { nextTryAt: new Date(Date.now() + next), giveUpAt: new Date(Date.now() + end) } })
+  }
+  await deliver()
+  await becomes(ada, ids[1]!, 'failed')
+  t.equal((await ada.get(`/messages/${ids[0]}`)).body.status, 'queued')
+})
+
 t.test('a redirection is not followed', async (t) => {
   const { ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
   const other = await openReceiver(t)
