@@ -7,8 +7,9 @@ export function addOpenapi (program: Command): void {
     .option('--yaml', 'as YAML rather than JSON')
     .action(async ({ yaml = false }: { yaml?: boolean }) => {
       const { buildApp } = await import('../app.ts')
-      // The document is the same for every database; this one needs no file and no server.
-      const config = { ...readConfig(process.env), DATABASE_URL: 'file::memory:', LOG_LEVEL: 'silent' as const, DELIVERY: false }
+      // The document is the same for every database; this one needs no file and no server, and no port.
+      const { METRICS_PORT: _port, ...settings } = readConfig(process.env)
+      const config = { ...settings, DATABASE_URL: 'file::memory:', LOG_LEVEL: 'silent' as const, DELIVERY: false }
       const app = await buildApp(config)
       const { body } = await app.inject(`${config.BASE_PATH}/openapi.${yaml ? 'yaml' : 'json'}`)
       await app.close()

@@ -83,8 +83,8 @@ t.test('migrate --status says what is applied, and changes nothing', async (t) =
 t.test('openapi prints the document that a service with the same settings serves, and needs no database', async (t) => {
   const cwd = folder(t)
   const settings = { DATABASE_URL: await freshDatabase(t), BASE_PATH: '/v1', PUBLIC_URL: 'https://pets.example' }
-  const { nobody } = await startApp(t, settings)
-  const env = { ...settings, DATABASE_URL: database === 'sqlite' ? '' : 'postgresql://nobody@127.0.0.1:1/nowhere' }
+  const { nobody, port } = await startApp(t, settings)
+  const env = { ...settings, METRICS_PORT: String(port), DATABASE_URL: database === 'sqlite' ? '' : 'postgresql://nobody@127.0.0.1:1/nowhere' }
   const json = await petstore(t, ['openapi'], { cwd, env })
   t.match(json, { code: 0, err: '' })
   t.same(JSON.parse(json.out), (await nobody.get('/v1/openapi.json')).body)
