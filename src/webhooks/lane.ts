@@ -136,8 +136,8 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
     underWay--
     // Lanes that found no room left are looked at again.
     if (context.calls-- === CALLS) lookBy(0)
-    const [next] = context.starved
-    if (next !== undefined) {
+    for (const next of context.starved) {
+      if (context.calls >= CALLS) break
       context.starved.delete(next)
       next()
     }
