@@ -110,9 +110,17 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
   function go (): void {
     while (queue.length > 0 && context.calls < CALLS && underWay < (silent ? 1 : AT_ONCE) && !stopped.aborted) {
       const delivery = queue.shift()!
-      // One whose lease may end before its call does is given back.
-      if (delivery.leasedUntil - Date.now() < CALL_MS + LEASE_RESERVE_MS) settle(released(delivery))
-      else track(deliver(delivery))
+      const left = delivery.leasedUntil - Date.now()
+      if (left <= 0) {
+        // Anybody's by now, and to be taken anew.
+        held--
+        more = true
+      } else if (left < CALL_MS + LEASE_RESERVE_MS) {
+        // Its lease may end before its call does.
+        settle(released(delivery))
+      } else {
+        track(deliver(delivery))
+      }
     }
     if (queue.length > 0 && context.calls >= CALLS) context.starved.add(go)
     take()
@@ -136,11 +144,6 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
     underWay--
     // Lanes that found no room left are looked at again.
     if (context.calls-- === CALLS) lookBy(0)
-    for (const next of context.starved) {
-      if (context.calls >= CALLS) break
-      context.starved.delete(next)
-      next()
-    }
     if (answer === undefined) return settle(released(delivery))
     const ms = Date.now() - began
     quick = ms <= QUICK_MS
@@ -149,6 +152,11 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
     // It wants no more; it is switched off by the time it is looked at again.
     if (judge(answer.status) === 'gone') rest()
     if (silent || resting()) release()
+    for (const next of context.starved) {
+      if (context.calls >= CALLS) break
+      context.starved.delete(next)
+      next()
+    }
     go()
   }
 
