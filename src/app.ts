@@ -41,6 +41,8 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
     requestTimeout: config.REQUEST_TIMEOUT_MS,
     http: {
       maxHeaderSize: HEAD_LIMIT,
+      // Node holds the one against the other, whose default is 5 minutes, before Fastify sets it.
+      requestTimeout: config.REQUEST_TIMEOUT_MS,
       headersTimeout: config.REQUEST_TIMEOUT_MS,
       // Node looks for late requests twice a minute, which would make 10 s up to 40.
       connectionsCheckingInterval: Math.min(config.REQUEST_TIMEOUT_MS, 1_000),

@@ -31,7 +31,7 @@ interface Step {
  */
 export const forgetEvents: Command<{ after: number, before: string }, Step> = {
   name: 'forgetEvents',
-  async run ({ dialect, query }, inputs) {
+  async run ({ dialect, query, execute }, inputs) {
     const outcomes: Array<{ record: Step }> = []
     for (const input of inputs) {
       const accounts = await query<{ account: number, old: boolean | number | null }>(`
@@ -42,13 +42,12 @@ export const forgetEvents: Command<{ after: number, before: string }, Step> = {
       // The first account that has some: one at a time, and then the same again.
       const found = accounts.find(({ old }) => Boolean(old))
       if (found !== undefined) {
-        await query(`
+        await execute(`
           WITH i AS (SELECT i.account, ${dialect.toTime('i.before')} AS before FROM ${dialect.inputs('i', { account: 'bigint', before: 'text' })})
           DELETE FROM events WHERE account_id = (SELECT i.account FROM i) AND id <= (
             SELECT max(x.id) FROM (
               SELECT e.id, e.timestamp FROM events e WHERE e.account_id = (SELECT i.account FROM i) ORDER BY e.id LIMIT ${EVENTS}) AS x
-            WHERE x.timestamp < (SELECT i.before FROM i))
-          RETURNING id`, [{ account: found.account, before: input.before }])
+            WHERE x.timestamp < (SELECT i.before FROM i))`, [{ account: found.account, before: input.before }])
       }
       const after = found !== undefined ? found.account - 1 : accounts.length === ACCOUNTS ? accounts.at(-1)!.account : undefined
       outcomes.push({ record: { after } })

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { ConfigError, ConfigSchema, readConfig } from '../src/config.ts'
+import { startApp } from './support/app.ts'
 
 /** The message about wrong settings, line by line; the first says what the others are. */
 function problems (environment: Record<string, string>): string[] {
@@ -78,6 +79,17 @@ t.test('a bad value is named with its rule', async (t) => {
     t.match(line, rule, `${name}=${value}`)
     t.ok(line.startsWith(`${name} is "${value}" and must`), line)
     t.same(others, [])
+  }
+})
+
+t.test('a service at either end of every number starts and answers', async (t) => {
+  for (const end of ['minimum', 'maximum'] as const) {
+    const settings = Object.fromEntries(Object.entries(ConfigSchema.properties)
+      .filter(([name, schema]) => schema.type === 'integer' && !name.endsWith('PORT'))
+      .map(([name, schema]) => [name, String((schema as { minimum?: number, maximum?: number })[end])]))
+    t.ok('REQUEST_TIMEOUT_MS' in settings)
+    const { openAccount } = await startApp(t, settings)
+    t.equal((await (await openAccount()).get('/pets')).status, 200, end)
   }
 })
 

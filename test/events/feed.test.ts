@@ -6,6 +6,7 @@ import type { KeyHolder } from '../../src/accounts/store.ts'
 import type { Read } from '../../src/database/read.ts'
 import { createFeed, type Feed } from '../../src/events/feed.ts'
 import { startApp, type Client, type TestApp } from '../support/app.ts'
+import { eventually } from '../support/receiver.ts'
 import { openStream } from '../support/stream.ts'
 
 /** The feed of a service, with its reads in the hands of the test. */
@@ -16,8 +17,10 @@ interface Held {
   /** From now on reads wait until `goOn`. */
   hold: () => void
   goOn: () => void
-  /** Waits until so many reads wait. */
-  waiting: (count: number) => Promise<void>
+  /** Waits until a read waits. */
+  waiting: () => Promise<void>
+  /** Lets the read go that waits, once there is one, and holds what comes next. */
+  pass: () => Promise<void>
   /** The numbers of the events that a new stream was sent so far. */
   follow: (after: number, key?: number) => { ids: number[], leave: () => void, ended: () => boolean }
   reads: () => number
@@ -42,17 +45,25 @@ async function holdReads (t: Test): Promise<Held> {
   gate.setMaxListeners(100)
   const feed = createFeed(read, service.app.log)
   t.teardown(feed.close)
+  const hold = (): void => { held = true }
+  const waiting = async (): Promise<void> => { await eventually(() => waits > 0) }
+  function goOn (): void {
+    held = false
+    waits = 0
+    gate.emit('open')
+  }
   return {
     service,
     store,
     feed,
-    hold () { held = true },
-    goOn () {
-      held = false
-      waits = 0
-      gate.emit('open')
+    hold,
+    goOn,
+    waiting,
+    async pass () {
+      await waiting()
+      goOn()
+      hold()
     },
-    async waiting (wanted) { await until(() => waits >= wanted) },
     follow (after, key = holder.key) {
       const ids: number[] = []
       const stream = feed.follow({ ...holder, key }, after, () => 0)
@@ -70,51 +81,39 @@ async function holderOf (store: Client): Promise<KeyHolder> {
   return { account: store.account!, key: id, readOnly: false, expiresAt: undefined, lastUsedAt: undefined }
 }
 
-async function until (condition: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + 5_000; !condition();) {
-    if (Date.now() > deadline) throw new Error('it does not happen')
-    await sleep(5)
-  }
-}
-
 t.test('a stream hears on, though the one it came beside left at that moment', async (t) => {
-  const { store, feed, hold, goOn, waiting, follow } = await holdReads(t)
+  const { store, feed, hold, goOn, waiting, pass, follow } = await holdReads(t)
   const add = async (): Promise<void> => { await store.post('/categories', { name: 'Dogs' }) }
   await add()
   const old = follow(0)
-  await until(() => old.ids.length === 1)
+  await eventually(() => old.ids.length === 1)
   await sleep(50)
   hold()
   const next = follow(1)
   // Its key, and then its events.
-  await waiting(1)
-  goOn()
-  hold()
-  await waiting(1)
+  await pass()
+  await waiting()
   await add()
   // The new connection reads an event of which the old one has not heard, and has it read for that one, too.
-  goOn()
-  hold()
-  await waiting(1)
+  await pass()
+  await waiting()
   old.leave()
   await sleep(20)
   goOn()
-  await until(() => next.ids.length === 1)
+  await eventually(() => next.ids.length === 1)
   await sleep(50)
   await add()
   feed.wake(store.account!)
-  await until(() => next.ids.length === 2)
+  await eventually(() => next.ids.length === 2)
   t.same(next.ids, [2, 3])
 })
 
 t.test('an account that nobody follows any more is not read again', async (t) => {
-  const { store, hold, goOn, waiting, follow, reads, feed } = await holdReads(t)
+  const { store, hold, goOn, waiting, pass, follow, reads, feed } = await holdReads(t)
   hold()
   const early = follow(0)
-  await waiting(1)
-  goOn()
-  hold()
-  await waiting(1)
+  await pass()
+  await waiting()
   early.leave()
   await sleep(20)
   goOn()
@@ -129,7 +128,7 @@ t.test('a stream that begins while the service stops ends at once', async (t) =>
   const { feed, follow } = await holdReads(t)
   feed.close()
   const late = follow(0)
-  await until(late.ended)
+  await eventually(late.ended)
   t.same(late.ids, [])
 })
 
@@ -139,10 +138,10 @@ t.test('a stream ends before a gap, when what comes next for it was removed', as
     for (let i = 0; i < 5; i++) await store.post('/categories', { name: 'Dogs' })
     hold()
     const slow = follow(0)
-    await waiting(1)
+    await waiting()
     await service.app.database.writer.event.deleteMany({ where: { id: { lte: removed } } })
     goOn()
-    await until(slow.ended)
+    await eventually(slow.ended)
     t.same(slow.ids, [], `${removed} of 5 removed`)
     t.equal(reads(), 2)
   }
@@ -152,7 +151,7 @@ t.test('a stream of a key that was revoked before ends at once', async (t) => {
   const { store, follow } = await holdReads(t)
   await store.post('/categories', { name: 'Dogs' })
   const stream = follow(0, 4_000_000)
-  await until(stream.ended)
+  await eventually(stream.ended)
   t.same(stream.ids, [])
 })
 
@@ -178,7 +177,7 @@ t.test('what fails to be read is read again, and the stream stays', async (t) =>
   t.equal(ended, false)
   broken = false
   feed.wake(store.account!)
-  await until(() => text.includes('id: 1\n'))
+  await eventually(() => text.includes('id: 1\n'))
   t.equal(ended, false)
 })
 
