@@ -1,5 +1,5 @@
 import type { Command } from '../database/command.ts'
-import { DELIVERY_LIFETIME_MS } from '../database/deliveries.ts'
+import { BEFORE_ALL, DELIVERY_LIFETIME_MS } from '../database/deliveries.ts'
 import type { Session } from '../database/session.ts'
 import { eventJson } from '../events/store.ts'
 import type { Step } from '../messages/rules.ts'
@@ -58,6 +58,7 @@ export const takeDeliveries: Command<TakeInput, TakeResult> = {
       const webhook = webhooks.get(input.webhookId)
       const { ended, step } = await endDeliveries(session, input, webhook)
       for (const { message } of ended) if (message !== null) steps.push({ position: message, step })
+      await reclaim(session, input)
       const taken = webhook === undefined ? [] : await take(session, input, webhook)
       for (const { message } of taken) if (message !== null) steps.push({ position: message, step: 'tried' })
       const busy = taken.length === 0 && await isBusy(session, input)
@@ -99,6 +100,14 @@ async function endDeliveries ({ dialect, query, now }: Session, { webhookId: web
     : `${chosen} UPDATE deliveries SET state = ${dialect.toEnum("'failed'", 'delivery_state')}, leased_by = NULL, settled_at = (SELECT n.now FROM n)
       WHERE id IN (${ids}) RETURNING message_position AS message`, [{ webhook, now }])
   return { ended, step: target === undefined ? 'dropped' : 'givenUp' }
+}
+
+/** What a worker had taken when it died goes before newer events, as does what a living one gives back. */
+async function reclaim ({ dialect, execute, now }: Session, { webhookId: webhook }: TakeInput): Promise<void> {
+  await execute(`
+    UPDATE deliveries SET leased_by = NULL, next_try_at = ${dialect.toTime('i.first')}
+    FROM ${dialect.inputs('i', { webhook: 'bigint', now: 'text', first: 'text' })}
+    WHERE webhook_id = i.webhook AND leased_by IS NOT NULL AND next_try_at <= ${dialect.toTime('i.now')}`, [{ webhook, now, first: BEFORE_ALL }])
 }
 
 async function take ({ dialect, query, now }: Session, { webhookId, worker, want }: TakeInput, target: Target): Promise<Taken[]> {

@@ -2,7 +2,7 @@ import t from 'tap'
 import { createMessage } from '../../src/messages/store.ts'
 import { settleDeliveries } from '../../src/webhooks/settle.ts'
 import { createWebhook } from '../../src/webhooks/store.ts'
-import { takeDeliveries, type Taken } from '../../src/webhooks/take.ts'
+import { takeDeliveries, type Taken, type TakeResult } from '../../src/webhooks/take.ts'
 import { startApp } from '../support/app.ts'
 import { answered } from '../support/checks.ts'
 import { backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
@@ -86,6 +86,18 @@ t.test('what was taken and not sent keeps its place before what came later', asy
   t.same(again.map(({ event, attempts }) => [event, attempts]), first.slice(0, 2).map(({ event }) => [event, 1]))
   t.same((await take(5)).map(({ event }) => event), [first[2]!.event, first[2]!.event + 1, first[2]!.event + 2])
   t.equal((await ada.get('/events')).body.length, 5)
+})
+
+t.test('what a worker had taken when it died goes before what came later', async (t) => {
+  const { service: { app }, ada, path } = await backlog(t, 3)
+  const webhookId = Number(path.split('/').at(-1))
+  const take = async (worker: string): Promise<TakeResult> => (await app.commit(takeDeliveries, { webhookId, worker, want: 2 }, { account: null })).record
+  const lost = (await take('a')).taken.map(({ event }) => event)
+  t.match(await take('b'), { taken: [], busy: true }, 'nothing is anybody else\'s while the lease lasts')
+  await send(ada)
+  await app.database.writer.delivery.updateMany({ where: { leasedBy: 'a' }, data: { nextTryAt: new Date() } })
+  t.same((await take('b')).taken.map(({ event, attempts }) => [event, attempts]), lost.map((event) => [event, 2]))
+  t.same((await take('b')).taken.map(({ event }) => event), [lost[1]! + 1, lost[1]! + 2])
 })
 
 t.test('what waits for a webhook that is switched off gives up when its day ends, though another goes before it', async (t) => {
