@@ -3,6 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from './app.ts'
 import { readConfig, type Config } from './config.ts'
+import { canWrite } from './database/open.ts'
 import { openDemo } from './demo.ts'
 import { bringUpToDate } from './database/upToDate.ts'
 import { reasonOf } from './startFailure.ts'
@@ -30,7 +31,7 @@ export async function serve (config: Config): Promise<void> {
   try {
     await app.ready()
     // A database that may only be read would start, and then refuse every write.
-    await app.database.writer.$executeRaw`UPDATE accounts SET name = name WHERE false`
+    await canWrite(app.database)
     const greet = config.DEMO ? await openDemo(app) : undefined
     await app.listen({ port: config.PORT, host: config.HOST, backlog: BACKLOG })
     if (greet !== undefined) process.stderr.write(greet(app.listeningOrigin))

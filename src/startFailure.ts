@@ -28,7 +28,10 @@ export function reasonOf (error: unknown): string {
   const signs = causes(error as Failure).flatMap(({ code, originalCode, kind, message }) => [code, originalCode, kind, message]).join(' ')
   const known = REASONS.find(([sign]) => sign.test(signs))
   if (known !== undefined) return known[1]
-  return statusCode === undefined ? `Stopped by an error: ${message.trim().split('\n').at(-1)}` : message
+  if (statusCode !== undefined) return message
+  // The schema engine says where it was; Prisma's client says what it was about, and the reason last.
+  const [said = ''] = message.split(/\n\s*0: /)
+  return `Stopped by an error: ${said.trim().split('\n').at(-1)}`
 }
 
 /** Prisma wraps the driver's error in its own, and the committer wraps that. */

@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { readConfig, type Config } from '../config.ts'
 import { databaseOf } from '../database/dialect.ts'
 import { pendingMigrations } from '../database/migrate.ts'
-import { openDatabase } from '../database/open.ts'
+import { canWrite, openDatabase } from '../database/open.ts'
 import { fileOf, isMissing, migratesOnStart } from '../database/upToDate.ts'
 import { reasonOf } from '../startFailure.ts'
 
@@ -81,13 +81,13 @@ async function * examineDatabase (config: Config): AsyncGenerator<Finding> {
   }
   yield { subject: 'migrations', says: 'all are applied' }
 
-  const { writer, close } = await openDatabase({ url: DATABASE_URL, pool: DATABASE_POOL, timeout: REQUEST_TIMEOUT_MS })
+  const database = await openDatabase({ url: DATABASE_URL, pool: DATABASE_POOL, timeout: REQUEST_TIMEOUT_MS })
   try {
-    await writer.$executeRaw`UPDATE accounts SET name = name WHERE false`
+    await canWrite(database)
     yield { subject: 'writing', says: 'is allowed' }
   } catch (error) {
     yield { subject: 'writing', wrong: true, says: reasonOf(error) }
   } finally {
-    await close()
+    await database.close()
   }
 }

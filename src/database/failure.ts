@@ -25,7 +25,7 @@ const UNREACHABLE = /\b(ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|ENO
 /** Kinds of the driver adapters that say so without a code. */
 const UNAVAILABLE_KINDS = new Set([
   'SocketTimeout', 'ConnectionClosed', 'DatabaseNotReachable', 'TlsConnectionError', 'TooManyConnections',
-  'AuthenticationFailed', 'DatabaseDoesNotExist', 'DatabaseAccessDenied'
+  'AuthenticationFailed', 'DatabaseDoesNotExist', 'DatabaseAccessDenied', 'TransactionAlreadyClosed'
 ])
 
 /** Prisma: unreachable, timed out, no connection from the pool, transaction closed or not started in time. */
@@ -65,6 +65,12 @@ interface Nested {
   message?: string
   cause?: Nested
   meta?: { driverAdapterError?: Nested }
+}
+
+/** Whether another process holds SQLite's lock: the adapter names most of SQLITE_BUSY a `SocketTimeout`. */
+export function isLocked (error: unknown): boolean {
+  const { kind, driver } = traits(error)
+  return kind === 'SocketTimeout' || driver.startsWith('SQLITE_BUSY')
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { SqlDriverAdapterFactory, SqlQuery } from '@prisma/driver-adapter-utils'
 import type { Prisma, PrismaClient } from '../generated/sqlite/client.ts'
+import { closing } from './closing.ts'
 import { databaseOf, dialects, type Dialect } from './dialect.ts'
 
 /** The two generated clients have the same models; SQLite's type stands for both. */
@@ -71,9 +72,27 @@ async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): Promise
   // Prisma hands a connection back also when its ROLLBACK was never sent, because the server did not answer in time.
   // The next transaction on it would commit what is left of that one.
   connections.on('release', (_error, connection) => { if (connection.getTransactionStatus() !== 'I') connection.end().catch(() => {}) })
-  const adapter = new PrismaPg(connections, { statementNameGenerator, disposeExternalPool: true })
+  const adapter = withClosingTransactions(new PrismaPg(connections, { statementNameGenerator, disposeExternalPool: true }))
   const both = client(PrismaClient as unknown as new (options: ClientOptions) => Client, adapter, timeout)
   return { dialect: dialects.postgresql, reader: both, writer: both, writers: POSTGRESQL_WRITERS, close: async () => { await both.$disconnect() } }
+}
+
+function withClosingTransactions (factory: SqlDriverAdapterFactory): SqlDriverAdapterFactory {
+  return {
+    provider: factory.provider,
+    adapterName: factory.adapterName,
+    async connect () {
+      const adapter = await factory.connect()
+      const start = adapter.startTransaction.bind(adapter)
+      adapter.startTransaction = async (level) => closing(await start(level))
+      return adapter
+    }
+  }
+}
+
+/** Changes nothing, as a write would change something: waits for the locks of others. @throws when the database may only be read */
+export async function canWrite ({ writer }: Database): Promise<void> {
+  await writer.$transaction(async (prisma) => { await prisma.$executeRaw`UPDATE accounts SET name = name WHERE false` })
 }
 
 type ClientOptions = ConstructorParameters<typeof PrismaClient>[0]

@@ -3,6 +3,8 @@ import { PrismaBetterSqlite3 } from '@prisma/adapter-better-sqlite3'
 import type {
   SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory, SqlQuery, Transaction
 } from '@prisma/driver-adapter-utils'
+import { closing } from './closing.ts'
+import { isLocked } from './failure.ts'
 import { keepStatements } from './statements.ts'
 
 /** A lock of another process is tried again this often, in ms, without blocking the event loop. */
@@ -74,7 +76,7 @@ function withSafeTransactions (adapter: SqlDriverAdapter, lockTimeout: number): 
       end()
       throw error
     }
-    return transaction(adapter, end)
+    return closing(transaction(adapter, end))
   }
 
   return {
@@ -124,10 +126,4 @@ async function untilUnlocked (timeout: number, attempt: () => Promise<void>): Pr
     }
     await sleep(LOCK_RETRY_MS)
   }
-}
-
-/** The adapter names SQLITE_BUSY a `SocketTimeout`. */
-function isLocked (error: unknown): boolean {
-  const { cause } = error as { cause?: { kind?: string } }
-  return cause?.kind === 'SocketTimeout'
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Command } from '../../src/database/command.ts'
 import { createCommit } from '../../src/database/commit.ts'
+import { failureKind } from '../../src/database/failure.ts'
 import { openDatabase } from '../../src/database/open.ts'
 import { database as databaseName, freshDatabase } from '../support/database.ts'
 import { stallingNetwork } from '../support/stall.ts'
@@ -44,4 +45,28 @@ t.test('a transaction whose server stalls leaves nothing to the next one on its 
   await commit(addTwo, { name: 'after', between: () => {} }, writer)
   const names = (await onlooker.reader.category.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
   t.same(names, ['before 1', 'before 2', 'after 1', 'after 2'])
+})
+
+t.test('what a transaction was about when its time ended does not go on after it', { skip: databaseName === 'sqlite' && 'its statements end in the turn in which they begin' }, async (t) => {
+  const url = await freshDatabase(t)
+  const { writer, close } = await openDatabase({ url, pool: 1, timeout: 5_000 })
+  const other = await openDatabase({ url, pool: 1, timeout: 5_000 })
+  t.teardown(async () => { await Promise.all([close(), other.close()]) })
+  let lock = (): void => {}
+  const locked = new Promise<void>((resolve) => { lock = resolve })
+  const held = other.writer.$transaction(async (prisma) => {
+    await prisma.$executeRaw`LOCK TABLE accounts IN EXCLUSIVE MODE`
+    lock()
+    await sleep(500)
+  })
+  await locked
+  const createdAt = '2026-11-21T10:00:00.000Z'
+  const error = await writer.$transaction(async (prisma) => {
+    // One call of two statements; the time ends while the first waits for the lock.
+    await prisma.account.create({ data: { name: 'A store', createdAt, apiKeys: { create: { prefix: 'p', hash: 'h', createdAt } } } })
+  }, { timeout: 200, maxWait: 5_000 }).then(() => undefined, (error: unknown) => error)
+  // Outside the transaction the key's account is missing, which would pass for a defect.
+  t.equal(failureKind(error), 'unavailable', String(error))
+  await held
+  t.equal(await other.writer.apiKey.count(), 0)
 })

@@ -1,0 +1,103 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { migrate, migrationNames, pendingMigrations } from '../../src/database/migrate.ts'
+import { openDatabase, type TransactionClient } from '../../src/database/open.ts'
+import { reasonOf } from '../../src/startFailure.ts'
+import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
+
+const CLI = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
+
+const TABLES = database === 'sqlite'
+  ? "SELECT name FROM sqlite_master WHERE type IN ('table', 'index') AND name NOT LIKE 'sqlite_%' ORDER BY name"
+  : "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY relname"
+
+/** Does something in a transaction that is committed when `use` ends. */
+async function within<T> (url: string, use: (prisma: TransactionClient) => Promise<T>): Promise<T> {
+  const { writer, close } = await openDatabase({ url, pool: 2, timeout: 60_000 })
+  try {
+    return await writer.$transaction(use)
+  } finally {
+    await close()
+  }
+}
+
+async function namesIn (url: string): Promise<string[]> {
+  const rows = await within(url, async (prisma) => await prisma.$queryRawUnsafe<Array<{ name: string }>>(TABLES))
+  return rows.map(({ name }) => name)
+}
+
+async function hasBegun (url: string): Promise<boolean> {
+  return database === 'sqlite' ? existsSync(url.replace('file:', '')) : (await namesIn(url)).length > 0
+}
+
+function startMigrating (url: string) {
+  return spawn(process.execPath, ['--import=tsx', CLI, 'migrate'], { env: { ...process.env, DATABASE_URL: url }, stdio: ['ignore', 'ignore', 'pipe'] })
+}
+
+/** A database whose last migration was begun and changed nothing, as a kill leaves it. @returns its address and that migration's name */
+async function halfWay (t: Test): Promise<{ url: string, last: string }> {
+  const url = await freshDatabase(t)
+  const last = (await migrationNames(database)).at(-1)!
+  await within(url, async (prisma) => {
+    await prisma.$executeRawUnsafe(`UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name = '${last}'`)
+    await prisma.$executeRawUnsafe('DROP TABLE deliveries')
+    await prisma.$executeRawUnsafe('DROP TABLE webhooks')
+    if (database === 'postgresql') await prisma.$executeRawUnsafe('DROP TYPE delivery_state')
+    await prisma.$executeRawUnsafe('DROP INDEX messages_plain_idx')
+    await prisma.$executeRawUnsafe('ALTER TABLE messages DROP COLUMN waiting')
+  })
+  return { url, last }
+}
+
+t.test('one that was begun by a process that is gone is begun anew', async (t) => {
+  const { url, last } = await halfWay(t)
+  t.same(await pendingMigrations(url), [last])
+  t.same(await migrate(url), [last])
+  t.same(await namesIn(url), await namesIn(await freshDatabase(t)))
+})
+
+t.test('one that fails leaves nothing, and is applied once what was in its way is gone', async (t) => {
+  const { url, last } = await halfWay(t)
+  await within(url, async (prisma) => { await prisma.$executeRawUnsafe('CREATE TABLE deliveries (id INTEGER)') })
+  for (let i = 0; i < 2; i++) {
+    const error = await migrate(url).then(() => undefined, (error: unknown) => error)
+    t.match(reasonOf(error), /^Stopped by an error: .*deliveries.* already exists/)
+    t.notOk((await namesIn(url)).includes('webhooks'), 'nothing of what came before it')
+  }
+  await within(url, async (prisma) => { await prisma.$executeRawUnsafe('DROP TABLE deliveries') })
+  t.same(await migrate(url), [last])
+  t.same(await namesIn(url), await namesIn(await freshDatabase(t)))
+})
+
+t.test('a process that is killed half-way leaves nothing that stops the next', { timeout: 120_000 }, async (t) => {
+  const expected = await namesIn(await freshDatabase(t))
+  for (const pause of [0, 5, 10, 20, 30, 45, 60, 80]) {
+    const url = await emptyDatabase(t)
+    const migrating = startMigrating(url)
+    const exit = once(migrating, 'exit')
+    // From the moment in which it writes; before, there is nothing to break.
+    while (migrating.exitCode === null && !(await hasBegun(url))) await sleep(1)
+    await sleep(pause)
+    migrating.kill('SIGKILL')
+    await exit
+    await migrate(url)
+    t.same(await namesIn(url), expected, `killed after ${pause} ms`)
+  }
+})
+
+t.test('of several at once one migrates, and the others find it done', { timeout: 60_000 }, async (t) => {
+  const url = await emptyDatabase(t)
+  const exits = await Promise.all(Array.from({ length: 4 }, async () => {
+    const process = startMigrating(url)
+    let said = ''
+    process.stderr.setEncoding('utf8').on('data', (text: string) => { said += text })
+    const [code] = await once(process, 'close')
+    return `${code} ${said}`
+  }))
+  t.same(exits.map((exit) => exit.slice(0, 1)), ['0', '0', '0', '0'], exits.join('\n'))
+  t.same(await pendingMigrations(url), [])
+})
