@@ -114,8 +114,7 @@ export const deleteAccount: Command<{ account: number, conditions: Conditions },
     const outcomes: Array<Outcome<undefined>> = []
     for (const { account, conditions } of inputs) {
       const refused = refusal(conditions, ACCOUNT_ETAG)
-      if (refused === undefined) await eraseAccount(session, account)
-      outcomes.push(refused ?? { record: undefined })
+      outcomes.push(refused ?? { record: undefined, changedWebhooks: await eraseAccount(session, account) })
     }
     return outcomes
   }
@@ -125,14 +124,15 @@ export const deleteAccount: Command<{ account: number, conditions: Conditions },
  * Locks what groups decide about in their order, then erases children before parents. With a group that settles
  * messages or deliveries at the same time it may meet a deadlock, which the database ends: one of them is tried again.
  */
-async function eraseAccount ({ client, dialect, query }: Session, account: number): Promise<void> {
+async function eraseAccount ({ client, dialect, query }: Session, account: number): Promise<number[]> {
+  const input = dialect.inputs('i', { account: 'bigint' })
+  const owned = (table: string): string => `SELECT id FROM ${table} WHERE account_id IN (SELECT i.account FROM ${input}) ORDER BY id ${dialect.forUpdate}`
   if (dialect.forUpdate !== '') {
-    const input = dialect.inputs('i', { account: 'bigint' })
-    for (const table of ['categories', 'pets', 'webhooks']) {
-      await query(`SELECT id FROM ${table} WHERE account_id IN (SELECT i.account FROM ${input}) ORDER BY id ${dialect.forUpdate}`, [{ account }])
-    }
-    await query(`SELECT id FROM accounts WHERE id IN (SELECT i.account FROM ${input}) ${dialect.forUpdate}`, [{ account }])
+    // Counted, because an account may have a million pets.
+    for (const table of ['categories', 'pets']) await query(`SELECT count(*) FROM (${owned(table)}) AS held`, [{ account }])
   }
+  const webhooks = await query<{ id: number }>(owned('webhooks'), [{ account }])
+  if (dialect.forUpdate !== '') await query(`SELECT id FROM accounts WHERE id IN (SELECT i.account FROM ${input}) ${dialect.forUpdate}`, [{ account }])
   const prisma = await client()
   const where = { accountId: BigInt(account) }
   await prisma.delivery.deleteMany({ where })
@@ -146,6 +146,7 @@ async function eraseAccount ({ client, dialect, query }: Session, account: numbe
   await prisma.idempotencyRecord.deleteMany({ where })
   await prisma.apiKey.deleteMany({ where })
   await prisma.account.deleteMany({ where: { id: BigInt(account) } })
+  return webhooks.map(({ id }) => id)
 }
 
 export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWithSecret> = {
@@ -196,14 +197,14 @@ export const revokeApiKey: Command<{ account: number, keyId: number, conditions:
   }
 }
 
-/** A key that is gone by now is no matter. */
+/** A key that is gone by now is no matter. In order, because at the turn of an hour every process marks the same keys. */
 export const markKeyUsed: Command<{ key: number, at: number }, undefined> = {
   name: 'markKeyUsed',
   async run ({ dialect, execute }, inputs) {
     await execute(`
       UPDATE api_keys SET last_used_at = ${dialect.toTime('i.at')}
       FROM ${dialect.inputs('i', { key: 'bigint', at: 'text' })} WHERE api_keys.id = i.key`,
-    inputs.map(({ key, at }) => ({ key, at: new Date(at).toISOString() })))
+    inputs.toSorted((a, b) => a.key - b.key).map(({ key, at }) => ({ key, at: new Date(at).toISOString() })))
     return inputs.map(() => ({ record: undefined }))
   }
 }

@@ -25,6 +25,8 @@ export interface Done<Record> {
   events?: NewEvent[]
   /** There is something to deliver without an event of its own: whoever delivers looks. */
   wakes?: boolean
+  /** Webhooks that changed or went: what is held of their deliveries is given back, and taken anew as they are now. */
+  changedWebhooks?: number[]
 }
 
 /** What others may want to know of a transaction, once it is committed. */
@@ -33,6 +35,8 @@ export interface News {
   accounts: number[]
   /** There is something to deliver, or to settle. */
   due: boolean
+  /** The webhooks that changed or went. */
+  webhooks: number[]
 }
 
 /** In whose name a write is made. */

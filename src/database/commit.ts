@@ -5,7 +5,7 @@ import type { Command, Committed, Done, Entry, News, Writer } from './command.ts
 import { appendEvents } from './events.ts'
 import { failureKind } from './failure.ts'
 import { arrange, prepare } from './group.ts'
-import { claimKeys, settleKeys } from './idempotency.ts'
+import { claimKeys, KeysHeld, settleKeys } from './idempotency.ts'
 import type { Database } from './open.ts'
 import { createSession } from './session.ts'
 
@@ -149,7 +149,7 @@ export function createCommit (database: Database, { queueLimit, timeout, onNews,
         }
         if (kind === 'unavailable') return rejectAll(group, new DatabaseUnavailable({ cause: error }))
         if (group.length > 1) return await runSingly(group)
-        return rejectAll(group, await reasonOf(group[0]!, kind, error))
+        return rejectAll(group, await reasonOf(group[0]!, error))
       }
     }
   }
@@ -194,10 +194,9 @@ export function createCommit (database: Database, { queueLimit, timeout, onNews,
   }
 
   /** Why a command failed that was alone in its transaction. */
-  async function reasonOf (entry: Entry, kind: 'conflict' | 'refused', error: unknown): Promise<unknown> {
-    if (kind === 'conflict') {
-      return entry.writer.idempotency === undefined ? new DatabaseUnavailable({ cause: error }) : new IdempotencyKeyInUse()
-    }
+  async function reasonOf (entry: Entry, error: unknown): Promise<unknown> {
+    if (error instanceof KeysHeld) return new IdempotencyKeyInUse()
+    if (failureKind(error) === 'conflict') return new DatabaseUnavailable({ cause: error })
     const { account } = entry.writer
     if (account === null) return error
     const row = await database.reader.account.findUnique({ where: { id: account }, select: { id: true } }).catch(() => ({}))

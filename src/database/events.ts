@@ -22,10 +22,11 @@ export async function appendEvents (session: Session, done: Array<{ entry: Entry
     }
   }
   // A new message is delivered or, when no webhook is asked, settled.
-  const due = done.some(({ done: { wakes, events = [] } }) => wakes === true || events.some(({ message }) => message !== undefined))
+  const webhooks = done.flatMap(({ done: { changedWebhooks = [] } }) => changedWebhooks)
+  const due = webhooks.length > 0 || done.some(({ done: { wakes, events = [] } }) => wakes === true || events.some(({ message }) => message !== undefined))
   if (byAccount.size === 0) {
     await session.written()
-    return { accounts: [], due }
+    return { accounts: [], due, webhooks }
   }
 
   const counts = [...byAccount].map(([account, { length }]) => ({ account, count: length }))
@@ -40,7 +41,7 @@ export async function appendEvents (session: Session, done: Array<{ entry: Entry
     return events.map(({ type, message }, i) => ({ account, id: last - events.length + 1 + i, type, message }))
   })
   const delivers = queued.length > 0 && await queueDeliveries(session, queued)
-  return { accounts: [...byAccount.keys()], due: due || delivers }
+  return { accounts: [...byAccount.keys()], due: due || delivers, webhooks }
 }
 
 interface Counter {

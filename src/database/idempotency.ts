@@ -1,6 +1,7 @@
 import type { FastifyError } from '@fastify/error'
 import { IdempotencyKeyReused } from '../errors.ts'
 import type { Command, Committed, Done, Entry } from './command.ts'
+import { failureKind } from './failure.ts'
 import type { Session } from './session.ts'
 
 /** How long an answer is kept, in ms. */
@@ -13,10 +14,15 @@ interface Claims {
   replays: Array<{ entry: Entry, result: Committed<unknown> | FastifyError }>
 }
 
+/** Another transaction has one of the keys, for longer than anybody waits. */
+export class KeysHeld extends Error {}
+
 /**
  * Claims the Idempotency-Keys of a group, first in the transaction: who loses the race for a key waits
  * on the unique index until the winner has committed, and then finds its answer. Keys are claimed in
  * order, so that two groups never wait for each other.
+ *
+ * @throws KeysHeld
  */
 export async function claimKeys ({ dialect, query, now }: Session, group: Entry[]): Promise<Claims> {
   const keyed = group.filter(({ writer }) => writer.idempotency !== undefined)
@@ -33,7 +39,9 @@ export async function claimKeys ({ dialect, query, now }: Session, group: Entry[
     ON CONFLICT (account_id, key) DO UPDATE
       SET fingerprint = excluded.fingerprint, record = NULL, etag = NULL, created_at = excluded.created_at, expires_at = excluded.expires_at
       WHERE idempotency_records.expires_at <= excluded.created_at
-    RETURNING account_id AS account, key`, claims)
+    RETURNING account_id AS account, key`, claims).catch((error: unknown) => {
+    throw failureKind(error) === 'conflict' ? new KeysHeld('a key is in use', { cause: error }) : error
+  })
   if (won.length === keyed.length) return { fresh: group, replays: [] }
 
   const winners = new Set(won.map(({ account, key }) => `${account} ${key}`))

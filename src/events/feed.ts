@@ -130,22 +130,27 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
 
   async function advance (tail: Tail): Promise<void> {
     tail.woken = true
-    tail.advancing ??= readOn(tail).finally(() => { tail.advancing = undefined })
+    tail.advancing ??= readOn(tail)
     await tail.advancing
   }
 
   async function readOn (tail: Tail): Promise<void> {
-    while (tail.woken) {
-      tail.woken = false
-      const stretch = await readAfter(tail.account, tail.position)
-      if (stretch === undefined) {
-        for (const follower of tail.followers) end(follower)
-        return
+    try {
+      while (tail.woken) {
+        tail.woken = false
+        const stretch = await readAfter(tail.account, tail.position)
+        if (stretch === undefined) {
+          for (const follower of tail.followers) end(follower)
+          return
+        }
+        tail.position = stretch.last
+        const bytes = Buffer.from(stretch.text)
+        for (const follower of tail.followers) send(follower, bytes)
+        if (stretch.last < stretch.newest) tail.woken = true
       }
-      tail.position = stretch.last
-      const bytes = Buffer.from(stretch.text)
-      for (const follower of tail.followers) send(follower, bytes)
-      if (stretch.last < stretch.newest) tail.woken = true
+    } finally {
+      // In the same moment as the last look at `woken`: who wakes it later begins anew.
+      tail.advancing = undefined
     }
   }
 

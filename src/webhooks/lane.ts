@@ -10,7 +10,7 @@ import { takeDeliveries, type Taken } from './take.ts'
 export interface Lane {
   /** There may be something due. */
   offer: () => void
-  /** Gives back what was not sent yet. */
+  /** Gives back what was not sent yet, also what is just being taken. */
   release: () => void
 }
 
@@ -69,6 +69,8 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
   /** Taken, and not yet written down what became of them. */
   let held = 0
   let taking = false
+  /** What is being taken is to be given back: it may be for a webhook as it was before. */
+  let outdated = false
   /** There may be more to take. */
   let more = false
   /** The last answer came within `QUICK_MS`. */
@@ -91,6 +93,7 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
     const want = Math.min(room - held, CALLS - context.calls)
     if (stopped.aborted || taking || !more || resting() || room - held < (quick ? RESERVE / 2 : 1) || want < 1) return
     taking = true
+    outdated = false
     more = false
     track(commit(takeDeliveries, { webhookId, worker, want }, { account: null }).then(({ record }) => {
       taking = false
@@ -98,7 +101,7 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
       held += record.taken.length
       queue.push(...record.taken)
       if (record.busy) rest()
-      if (stopped.aborted || resting()) release()
+      if (stopped.aborted || resting() || outdated) release()
       go()
     }, (error: unknown) => {
       taking = false
@@ -182,6 +185,7 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
   }
 
   function release (): void {
+    outdated = taking
     for (const delivery of queue.splice(0)) settle(released(delivery))
   }
 

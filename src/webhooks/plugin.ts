@@ -12,6 +12,6 @@ export interface DeliveryOptions {
 export const delivery = fp(async function delivery (app: FastifyInstance, { allowPrivate }: DeliveryOptions) {
   const { read, commit, log, meter } = app
   const worker = createWorker({ read, commit, log, meter, caller: createCaller({ allowPrivate }) })
-  app.onNews(({ due }) => { if (due) worker.wake() })
+  app.onNews(({ due, webhooks }) => { if (due) worker.wake(webhooks) })
   app.addHook('preClose', worker.close)
 }, { name: 'delivery', dependencies: ['database'] })

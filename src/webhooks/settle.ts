@@ -1,6 +1,6 @@
 import type { Command, Outcome } from '../database/command.ts'
 import { BEFORE_ALL } from '../database/deliveries.ts'
-import type { Session } from '../database/session.ts'
+import { distinct, type Session } from '../database/session.ts'
 import type { Step } from '../messages/rules.ts'
 import { followMessages } from '../messages/store.ts'
 import type { WebhookAttempt } from './schemas.ts'
@@ -25,8 +25,10 @@ const SHOWN = 20
 export const settleDeliveries: Command<Settlement, undefined> = {
   name: 'settleDeliveries',
   rows: ({ webhookId }) => ({ webhooks: [webhookId] }),
-  async run (session, inputs) {
+  async run (session, asked) {
     const { dialect, query, now } = session
+    const webhooks = await loadTargets(session, asked)
+    const inputs = asked.map((settlement) => isOutdated(settlement, webhooks) ? triedAgain(settlement, now) : settlement)
     const settled = new Set((await query<{ id: number }>(`
       UPDATE deliveries SET state = ${dialect.toEnum('i.state', 'delivery_state')}, leased_by = NULL, attempts = deliveries.attempts - i.untried,
         next_try_at = ${dialect.toTime('i.at')}, settled_at = ${dialect.toTime('i."settledAt"')}
@@ -34,7 +36,7 @@ export const settleDeliveries: Command<Settlement, undefined> = {
       WHERE deliveries.id = i.id AND deliveries.leased_by = i.worker
       RETURNING deliveries.id`, inputs.map((input) => rowOf(input, now)))).map(({ id }) => id))
     const mine = inputs.filter(({ id }) => settled.has(id))
-    await noteAttempts(session, mine)
+    await noteAttempts(session, mine, webhooks)
     const steps = mine.flatMap(({ message, result }): Array<{ position: number, step: Step }> => {
       if (message === null || result === 'again' || result === 'released') return []
       return [{ position: message, step: result === 'accepted' ? 'accepted' : 'givenUp' }]
@@ -42,6 +44,26 @@ export const settleDeliveries: Command<Settlement, undefined> = {
     const events = await followMessages(session, steps)
     return inputs.map((_input, i): Outcome<undefined> => ({ record: undefined, events: i === 0 ? events : [] }))
   }
+}
+
+interface Target { id: number, url: string, attempts: string, version: number }
+
+async function loadTargets ({ dialect, query }: Session, settled: Settlement[]): Promise<Map<number, Target>> {
+  const rows = await query<Target>(`
+    SELECT w.id, w.url, w.attempts, w.version FROM webhooks w
+    WHERE w.id IN (SELECT i.id FROM ${dialect.inputs('i', { id: 'bigint' })})`, distinct(settled.map(({ webhookId }) => ({ id: webhookId }))))
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** 410 speaks for an address; the webhook may have moved to another meanwhile. */
+function isOutdated ({ result, url, webhookId }: Settlement, webhooks: Map<number, Target>): boolean {
+  return result === 'gone' && webhooks.get(webhookId)?.url !== url
+}
+
+/** A test is sent once. */
+function triedAgain (settlement: Settlement, now: string): Settlement {
+  const { attempt } = settlement
+  return attempt === undefined || attempt.eventId === 0 ? { ...settlement, result: 'givenUp' } : { ...settlement, result: 'again', attempt: { ...attempt, nextTryAt: now } }
 }
 
 function rowOf ({ id, worker, result, attempt }: Settlement, now: string): object {
@@ -57,18 +79,15 @@ function rowOf ({ id, worker, result, attempt }: Settlement, now: string): objec
   }
 }
 
-/** The webhooks show their attempts, and one that answered 410 is switched off, unless it moved meanwhile. */
-async function noteAttempts ({ dialect, query, execute }: Session, settled: Settlement[]): Promise<void> {
+/** The webhooks show their attempts, and one that answered 410 is switched off. */
+async function noteAttempts ({ dialect, execute }: Session, settled: Settlement[], webhooks: Map<number, Target>): Promise<void> {
   const tried = settled.filter(({ attempt }) => attempt !== undefined)
-  if (tried.length === 0) return
-  const rows = await query<{ id: number, url: string, attempts: string, version: number }>(`
-    SELECT w.id, w.url, w.attempts, w.version FROM webhooks w
-    WHERE w.id IN (SELECT i.id FROM ${dialect.inputs('i', { id: 'bigint' })})`, tried.map(({ webhookId }) => ({ id: webhookId })))
-  const noted = rows.map(({ id, url, attempts, version }) => {
+  const noted = [...webhooks.values()].flatMap(({ id, attempts, version }) => {
     const own = tried.filter(({ webhookId }) => webhookId === id)
-    const gone = own.some((settlement) => settlement.result === 'gone' && settlement.url === url)
+    if (own.length === 0) return []
+    const gone = own.some(({ result }) => result === 'gone')
     const shown = [...own.map(({ attempt }) => attempt!).reverse(), ...JSON.parse(attempts) as WebhookAttempt[]].slice(0, SHOWN)
-    return { id, gone, attempts: JSON.stringify(shown), version: version + 1 }
+    return [{ id, gone, attempts: JSON.stringify(shown), version: version + 1 }]
   })
   await execute(`
     UPDATE webhooks SET attempts = i.attempts, version = i.version, gone = webhooks.gone OR i.gone, enabled = webhooks.enabled AND NOT i.gone

@@ -109,7 +109,7 @@ export const updateWebhook: Command<Conditional & { patch: WebhookUpdate }, Webh
         Object.assign(webhook, { url, enabled, events, gone: webhook.gone && !enabled, version: webhook.version + 1 })
         changed.add(webhook)
       }
-      return { record: webhookRecord(webhook), etag: etagOf(webhook.version), wakes: true }
+      return { record: webhookRecord(webhook), etag: etagOf(webhook.version), ...(changed.has(webhook) && { changedWebhooks: [webhookId] }) }
     })
     const { dialect, execute } = session
     await execute(`
@@ -134,7 +134,7 @@ export const deleteWebhook: Command<Conditional, undefined> = {
       if (refused !== undefined) return refused
       loaded.delete(webhookId)
       gone.push({ id: webhookId })
-      return { record: undefined, wakes: true }
+      return { record: undefined, changedWebhooks: [webhookId] }
     })
     await session.execute(`DELETE FROM webhooks WHERE id IN (SELECT i.id FROM ${session.dialect.inputs('i', { id: 'bigint' })})`, gone)
     return outcomes
@@ -153,7 +153,7 @@ export const rotateSecret: Command<Named, WebhookWithSecret> = {
       if (webhook?.account !== account) return new WebhookNotFound()
       Object.assign(webhook, { previousSecret: webhook.secret, secret: newSecret(), version: webhook.version + 1 })
       changed.add(webhook)
-      return { record: { ...webhookRecord(webhook), secret: webhook.secret }, etag: etagOf(webhook.version) }
+      return { record: { ...webhookRecord(webhook), secret: webhook.secret }, etag: etagOf(webhook.version), changedWebhooks: [webhookId] }
     })
     const { dialect, execute } = session
     await execute(`

@@ -102,10 +102,10 @@ async function endDeliveries ({ dialect, query, now }: Session, { webhookId: web
   return { ended, step: target === undefined ? 'dropped' : 'givenUp' }
 }
 
-/** What a worker had taken when it died goes before newer events, as does what a living one gives back. */
+/** What a worker had taken when it died counts for nothing and goes before newer events, as does what a living one gives back. */
 async function reclaim ({ dialect, execute, now }: Session, { webhookId: webhook }: TakeInput): Promise<void> {
   await execute(`
-    UPDATE deliveries SET leased_by = NULL, next_try_at = ${dialect.toTime('i.first')}
+    UPDATE deliveries SET leased_by = NULL, attempts = attempts - 1, next_try_at = ${dialect.toTime('i.first')}
     FROM ${dialect.inputs('i', { webhook: 'bigint', now: 'text', first: 'text' })}
     WHERE webhook_id = i.webhook AND leased_by IS NOT NULL AND next_try_at <= ${dialect.toTime('i.now')}`, [{ webhook, now, first: BEFORE_ALL }])
 }

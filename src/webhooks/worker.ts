@@ -12,8 +12,8 @@ import { createLane, type Lane, type LaneContext } from './lane.ts'
 import { createWriter } from './writer.ts'
 
 export interface Worker {
-  /** There may be something to deliver. */
-  wake: () => void
+  /** There may be something to deliver; these webhooks changed or went. */
+  wake: (changed: number[]) => void
   /** Drops the calls under way and gives back what they were for, to be sent again later. */
   close: () => Promise<void>
 }
@@ -154,7 +154,10 @@ export function createWorker ({ read, commit, caller, log, meter }: WorkerOption
   lookBy(0)
 
   return {
-    wake: () => { lookBy(0) },
+    wake (changed) {
+      for (const id of changed) lanes.get(id)?.release()
+      lookBy(0)
+    },
     async close () {
       stop.abort()
       clearTimeout(timer)

@@ -1,9 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { createMessage } from '../../src/messages/store.ts'
 import { settleDeliveries } from '../../src/webhooks/settle.ts'
 import { createWebhook } from '../../src/webhooks/store.ts'
 import { takeDeliveries, type Taken, type TakeResult } from '../../src/webhooks/take.ts'
-import { startApp } from '../support/app.ts'
+import { startApp, type Client } from '../support/app.ts'
 import { answered } from '../support/checks.ts'
 import { backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
@@ -96,8 +97,30 @@ t.test('what a worker had taken when it died goes before what came later', async
   t.match(await take('b'), { taken: [], busy: true }, 'nothing is anybody else\'s while the lease lasts')
   await send(ada)
   await app.database.writer.delivery.updateMany({ where: { leasedBy: 'a' }, data: { nextTryAt: new Date() } })
-  t.same((await take('b')).taken.map(({ event, attempts }) => [event, attempts]), lost.map((event) => [event, 2]))
+  t.same((await take('b')).taken.map(({ event, attempts }) => [event, attempts]), lost.map((event) => [event, 1]))
   t.same((await take('b')).taken.map(({ event }) => event), [lost[1]! + 1, lost[1]! + 2])
+})
+
+t.test('a webhook that changes or goes is called no more as it was, but for the calls under way', async (t) => {
+  for (const [what, change] of [
+    ['moved', async (ada: Client, path: string, url: string) => await ada.patch(path, { url: new URL('/new', url).href })],
+    ['switched off', async (ada: Client, path: string) => await ada.patch(path, { enabled: false })],
+    ['deleted', async (ada: Client, path: string) => await ada.delete(path)],
+    ['deleted with its account', async (ada: Client) => await ada.delete('/account')]
+  ] as const) {
+    const { ada, receiver, path, deliver } = await backlog(t, 100)
+    // Quick, so that many are taken in reserve, and then not any more.
+    receiver.respond = (response, _received, nth) => { setTimeout(() => { response.writeHead(204).end() }, nth <= 10 ? 0 : 200) }
+    const service = await deliver()
+    await receiver.until(20)
+    t.ok((await change(service.withKey(ada.key!), path, receiver.url)).status < 300)
+    const before = receiver.received.length
+    await sleep(1_500)
+    const as = receiver.received.slice(before).filter(({ path }) => path !== '/new').length
+    t.ok(as <= 8, `${what}: ${as} calls after it`)
+    if (what === 'moved') t.ok(receiver.received.some(({ path }) => path === '/new'))
+    await service.app.close()
+  }
 })
 
 t.test('what waits for a webhook that is switched off gives up when its day ends, though another goes before it', async (t) => {

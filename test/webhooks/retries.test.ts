@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import type { TestApp } from '../support/app.ts'
 import { backlog, becomes, send, subscribed } from '../support/delivery.ts'
@@ -77,6 +78,19 @@ t.test('a receiver that answers 410 is switched off, and what waits for it is gi
   receiver.respond = (response) => { response.writeHead(200).end() }
   t.equal((await ada.patch(path, { enabled: true })).body.enabled, true)
   await becomes(ada, await send(ada), 'delivered')
+})
+
+t.test('a 410 speaks for the address that gave it, not for one to which the webhook has moved', async (t) => {
+  const { ada, receiver, path, ids, deliver } = await backlog(t, 8)
+  const held: ServerResponse[] = []
+  receiver.respond = (response, { path }) => { path === '/new' ? response.writeHead(204).end() : held.push(response) }
+  await deliver()
+  await receiver.until(8)
+  await ada.patch(path, { url: new URL('/new', receiver.url).href })
+  for (const response of held) response.writeHead(410).end()
+  for (const id of ids) await becomes(ada, id, 'delivered')
+  t.equal((await ada.get(path)).body.enabled, true)
+  t.equal(receiver.received.filter(({ path }) => path === '/new').length, 8)
 })
 
 t.test('a receiver that is away is told of later', async (t) => {
