@@ -66,8 +66,8 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   answerSockets(app)
   logRequests(app)
   standardHeaders(app)
-  stopGracefully(app, config.SHUTDOWN_GRACE_MS)
   await app.register(cors, { preflightContinue: true, strictPreflight: false, ...crossOrigin(config) })
+  stopGracefully(app, config.SHUTDOWN_GRACE_MS)
   judgeHead(app)
   answerMissed(app)
 

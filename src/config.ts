@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { Type, type Static } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
 
@@ -39,6 +40,18 @@ export type Config = Static<typeof ConfigSchema>
 /** The day on which the single-pet read was deprecated; its sunset cannot lie before. */
 const DEPRECATED_SINCE = '2025-12-05'
 
+/** What stands at the root, whatever the base path is. */
+const AT_THE_ROOT = new Set(['/livez', '/readyz', '/.well-known/api-catalog'])
+
+/** What a pattern cannot say of a setting; `rule` in words, after "must". */
+const FURTHER: Record<string, { holds: (value: string) => boolean, rule: string }> = {
+  BASE_PATH: { holds: (path) => !AT_THE_ROOT.has(path), rule: `be none of ${[...AT_THE_ROOT].join(', ')}` },
+  // It stands in headers, where an address in other letters than these cannot.
+  PUBLIC_URL: { holds: (url) => /^[!-~]+$/.test(url) && !/["<>\\]/.test(url) && URL.canParse(url), rule: 'be an address as it goes over the wire, such as https://xn--fsqu00a.example' },
+  TRUST_PROXY: { holds: isProxies, rule: 'be true, false, or IP addresses and networks such as 10.0.0.0/8, separated by commas' },
+  PET_READ_SUNSET: { holds: (date) => isDateFrom(DEPRECATED_SINCE, date), rule: `be a date not before ${DEPRECATED_SINCE}` }
+}
+
 /** The settings are wrong; the message has a line for each bad value. */
 export class ConfigError extends Error {
   constructor (problems: string[]) {
@@ -61,9 +74,9 @@ export function readConfig (environment: Record<string, string | undefined>): Co
   const problems = (ajv.errors ?? []).map(({ instancePath }) => problem(instancePath.slice(1), data))
   // Ajv reads "1e3", "0x10" and " " as numbers, too.
   problems.push(...Object.keys(data).filter((name) => isInteger(name) && !/^\d+$/.test(data[name]!)).map((name) => problem(name, data)))
-  const sunset = data.PET_READ_SUNSET
-  if (sunset !== undefined && !isDateFrom(DEPRECATED_SINCE, sunset) && !problems.some((line) => line.startsWith('PET_READ_SUNSET'))) {
-    problems.push(`PET_READ_SUNSET is "${sunset}" and must be a date not before ${DEPRECATED_SINCE}`)
+  for (const [name, { holds, rule }] of Object.entries(FURTHER)) {
+    const value = data[name]
+    if (value !== undefined && !problems.some((line) => line.startsWith(name)) && !holds(value)) problems.push(`${name} is "${value}" and must ${rule}`)
   }
   if (problems.length > 0) throw new ConfigError([...new Set(problems)])
   return config as Config
@@ -81,6 +94,14 @@ function problem (name: string, data: Record<string, string | undefined>): strin
   if (schema.type === 'integer') return `${name}${value} must be a whole number from ${schema.minimum} to ${schema.maximum}`
   if (schema.type === 'boolean') return `${name}${value} must be true or false`
   return `${name}${value} must fit: ${schema.description}`
+}
+
+function isProxies (setting: string): boolean {
+  return setting === 'true' || setting === 'false' || setting.split(',').every((entry) => {
+    const [address = '', length, ...rest] = entry.trim().split('/')
+    const bits = isIP(address) === 4 ? 32 : 128
+    return isIP(address) !== 0 && rest.length === 0 && (length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= bits))
+  })
 }
 
 function isDateFrom (earliest: string, date: string): boolean {

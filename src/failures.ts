@@ -30,7 +30,7 @@ export function answerErrors (app: FastifyInstance): void {
 
 /** Who tries one bad credential after the other is told to wait; a good key never comes here. */
 async function limited (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyError> {
-  if (error.statusCode !== 401 || request.headers.authorization === undefined) return error
+  if (error.statusCode !== 401 || !request.headers.authorization) return error
   try {
     await request.server.limits.failedAuth(request, reply)
     return error

@@ -50,10 +50,10 @@ export function writerOf (request: FastifyRequest): Writer {
   return { account, idempotency: key === undefined ? undefined : { key, fingerprint: fingerprint(request) } }
 }
 
-/** The same request is the same method, path and JSON value. */
+/** The same request is the same method, path and JSON value, however the path's characters are escaped. */
 function fingerprint ({ method, url, body }: FastifyRequest): string {
-  const [path] = url.split('?')
-  return createHash('sha256').update(`${method} ${path} ${JSON.stringify(body, sortMembers)}`).digest('hex')
+  const [path = ''] = url.split('?')
+  return createHash('sha256').update(`${method} ${decodeURIComponent(path)} ${JSON.stringify(body, sortMembers)}`).digest('hex')
 }
 
 function sortMembers (_name: string, value: unknown): unknown {

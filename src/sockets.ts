@@ -1,19 +1,19 @@
 import type { FastifyError, FastifyInstance } from 'fastify'
-import { randomUUID } from 'node:crypto'
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import * as errors from './errors.ts'
 import { FIELDS_LIMIT, URL_LIMIT } from './head.ts'
 import { SECURITY } from './headers.ts'
+import { requestIdOf } from './requestId.ts'
 
 /** What Node hands over that is no request, and what it would answer in its own words. */
 export function answerSockets (app: FastifyInstance): void {
   // An empty 417 is Node's answer to an unknown expectation; RFC 9110 section 10.1.1 lets it be ignored.
   app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
   // Without a listener the connection would be closed in silence.
-  app.server.on('connect', (_request, socket) => {
+  app.server.on('connect', (request, socket) => {
     socket.on('error', () => {})
-    answerBare(app, socket, new errors.BadRequest('CONNECT is not taken: this service is no proxy'))
+    answerBare(app, socket, new errors.BadRequest('CONNECT is not taken: this service is no proxy'), request)
   })
 }
 
@@ -23,21 +23,27 @@ interface ClientError extends Error {
   rawPacket?: unknown
 }
 
+/** Connections that end with the answer that is due. Every further packet of garbage is an error again, and a stream's answer lasts. */
+const ending = new WeakSet<Duplex>()
+
 /** What is no HTTP, or too slow, or too large before there is a request. */
 export function answerClientError (this: FastifyInstance, error: ClientError, socket: Duplex): void {
   // Node's name for the answer that is due on this connection.
   const due = (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage
   if (due?.req.complete === true && error.code !== 'ECONNRESET') {
     // The request of that answer was whole: what follows it must not change what its client is told.
-    due.shouldKeepAlive = false
-    due.once('finish', () => { socket.end() })
+    if (!ending.has(socket)) {
+      ending.add(socket)
+      due.shouldKeepAlive = false
+      due.once('finish', () => { socket.end() })
+    }
     return
   }
   if (error.code === 'ECONNRESET' || !socket.writable || due?.headersSent === true) {
     socket.destroy()
     return
   }
-  answerBare(this, socket, meaningOf(error))
+  answerBare(this, socket, meaningOf(error), due?.req)
 }
 
 function meaningOf ({ code, rawPacket }: ClientError): FastifyError {
@@ -48,8 +54,8 @@ function meaningOf ({ code, rawPacket }: ClientError): FastifyError {
   return endless ? new errors.UriTooLong(URL_LIMIT) : new errors.HeadersTooLarge(FIELDS_LIMIT)
 }
 
-function answerBare ({ log, meter }: FastifyInstance, socket: Duplex, { code, message, statusCode: status = 400 }: FastifyError): void {
-  const requestId = randomUUID()
+function answerBare ({ log, meter }: FastifyInstance, socket: Duplex, { code, message, statusCode: status = 400 }: FastifyError, request?: IncomingMessage): void {
+  const requestId = requestIdOf(request)
   const body = JSON.stringify({ code: code.toLowerCase(), message, status })
   const fields = [
     `HTTP/1.1 ${status} ${REASONS[status]}`,

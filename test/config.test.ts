@@ -55,7 +55,7 @@ t.test('good values are taken', async (t) => {
     ['DATABASE_URL', 'file:/var/lib/pets.db', 'file:/var/lib/pets.db'], ['DATABASE_URL', 'postgres://u:p@h/d', 'postgres://u:p@h/d'], ['DATABASE_URL', 'postgresql://u:p@h:5432/d?sslmode=require', 'postgresql://u:p@h:5432/d?sslmode=require'],
     ['MIGRATE_ON_START', 'true', true], ['MIGRATE_ON_START', 'false', false], ['SIGNUP', 'closed', 'closed'], ['LOG_LEVEL', 'silent', 'silent'],
     ['BASE_PATH', '/v1', '/v1'], ['BASE_PATH', '/a/b-c_d.e~f', '/a/b-c_d.e~f'], ['PUBLIC_URL', 'https://pets.example', 'https://pets.example'], ['PUBLIC_URL', 'http://localhost:3000/x/y', 'http://localhost:3000/x/y'],
-    ['TRUST_PROXY', 'true', 'true'], ['TRUST_PROXY', '10.0.0.0/8, ::1', '10.0.0.0/8, ::1'], ['CORS_ORIGINS', '*', '*'], ['CORS_ORIGINS', 'https://a.example , http://localhost:5173', 'https://a.example , http://localhost:5173'],
+    ['TRUST_PROXY', 'true', 'true'], ['TRUST_PROXY', '10.0.0.0/8, ::1', '10.0.0.0/8, ::1'], ['TRUST_PROXY', 'fd00::/8,127.0.0.1/32', 'fd00::/8,127.0.0.1/32'], ['CORS_ORIGINS', '*', '*'], ['CORS_ORIGINS', 'https://a.example , http://localhost:5173', 'https://a.example , http://localhost:5173'],
     ['RATE_LIMIT_PER_KEY', '600', 600], ['REQUEST_TIMEOUT_MS', '100', 100], ['SHUTDOWN_GRACE_MS', '0', 0], ['DELIVERY', 'false', false], ['DEMO', 'true', true],
     ['METRICS_PORT', '9090', 9090], ['PET_READ_SUNSET', '2025-12-05', '2025-12-05'], ['PET_READ_SUNSET', '2028-02-29', '2028-02-29'], ['WEBHOOKS_ALLOW_PRIVATE', 'true', true]
   ]
@@ -71,7 +71,10 @@ t.test('a bad value is named with its rule', async (t) => {
     ...['v1', '/', '/v1/', '//v1', '/v 1', '/v1?x', '/a//b', '/%41'].map((value) => ['BASE_PATH', value, /such as \/v1/] as [string, string, RegExp]),
     ...['pets.example', 'https://', 'https://pets.example/', 'ftp://pets.example', 'https://pets.example?x', 'https://pets.example/#x', 'https://a b'].map((value) => ['PUBLIC_URL', value, /such as https:/] as [string, string, RegExp]),
     ...['app.example', 'https://app.example/', 'https://a.example,,https://b.example', 'https://a.example;https://b.example', '*,https://a.example', 'null'].map((value) => ['CORS_ORIGINS', value, /separated by commas/] as [string, string, RegExp]),
+    ...['/livez', '/readyz', '/.well-known/api-catalog'].map((value) => ['BASE_PATH', value, /none of/] as [string, string, RegExp]),
+    ...['https://例.jp', 'https://pets.example/größe', 'https://a"b', 'https://a<b', 'https://[::1', 'https://pets.example:99999'].map((value) => ['PUBLIC_URL', value, /over the wire/] as [string, string, RegExp]),
     ['TRUST_PROXY', 'loopback!', /addresses of proxies/],
+    ...['abc', '10.0.0.0/33', '::1/129', '10.0.0', '10.0.0.1/', '10.0.0.1,', '10.0.0.0/8/8', 'true, 10.0.0.1'].map((value) => ['TRUST_PROXY', value, /IP addresses and networks|addresses of proxies/] as [string, string, RegExp]),
     ...['2030-12-5', '2030-13-01', '2026-02-30', '2025-12-04', '05.12.2030', '2030-12-05T00:00:00Z', 'never', '0000-00-00', '2025-11-31'].map((value) => ['PET_READ_SUNSET', value, /date|410/] as [string, string, RegExp])
   ]
   for (const [name, value, rule] of bad) {

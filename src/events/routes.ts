@@ -68,8 +68,9 @@ function wantsStream ({ headers: { accept = '' } }: FastifyRequest): boolean {
 function lastEventId ({ headers }: FastifyRequest): number | undefined {
   const field = headers['last-event-id']
   if (field === undefined || field === '') return undefined
-  if (typeof field !== 'string' || !/^(0|[1-9][0-9]{0,15})$/.test(field)) throw new ValidationFailed('Last-Event-ID must be the number of an event')
-  return Number(field)
+  if (typeof field !== 'string' || !/^(0|[1-9][0-9]{0,18})$/.test(field)) throw new ValidationFailed('Last-Event-ID must be the number of an event')
+  // None has a number that a double does not hold.
+  return Math.min(Number(field), Number.MAX_SAFE_INTEGER)
 }
 
 function held ({ oldest, newest }: Stretch): string {

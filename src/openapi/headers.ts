@@ -50,7 +50,7 @@ export const IF_NONE_MATCH = field('If-None-Match', 'Answer only if the ETag is 
 
 export const WRITE_IF_NONE_MATCH = field('If-None-Match', 'Write only if the record has none of these ETags; `*` for no record at all.', '"2"')
 
-export const LAST_EVENT_ID = field('Last-Event-ID', 'Where a stream goes on: the number of the last event that was seen.', '41', { pattern: '^(0|[1-9][0-9]{0,15})?$' })
+export const LAST_EVENT_ID = field('Last-Event-ID', 'Where a stream goes on: the number of the last event that was seen.', '41', { pattern: '^(0|[1-9][0-9]{0,18})?$' })
 
 export const IDEMPOTENCY_KEY = field(
   'Idempotency-Key',

@@ -41,7 +41,8 @@ export async function viewerRoutes (app: FastifyInstance): Promise<void> {
 
   app.get('/docs/viewer.js', { schema: { hide: true } }, async (request, reply) => {
     const { text, etag } = program()
-    reply.header('vary', 'Accept-Encoding')
+    // Beside `Origin`, where pages of others may read.
+    reply.header('vary', [reply.getHeader('vary') ?? [], 'Accept-Encoding'].flat().join(', '))
     if (!/\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\s*(?:,|$))/i.test(String(request.headers['accept-encoding'] ?? ''))) {
       return sendKept(request, reply, JAVASCRIPT, { text, etag })
     }

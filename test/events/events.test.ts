@@ -14,7 +14,21 @@ t.test('bad positions are refused', async (t) => {
   for (const query of ['after=-1', 'after=x', 'after=1&after=2', 'limit=0', 'limit=101', 'cursor=1']) {
     t.equal((await store.get(`/events?${query}`)).body.code, 'validation_failed', query)
   }
-  t.equal((await store.get('/events', { accept: 'text/event-stream', 'last-event-id': 'x' })).body.code, 'validation_failed')
+  for (const field of ['x', '-1', '1.5', '01', '99999999999999999999']) {
+    t.equal((await store.get('/events', { accept: 'text/event-stream', 'last-event-id': field })).body.code, 'validation_failed', field)
+  }
+})
+
+t.test('a position beyond the newest means after the newest', async (t) => {
+  const { openAccount } = await startApp(t)
+  const store = await openAccount()
+  await store.post('/messages', { message: 'Hello' })
+  for (const position of ['7', '9007199254740993', '9223372036854775807']) {
+    const { status, body, headers } = await store.get(`/events?after=${position}`)
+    t.same({ status, body, newest: headers['event-id'] }, { status: 200, body: [], newest: '1' }, position)
+    const stream = await store.request('HEAD', '/events', { headers: { accept: 'text/event-stream', 'last-event-id': position } })
+    t.same({ status: stream.status, newest: stream.headers['event-id'] }, { status: 200, newest: '1' }, position)
+  }
 })
 
 t.test('every change writes its event, with whole records as they are after it', async (t) => {

@@ -85,6 +85,14 @@ t.test('__proto__ is refused as a member and fine as a text', async (t) => {
   }
 })
 
+t.test('a text that only speaks of what is forbidden is no JSON', async (t) => {
+  const { openAccount } = await startApp(t)
+  const client = await openAccount()
+  for (const body of ['forbidden prototype', 'Object contains forbidden prototype property']) {
+    refused(t, await client.request('POST', '/messages', { headers: JSON_TYPE, body }), 400, 'invalid_json', /JSON/)
+  }
+})
+
 t.test('a byte order mark is passed over', async (t) => {
   const { openAccount } = await startApp(t)
   const { status, body } = await (await openAccount()).request('POST', '/categories', { headers: JSON_TYPE, body: '\ufeff{"name": "Cats"}' })

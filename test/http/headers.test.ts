@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { readerOf } from '../support/checks.ts'
 import { stockedStore } from '../support/operations.ts'
+import { sendBytes } from '../support/socket.ts'
 
 // Many services are started here, one after the other.
 t.setTimeout(300_000)
@@ -123,6 +125,14 @@ t.test('CORS_ORIGINS lets the pages of these origins in, and no others', async (
       t.ok(names(answer.headers.vary).includes('Origin'), `${name} varies by origin`)
     }
   }
+})
+
+t.test('a page of theirs is told that the service stops', async (t) => {
+  const { app, port } = await startApp(t, { CORS_ORIGINS: 'https://app.example' })
+  const late = sendBytes(port, 'GET /pets HTTP/1.1\r\n', sleep(500, 'Host: x\r\nOrigin: https://app.example\r\n\r\n'))
+  await sleep(250)
+  const [answer] = await Promise.all([late, app.close()])
+  t.match(answer, { status: 503, body: { code: 'shutting_down' }, headers: { 'access-control-allow-origin': 'https://app.example', vary: /Origin/, 'retry-after': '1' } })
 })
 
 t.test('a preflight is answered with what may be sent', async (t) => {

@@ -53,6 +53,7 @@ t.test('bad credentials are limited, and a good key passes all the same', async 
   t.same(statuses, [401, 401, 429, 429])
   t.equal((await store.get('/account')).status, 200)
   t.equal((await nobody.get('/account')).status, 401, 'no credential is no bad credential')
+  t.equal((await nobody.get('/account', { authorization: '' })).status, 401, 'nor is an empty one')
 })
 
 t.test('a limited caller cannot have a body read', async (t) => {

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { sendBytes, type RawAnswer } from '../support/socket.ts'
@@ -43,6 +46,26 @@ t.test('garbage after a request does not change its answer', async (t) => {
   }
 })
 
+t.test('garbage that goes on behind a stream costs nothing, and the stream still ends', async (t) => {
+  const { app, port, openAccount } = await startApp(t)
+  const { key } = await openAccount()
+  const warnings: Error[] = []
+  process.on('warning', (warning) => { warnings.push(warning) })
+  const socket = connect(port, '127.0.0.1')
+  t.teardown(() => { socket.destroy() })
+  socket.write(`GET /events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nAccept: text/event-stream\r\n\r\n`)
+  await once(socket, 'data')
+  for (let i = 0; i < 50; i++) {
+    socket.write('x')
+    await sleep(2)
+  }
+  const ended = once(socket, 'close')
+  socket.resume()
+  await app.close()
+  await ended
+  t.same(warnings, [])
+})
+
 t.test('header fields over the limit are refused, just below it they are not', async (t) => {
   const { port } = await startApp(t)
   for (const fields of [`A: ${'x'.repeat(17_000)}\r\n`, 'A: xxxx\r\n'.repeat(4_000), `${'a'.repeat(17_000)}: x\r\n`]) {
@@ -60,6 +83,18 @@ t.test('a request that does not arrive in time is refused', async (t) => {
   const answers = await Promise.all(slow.map(async (bytes) => await sendBytes(port, bytes)))
   answers.forEach((answer, i) => { refusedBare(t, answer, 408, 'request_timeout', JSON.stringify(slow[i]!.slice(0, 50))) })
   t.ok(Date.now() - started < 5_000, 'soon after the limit')
+})
+
+t.test('a request that was recognised keeps its own Request-Id, however it ends', async (t) => {
+  const { port } = await startApp(t, { REQUEST_TIMEOUT_MS: '300' })
+  const named = `POST /accounts HTTP/1.1\r\n${HEAD}Request-Id: mine-1\r\n`
+  for (const [bytes, status] of [
+    [`${named}Content-Length: 20\r\n\r\n{`, 408],
+    [`${named}Transfer-Encoding: chunked\r\n\r\nzz\r\n{}`, 400],
+    ['CONNECT pets.example:443 HTTP/1.1\r\nHost: x\r\nRequest-Id: mine-1\r\n\r\n', 400]
+  ] as const) {
+    t.match(await sendBytes(port, bytes), { status, headers: { 'request-id': 'mine-1' } }, bytes.slice(0, 30))
+  }
 })
 
 t.test('an expectation that nobody knows is passed over', async (t) => {

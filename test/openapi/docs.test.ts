@@ -130,6 +130,8 @@ t.test('/docs and its programs', async (t) => {
     const packed = await fetch(`http://127.0.0.1:${port}/docs/viewer.js`)
     t.equal(packed.headers.get('content-encoding'), 'gzip')
     t.equal(packed.headers.get('vary'), 'Accept-Encoding')
+    const { nobody: elsewhere } = await startApp(t, { CORS_ORIGINS: 'https://a.example' })
+    t.equal((await elsewhere.get('/docs/viewer.js', { origin: 'https://a.example' })).headers['vary'], 'Origin, Accept-Encoding')
     t.not(packed.headers.get('etag'), plain.headers.etag, 'other bytes have another tag')
     t.equal(await packed.text(), plain.text)
     t.equal((await nobody.get('/docs/viewer.js', { 'accept-encoding': 'gzip', 'if-none-match': packed.headers.get('etag')! })).status, 304)

@@ -29,6 +29,14 @@ t.test('Idempotency-Key', async (t) => {
     t.equal((await itemOf(ada, petId)).quantity, 18)
   })
 
+  await t.test('a path is the same however its characters are escaped', async (t) => {
+    const ada = await openAccount()
+    const dogs = String(await newCategory(ada, 'Dogs'))
+    const first = await ada.patch(`/categories/${dogs}`, { name: 'Hounds' }, key('k'))
+    const escaped = [...dogs].map((digit) => `%3${digit}`).join('')
+    replays(t, await ada.patch(`/categories/${escaped}`, { name: 'Hounds' }, key('k')), first, escaped)
+  })
+
   await t.test('another request under the same key is refused, and nothing of it happens', async (t) => {
     const ada = await openAccount()
     const [dogs, cats] = [await newCategory(ada, 'Dogs'), await newCategory(ada, 'Cats')]
