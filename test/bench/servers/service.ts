@@ -88,19 +88,8 @@ export async function serve (store: Store): Promise<void> {
     const { authorization = '' } = request.headers
     const known = keys.get(authorization)
     const now = Date.now()
-    if (known !== undefined && now - known.since < KEY_MS) return admit(known.key)
-    lookUp(authorization, now).then(admit, done)
-
-    function admit (key: Key | undefined): void {
-      if (key === undefined) {
-        reply.code(401).header('www-authenticate', 'Bearer realm="petstore"').send(problem('unauthorized', 401))
-      } else if (key.readOnly && request.method !== 'GET') {
-        reply.code(403).send(problem('read_only_key', 403))
-      } else {
-        request.key = key
-        done()
-      }
-    }
+    if (known !== undefined && now - known.since < KEY_MS) return admit(known.key, request, reply, done)
+    lookUp(authorization, now).then((key) => { admit(key, request, reply, done) }, done)
   })
   app.addHook('onResponse', ({ log, method, routeOptions }, reply, done) => {
     log.info({ method, route: routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime * 100) / 100 }, 'request')
@@ -168,6 +157,17 @@ export async function serve (store: Store): Promise<void> {
     app.close().then(async () => { await store.close() }).finally(() => { process.exit() })
   })
   await app.listen({ port: Number(process.env['PORT']), host: '127.0.0.1' })
+}
+
+function admit (key: Key | undefined, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+  if (key === undefined) {
+    reply.code(401).header('www-authenticate', 'Bearer realm="petstore"').send(problem('unauthorized', 401))
+  } else if (key.readOnly && request.method !== 'GET') {
+    reply.code(403).send(problem('read_only_key', 403))
+  } else {
+    request.key = key
+    done()
+  }
 }
 
 function accountOf ({ key }: FastifyRequest): number {
