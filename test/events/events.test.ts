@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startApp, type Client } from '../support/app.ts'
+import { database } from '../support/database.ts'
 import { copied, listed, mirror, walkEvents, walkStore } from '../support/mirror.ts'
 import { openStream, type StreamedEvent } from '../support/stream.ts'
 
@@ -132,6 +134,31 @@ t.test('many followers see the same events once each, also of other processes', 
     t.same(stream.events.map(({ id }) => id), Array.from({ length: 20 }, (_, i) => i + 1))
     stream.close()
   }
+})
+
+t.test('followers in another process are woken, and need not wait for its next look', { skip: database === 'sqlite' && 'nobody is told: it looks every 5 s' }, async (t) => {
+  const here = await startApp(t)
+  const there = await startApp(t, { DATABASE_URL: here.config.DATABASE_URL })
+  const store = await here.openAccount()
+  const stream = await openStream(there, store)
+  const began = Date.now()
+  // One after the other: without being told, each but the first would take the 5 s to the next look.
+  for (let i = 1; i <= 6; i++) {
+    await store.post('/messages', { message: `${i}` })
+    await stream.until(i)
+  }
+  stream.close()
+  t.ok(Date.now() - began < 15_000, `took ${Date.now() - began} ms`)
+})
+
+t.test('an idle stream brings a comment every 15 s', { timeout: 60_000 }, async (t) => {
+  const service = await startApp(t)
+  const stream = await openStream(service, await service.openAccount())
+  const began = Date.now()
+  while (stream.comments.length < 3 && Date.now() - began < 40_000) await sleep(50)
+  stream.close()
+  const pauses = stream.comments.slice(1).map((at, i) => at - stream.comments[i]!)
+  t.ok(pauses.length === 2 && pauses.every((pause) => pause > 13_500 && pause < 18_000), `after ${pauses.join(' and ')} ms`)
 })
 
 t.test('a stream ends when its key is revoked or expires, and when the service stops', async (t) => {

@@ -13,6 +13,8 @@ export interface Stream {
   status: number
   headers: IncomingMessage['headers']
   events: StreamedEvent[]
+  /** When each comment came, in ms. */
+  comments: number[]
   /** Waits until so many events have come; fails after `ms`. */
   until: (count: number, ms?: number) => Promise<void>
   /** Settles when the service has ended the stream. */
@@ -29,12 +31,14 @@ export async function openStream ({ port }: Pick<TestApp, 'port'>, { key }: Pick
   asked.end()
   const [response] = await once(asked, 'response') as [IncomingMessage]
   const events: StreamedEvent[] = []
+  const comments: number[] = []
   let rest = ''
   let changed = (): void => {}
   response.setEncoding('utf8').on('data', (chunk: string) => {
     const blocks = (rest + chunk).split('\n\n')
     rest = blocks.pop() ?? ''
     for (const block of blocks) {
+      if (block.startsWith(':')) comments.push(Date.now())
       const fields = new Map(block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]))
       const { id, type, data } = JSON.parse(fields.get('data') ?? 'null') ?? {}
       if (fields.has('id')) {
@@ -49,6 +53,7 @@ export async function openStream ({ port }: Pick<TestApp, 'port'>, { key }: Pick
     status: response.statusCode ?? 0,
     headers: response.headers,
     events,
+    comments,
     ended,
     async until (count, ms = 10_000) {
       const deadline = Date.now() + ms
