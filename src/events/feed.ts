@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { FastifyBaseLogger } from 'fastify'
 import { findKeyById, type KeyHolder } from '../accounts/store.ts'
 import type { Read } from '../database/read.ts'
+import { rounds } from './rounds.ts'
 import { beginning } from './rules.ts'
 import { streamEvents, type Stretch } from './store.ts'
 
@@ -51,9 +52,6 @@ const TICK_MS = 1_000
 
 /** How often keys are looked up again: a stream ends within 5 s of its key's revocation. */
 const KEY_CHECK_MS = 4_000
-
-/** Accounts and keys are looked up so many at a time, so that requests find room beside them. */
-const AT_ONCE = 50
 
 /** How often an account is looked at without being woken: a notification may get lost. */
 const POLL_MS = 5_000
@@ -228,31 +226,5 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
       clearInterval(clock)
       for (const follower of followers) end(follower)
     }
-  }
-}
-
-/**
- * Does something for many, some at a time; asked again while it is at it, it does nothing.
- *
- * @param failed told of one error for each round that had any
- */
-function rounds<T> (all: () => Iterable<T>, work: (one: T) => Promise<void>, failed: (error: unknown) => void): () => void {
-  let running = false
-
-  async function round (): Promise<void> {
-    const left = [...all()]
-    const errors: unknown[] = []
-    while (left.length > 0) {
-      for (const result of await Promise.allSettled(left.splice(0, AT_ONCE).map(work))) {
-        if (result.status === 'rejected') errors.push(result.reason)
-      }
-    }
-    if (errors.length > 0) failed(errors[0])
-  }
-
-  return () => {
-    if (running) return
-    running = true
-    round().catch(failed).finally(() => { running = false })
   }
 }
