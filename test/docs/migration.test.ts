@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 t.test('npm run migration writes the difference to the committed models for both databases', { skip: database !== 'sqlite' && 'it is for both' }, async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-migration-'))
   t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
-  for (const path of ['package.json', 'scripts', 'prisma', 'src/database', 'test/support']) cpSync(join(ROOT, path), join(folder, path), { recursive: true })
+  for (const path of ['package.json', 'scripts', 'prisma', 'src/database', 'src/errors.ts', 'test/support']) cpSync(join(ROOT, path), join(folder, path), { recursive: true })
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   const run = (program: string, ...args: string[]) => spawnSync(program, args, { cwd: folder, encoding: 'utf8' })
   const migration = (...args: string[]) => run(process.execPath, '--import=tsx', 'scripts/migration.ts', ...args)
