@@ -23,6 +23,7 @@ import { orderRoutes } from './orders/routes.ts'
 import { petRoutes } from './pets/routes.ts'
 import { requestIdOf } from './requestId.ts'
 import { retention } from './retention.ts'
+import { buildSerializer } from './serialization.ts'
 import { serviceRoutes } from './service.ts'
 import { stopGracefully } from './shutdown.ts'
 import { answerClientError, answerSockets } from './sockets.ts'
@@ -33,6 +34,9 @@ import { webhookRoutes } from './webhooks/routes.ts'
 
 /** Builds the service; it neither listens nor reads the environment. */
 export async function buildApp (config: Config): Promise<FastifyInstance> {
+  const named = Object.fromEntries(components.map((schema) => [schema.$id!, schema]))
+  const validator = buildValidator(named)
+  const serializer = buildSerializer(named)
   const app = Fastify({
     loggerInstance: logging(config, await terminal()),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
@@ -53,7 +57,8 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
     trustProxy: trusted(config.TRUST_PROXY),
     return503OnClosing: false,
     routerOptions: { maxParamLength: HEAD_LIMIT },
-    schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
+    // Fastify asks for compilers in every plugin; one of each serves them all.
+    schemaController: { compilersFactory: { buildValidator: (() => validator) as never, buildSerializer: () => serializer } },
     clientErrorHandler: answerClientError
   })
 

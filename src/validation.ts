@@ -16,7 +16,7 @@ interface PartSchema { $ref?: string, properties?: Record<string, PropertySchema
 type Validate = (data: unknown) => ErrorObject | undefined
 interface PropertySchema { type?: string, format?: string, items?: PropertySchema }
 
-/** A Fastify `buildValidator`: gets all named schemas, returns the compiler of one part of one route. */
+/** A Fastify validator compiler: gets all named schemas, returns the compiler of one part of one route. */
 export function buildValidator (externalSchemas: unknown): (part: Part) => (data: unknown) => { value: unknown } | { error: Error } {
   const ajv = new Ajv({
     coerceTypes: false,
