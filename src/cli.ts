@@ -12,7 +12,7 @@ import { addStart } from './cli/start.ts'
 import { addStudio } from './cli/studio.ts'
 import { addWorker } from './cli/worker.ts'
 import { ValidationFailed } from './errors.ts'
-import { reasonOf } from './startFailure.ts'
+import { reasonOf } from './start/explain-failure.ts'
 
 /** The command line. Each command loads what it works with when it runs, so that help is there at once. */
 const program = new Command('petstore')

@@ -2,7 +2,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { DeliveryOutcome, Meter, Queue } from './meter.ts'
-import { StartError } from './startFailure.ts'
+import { StartError } from './start/explain-failure.ts'
 
 interface MetricsOptions {
   host: string

@@ -6,7 +6,7 @@ import { databaseOf } from '../database/dialect.ts'
 import { pendingMigrations } from '../database/migrate.ts'
 import { canWrite, openDatabase } from '../database/open.ts'
 import { fileOf, isMissing, migratesOnStart } from '../database/upToDate.ts'
-import { reasonOf } from '../startFailure.ts'
+import { reasonOf } from '../start/explain-failure.ts'
 
 /** One thing that was looked at: how it is, or what is wrong with it and what to do. */
 export interface Finding {

@@ -6,7 +6,7 @@ export function addStart (program: Command): void {
     .description('serve, until told to stop')
     .option('--demo', 'open a demo store in the database, when neither DATABASE_URL nor DEMO is set')
     .action(async ({ demo = false }: { demo?: boolean }) => {
-      const { serve } = await import('../server.ts')
+      const { serve } = await import('../start/server.ts')
       await serve(readConfig(environment(demo)))
     })
 }

@@ -6,7 +6,7 @@ import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { databaseOf } from '../database/dialect.ts'
 import { fileOf, requireUpToDate } from '../database/upToDate.ts'
-import { StartError } from '../startFailure.ts'
+import { StartError } from '../start/explain-failure.ts'
 import { wholeNumber } from './wholeNumber.ts'
 
 interface StudioOptions { port: number, browser: boolean }

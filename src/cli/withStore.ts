@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import { createCommit, type Commit } from '../database/commit.ts'
 import { openDatabase, type Database } from '../database/open.ts'
 import { createRead, type Read } from '../database/read.ts'
-import { StartError } from '../startFailure.ts'
+import { StartError } from '../start/explain-failure.ts'
 import { buildValidator } from '../validation.ts'
 
 /** What a command of the command line works on: the same reads and commands as the service, in a process of its own. */

@@ -5,7 +5,7 @@ export function addWorker (program: Command): void {
   program.command('worker')
     .description('only deliver messages and webhooks, beside services with DELIVERY=false')
     .action(async () => {
-      const { deliver } = await import('../worker.ts')
+      const { deliver } = await import('../start/worker.ts')
       await deliver(readConfig(process.env))
     })
 }

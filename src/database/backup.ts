@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { StartError } from '../startFailure.ts'
+import { StartError } from '../start/explain-failure.ts'
 import { databaseOf } from './dialect.ts'
 import { fileOf, isMissing } from './upToDate.ts'
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { Config } from '../config.ts'
-import { StartError } from '../startFailure.ts'
+import { StartError } from '../start/explain-failure.ts'
 import { databaseOf } from './dialect.ts'
 import { migrate, migrationNames, pendingMigrations } from './migrate.ts'
 

@@ -30,7 +30,7 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 const PRELOAD = new URL('preload.mjs', import.meta.url).href
 
 const COMMANDS: Record<ServerName, string[]> = {
-  petstore: [here('../../dist/server.js')],
+  petstore: [here('../../dist/start/server.js')],
   hand: ['--import=tsx', here('servers/hand.ts')],
   prisma: ['--import=tsx', here('servers/prisma.ts')],
   floor: ['--import=tsx', here('servers/floor.ts')]

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { migrate, migrationNames, pendingMigrations } from '../../src/database/migrate.ts'
 import { openDatabase, type TransactionClient } from '../../src/database/open.ts'
-import { reasonOf } from '../../src/startFailure.ts'
+import { reasonOf } from '../../src/start/explain-failure.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
 
 const CLI = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))

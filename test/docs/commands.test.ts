@@ -19,7 +19,7 @@ const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm run test:one -- test\/categories\/categories\.test\.ts$/, '.ci/run', /npm test/], // the same script, as is tested below
   [/^npm run torture$/, 'test/torture.test.ts', /await perform\(name, program/],
   [/^npm run (build|generate)$/, 'test/support/cli.ts', /scripts\/prepare\.mjs', 'build'/],
-  [/^npm run migrate$/, 'test/server/start.test.ts', /run\(t, 'migrate'/],
+  [/^npm run migrate$/, 'test/start/start.test.ts', /run\(t, 'migrate'/],
   [/^npm run migration -- add_category_color$/, 'test/docs/migration.test.ts', /'add_category_color'/],
   [/^npx --no petstore /, 'test/cli/readme.test.ts', /README\.md/],
   [/^(KEY=\$\()?curl -s .*127\.0\.0\.1:3000/, 'test/docs/commands.test.ts', /startsWith\('First request'\)/],

@@ -1,12 +1,12 @@
-import './ticks.ts'
+import './v8-tuning.ts'
 import { setFlagsFromString } from 'node:v8'
 import closeWithGrace from 'close-with-grace'
-import { buildApp } from './app.ts'
-import { readConfig, type Config } from './config.ts'
-import { canWrite } from './database/open.ts'
-import { openDemo } from './demo.ts'
-import { bringUpToDate } from './database/upToDate.ts'
-import { reasonOf } from './startFailure.ts'
+import { buildApp } from '../app.ts'
+import { readConfig, type Config } from '../config.ts'
+import { canWrite } from '../database/open.ts'
+import { openDemo } from '../demo.ts'
+import { bringUpToDate } from '../database/upToDate.ts'
+import { reasonOf } from './explain-failure.ts'
 
 /**
  * How far the heap may grow before it is collected whole, in percent of what was alive. Requests under way
@@ -41,7 +41,7 @@ export async function serve (config: Config): Promise<void> {
   }
 }
 
-// `node dist/server.js` is `petstore start`, without the command line.
+// `node dist/start/server.js` is `petstore start`, without the command line.
 if (process.argv[1] === import.meta.filename) {
   try {
     await serve(readConfig(process.env))

@@ -119,11 +119,11 @@ t.test('a pending migration stops a start that may not apply it, and npm run mig
   t.match(await openAccount(origin), /^psk_/)
 })
 
-t.test('dist/server.js may be started by itself', async (t) => {
-  const { stop, origin } = await served(await run(t, 'node dist/server.js', { DATABASE_URL: await freshDatabase(t) }))
+t.test('dist/start/server.js may be started by itself', async (t) => {
+  const { stop, origin } = await served(await run(t, 'node dist/start/server.js', { DATABASE_URL: await freshDatabase(t) }))
   t.ok(await answers(`${origin}/readyz`))
   t.equal(await stop(), 0)
-  const { ended, err } = await run(t, 'node dist/server.js', { PORT: 'none' })
+  const { ended, err } = await run(t, 'node dist/start/server.js', { PORT: 'none' })
   t.equal(await ended, 1)
   t.match(err(), /PORT/)
 })

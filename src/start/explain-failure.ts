@@ -1,4 +1,4 @@
-import { ConfigError } from './config.ts'
+import { ConfigError } from '../config.ts'
 
 /** A process cannot do its work, for a reason that whoever runs it can change: the message says which and how. */
 export class StartError extends Error {}
