@@ -14,7 +14,7 @@ export function addAccount (program: Command): void {
       const { NewAccountSchema } = await import('../accounts/schemas.ts')
       const { createAccount } = await import('../accounts/store.ts')
       const { bringUpToDate } = await import('../database/upToDate.ts')
-      const { showKey, valid, withStore } = await import('./withStore.ts')
+      const { showKey, valid, withStore } = await import('./with-database.ts')
       const fields = valid<NewAccount>(NewAccountSchema, { name, email })
       await bringUpToDate(config)
       await withStore(config, async ({ commit }) => {

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import type { ApiKey, NewApiKey } from '../accounts/schemas.ts'
 import { readConfig } from '../config.ts'
-import type { Store } from './withStore.ts'
-import { id } from './wholeNumber.ts'
+import type { Store } from './with-database.ts'
+import { id } from './parse-arguments.ts'
 
 interface OfAccount { account: number }
 interface KeyOptions extends OfAccount { label?: string, readOnly?: boolean, expiresAt?: string }
@@ -19,7 +19,7 @@ export function addKey (program: Command): void {
     .action(async ({ account, ...fields }: KeyOptions) => {
       const { NewApiKeySchema } = await import('../accounts/schemas.ts')
       const { createApiKey } = await import('../accounts/store.ts')
-      const { showKey, valid } = await import('./withStore.ts')
+      const { showKey, valid } = await import('./with-database.ts')
       const wanted = valid<NewApiKey>(NewApiKeySchema, fields)
       await withAccount(account, async ({ commit }) => {
         const { record: { id, apiKey } } = await commit(createApiKey, { account, key: wanted }, { account })
@@ -52,7 +52,7 @@ export function addKey (program: Command): void {
 async function withAccount (account: number, use: (store: Store) => Promise<void>): Promise<void> {
   const config = readConfig(process.env)
   const { requireUpToDate } = await import('../database/upToDate.ts')
-  const { requireAccount, withStore } = await import('./withStore.ts')
+  const { requireAccount, withStore } = await import('./with-database.ts')
   await requireUpToDate(config.DATABASE_URL)
   await withStore(config, async (store) => {
     await requireAccount(store, account)

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
-import { id, wholeNumber } from './wholeNumber.ts'
+import { id, wholeNumber } from './parse-arguments.ts'
 
 /** Pets in one transaction: enough to make its fsync cheap, few enough to keep a service's writes waiting for no more than a moment. */
 const BATCH = 20_000
@@ -17,8 +17,8 @@ export function addSeed (program: Command): void {
       const { createAccount } = await import('../accounts/store.ts')
       const { bringUpToDate } = await import('../database/upToDate.ts')
       const { seedCategories, seedPets } = await import('../seed.ts')
-      const { startProgress } = await import('./progress.ts')
-      const { requireAccount, showKey, withStore } = await import('./withStore.ts')
+      const { startProgress } = await import('./progress-bar.ts')
+      const { requireAccount, showKey, withStore } = await import('./with-database.ts')
       await bringUpToDate(config)
       await withStore(config, async (store) => {
         const { commit } = store

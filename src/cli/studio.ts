@@ -7,7 +7,7 @@ import { readConfig } from '../config.ts'
 import { databaseOf } from '../database/dialect.ts'
 import { fileOf, requireUpToDate } from '../database/upToDate.ts'
 import { StartError } from '../start/explain-failure.ts'
-import { wholeNumber } from './wholeNumber.ts'
+import { wholeNumber } from './parse-arguments.ts'
 
 interface StudioOptions { port: number, browser: boolean }
 
