@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { pageRequest, sendCommitted, sendPage, sendStored } from '../answers.ts'
 import { conditionsOf } from '../conditions.ts'
 import { ApiKeyNotFound, LastApiKey, SignupClosed } from '../errors.ts'
-import { writerOf } from '../idempotency.ts'
+import { writerOf } from '../plugins/idempotency-key.ts'
 import { NoContent, ref } from '../schema.ts'
 import {
   AccountSchema, AccountWithKeySchema, ApiKeySchema, ApiKeyWithSecretSchema, KeyParams, KeyQuery, NewAccountSchema, NewApiKeySchema

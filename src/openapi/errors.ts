@@ -1,6 +1,6 @@
 import * as errors from '../errors.ts'
-import { codeOf } from '../failures.ts'
-import { FIELDS_LIMIT, URL_LIMIT } from '../head.ts'
+import { codeOf } from '../plugins/error-handler.ts'
+import { FIELDS_LIMIT, URL_LIMIT } from '../plugins/request-head.ts'
 import type { Answer } from './document.ts'
 import { always, certainly, sometimes } from './headers.ts'
 

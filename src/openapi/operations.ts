@@ -1,5 +1,5 @@
 import * as errors from '../errors.ts'
-import { MERGE_PATCH } from '../bodies.ts'
+import { MERGE_PATCH } from '../plugins/content-type-parsers.ts'
 import { exampleOf, resolve, type Answer, type Document, type Operation, type Schema } from './document.ts'
 import { errorAnswers, type ErrorClass } from './errors.ts'
 import { always, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, LIMITS, sometimes, WRITE_IF_NONE_MATCH } from './headers.ts'

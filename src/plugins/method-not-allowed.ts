@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import FindMyWay from 'find-my-way'
-import { ACCEPT_PATCH } from './bodies.ts'
-import { MethodNotAllowed, RouteNotFound } from './errors.ts'
-import { HEAD_LIMIT } from './head.ts'
+import { ACCEPT_PATCH } from './content-type-parsers.ts'
+import { MethodNotAllowed, RouteNotFound } from '../errors.ts'
+import { HEAD_LIMIT } from './request-head.ts'
 
 /**
  * What happens to requests that no route takes: 404, 405 with `Allow`, or 204 to OPTIONS. Decided before

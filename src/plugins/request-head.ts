@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { IncomingMessage } from 'node:http'
-import { BadRequest, HeadersTooLarge, UriTooLong } from './errors.ts'
+import { BadRequest, HeadersTooLarge, UriTooLong } from '../errors.ts'
 
 /** Addresses longer than this are refused, in characters. */
 export const URL_LIMIT = 8_192

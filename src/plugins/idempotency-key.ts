@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import type { Writer } from './database/command.ts'
-import { ValidationFailed } from './errors.ts'
+import type { Writer } from '../database/command.ts'
+import { ValidationFailed } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { challenge } from './auth.ts'
-import * as errors from './errors.ts'
+import { challenge } from './authentication.ts'
+import * as errors from '../errors.ts'
 
 /** The closed list of codes, as clients see them. */
 const CODES: ReadonlySet<string> = new Set(Object.values(errors).map((CodedError) => codeOf(new CodedError())))

@@ -1,10 +1,10 @@
 import type { FastifyError, FastifyInstance } from 'fastify'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import * as errors from './errors.ts'
-import { FIELDS_LIMIT, URL_LIMIT } from './head.ts'
-import { SECURITY } from './headers.ts'
-import { requestIdOf } from './requestId.ts'
+import * as errors from '../errors.ts'
+import { FIELDS_LIMIT, URL_LIMIT } from './request-head.ts'
+import { SECURITY } from './security-headers.ts'
+import { requestIdOf } from '../requestId.ts'
 
 /** What Node hands over that is no request, and what it would answer in its own words. */
 export function answerSockets (app: FastifyInstance): void {

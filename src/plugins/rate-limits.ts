@@ -1,8 +1,8 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Config } from './config.ts'
-import { RateLimited } from './errors.ts'
+import type { Config } from '../config.ts'
+import { RateLimited } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunction, RouteOptions } from 'fastify'
 import secureJson from 'secure-json-parse'
-import { InvalidContentType, InvalidJson, ValidationFailed } from './errors.ts'
+import { InvalidContentType, InvalidJson, ValidationFailed } from '../errors.ts'
 
 /** A patch may say that it is a merge patch (RFC 7396); it is read as one either way. */
 export const MERGE_PATCH = 'application/merge-patch+json'

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { DatabaseUnavailable } from './errors.ts'
+import { DatabaseUnavailable } from '../errors.ts'
 
 /** Routes about the service itself: no key, no prefix, not in the document. */
 export async function serviceRoutes (app: FastifyInstance): Promise<void> {

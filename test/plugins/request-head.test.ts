@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Answer } from '../support/app.ts'
 import { refused } from '../support/checks.ts'
 import { bodyOf, pathOf, type Ids } from '../support/operations.ts'
-import { bodyIds, lists, operations, pathIds, queryIds, store, texts, times } from './edges.ts'
+import { bodyIds, lists, operations, pathIds, queryIds, store, texts, times } from './request-heads.ts'
 
 // Thousands of requests, one after the other, on machines that have other things to do.
 t.setTimeout(300_000)

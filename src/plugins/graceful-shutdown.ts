@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { ShuttingDown } from './errors.ts'
+import { ShuttingDown } from '../errors.ts'
 
 /** What is left of the grace for closing the database once the last connection is gone, in ms. */
 const RESERVE_MS = 500
