@@ -7,7 +7,7 @@ import * as messages from './messages/schemas.ts'
 import * as orders from './orders/schemas.ts'
 import * as pets from './pets/schemas.ts'
 import * as webhooks from './webhooks/schemas.ts'
-import { ErrorSchema, PetStatusSchema } from './schema.ts'
+import { ErrorSchema, PetStatusSchema } from './http/common-schemas.ts'
 
 /** Every named schema: the components of the OpenAPI document. */
 export const components: TSchema[] = [

@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import { pageRequest, sendCommitted, sendPage, sendStored } from '../answers.ts'
-import { conditionsOf } from '../conditions.ts'
+import { pageRequest, sendCommitted, sendPage, sendStored } from '../http/responses.ts'
+import { conditionsOf } from '../http/conditional-requests.ts'
 import { ApiKeyNotFound, LastApiKey, SignupClosed } from '../errors.ts'
 import { writerOf } from '../plugins/idempotency-key.ts'
-import { NoContent, ref } from '../schema.ts'
+import { NoContent, ref } from '../http/common-schemas.ts'
 import {
   AccountSchema, AccountWithKeySchema, ApiKeySchema, ApiKeyWithSecretSchema, KeyParams, KeyQuery, NewAccountSchema, NewApiKeySchema
 } from './schemas.ts'

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { CLOSED, Id, PageQuery, SortQuery, Text, Timestamp } from '../schema.ts'
+import { CLOSED, Id, PageQuery, SortQuery, Text, Timestamp } from '../http/common-schemas.ts'
 
 const name = Text(1, 255, 'Name of the store', "Ada's Animals")
 const email = Text(1, 255, 'A contact, neither verified nor unique', 'ada@example.com')

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { CLOSED, Id, Nullable, PageQuery, SortQuery, Text } from '../schema.ts'
+import { CLOSED, Id, Nullable, PageQuery, SortQuery, Text } from '../http/common-schemas.ts'
 
 const name = Text(1, 255, 'Category name, a kind of animal', 'Dogs')
 const description = Text(0, 2000, 'Short description of the category', 'Loyal, loud and always hungry')

@@ -4,7 +4,7 @@ import { createCommit, type Commit } from '../database/commit.ts'
 import { openDatabase, type Database } from '../database/open.ts'
 import { createRead, type Read } from '../database/read.ts'
 import { StartError } from '../start/explain-failure.ts'
-import { buildValidator } from '../validation.ts'
+import { buildValidator } from '../http/validator-compiler.ts'
 
 /** What a command of the command line works on: the same reads and commands as the service, in a process of its own. */
 export interface Store {

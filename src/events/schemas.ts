@@ -4,7 +4,7 @@ import { InventoryItemSchema } from '../inventory/schemas.ts'
 import { MessageSchema } from '../messages/schemas.ts'
 import { OrderSchema } from '../orders/schemas.ts'
 import { PetSchema } from '../pets/schemas.ts'
-import { CLOSED, Id, OneOf, ref, Timestamp } from '../schema.ts'
+import { CLOSED, Id, OneOf, ref, Timestamp } from '../http/common-schemas.ts'
 
 const pet = { pet: ref(PetSchema) }
 const category = { category: ref(CategorySchema) }

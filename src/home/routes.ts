@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
-import { kept, sendKept, tagged } from '../kept.ts'
+import { kept, sendKept, tagged } from '../http/cached-content.ts'
 
 export interface HomeOptions {
   /** Whether anybody may open an account. */

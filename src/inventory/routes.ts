@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import { pageRequest, sendCommitted, sendPage, sendStored } from '../answers.ts'
-import { conditionsOf } from '../conditions.ts'
+import { pageRequest, sendCommitted, sendPage, sendStored } from '../http/responses.ts'
+import { conditionsOf } from '../http/conditional-requests.ts'
 import { InventoryNotFound, PetNotFound } from '../errors.ts'
 import { writerOf } from '../plugins/idempotency-key.ts'
-import { ref } from '../schema.ts'
+import { ref } from '../http/common-schemas.ts'
 import { InventoryItemSchema, InventoryParams, InventoryQuery, InventoryUpdateSchema } from './schemas.ts'
 import { findInventoryItem, listInventory, updateInventory } from './store.ts'
 

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { CLOSED, Id, PageQuery, PetStatusSchema, ref } from '../schema.ts'
+import { CLOSED, Id, PageQuery, PetStatusSchema, ref } from '../http/common-schemas.ts'
 
 export const InventoryUpdateSchema = Type.Object({
   quantity: Type.Integer({ minimum: 0, maximum: 2147483647, description: 'The new stock count', example: 12 })

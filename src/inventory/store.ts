@@ -1,4 +1,4 @@
-import { refusal, type Conditions } from '../conditions.ts'
+import { refusal, type Conditions } from '../http/conditional-requests.ts'
 import type { Command, Outcome } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
 import { enumText, integer, jsonObject, type Stored } from '../database/json.ts'

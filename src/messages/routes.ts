@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import { pageRequest, sendCommitted, sendPage, sendStored } from '../answers.ts'
+import { pageRequest, sendCommitted, sendPage, sendStored } from '../http/responses.ts'
 import { MessageNotFound } from '../errors.ts'
 import { writerOf } from '../plugins/idempotency-key.ts'
-import { ref } from '../schema.ts'
+import { ref } from '../http/common-schemas.ts'
 import { MessageParams, MessageQuery, MessageSchema, NewMessageSchema } from './schemas.ts'
 import { createMessage, findMessage, listMessages } from './store.ts'
 

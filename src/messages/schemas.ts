@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { CLOSED, OneOf, PageQuery, SortQuery, Text, Timestamp } from '../schema.ts'
+import { CLOSED, OneOf, PageQuery, SortQuery, Text, Timestamp } from '../http/common-schemas.ts'
 
 const message = Text(1, 10000, 'The submitted text', 'Hello')
 const id = Type.String({ pattern: '^msg_[0-9a-z]{26}$', description: 'Identifier of the message; ids sort by time', example: 'msg_000000000g4jm1zq7c8x0v2ykp' })

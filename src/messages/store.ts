@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { etagOf } from '../conditions.ts'
+import { etagOf } from '../http/conditional-requests.ts'
 import type { Command, NewEvent } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
 import type { Table } from '../database/insert.ts'

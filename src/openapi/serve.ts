@@ -1,8 +1,8 @@
 import type { FastifyCorsOptions } from '@fastify/cors'
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { stringify } from 'yaml'
-import { locationOf } from '../answers.ts'
-import { kept, sendKept } from '../kept.ts'
+import { locationOf } from '../http/responses.ts'
+import { kept, sendKept } from '../http/cached-content.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

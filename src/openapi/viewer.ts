@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
-import { kept, sendKept } from '../kept.ts'
+import { kept, sendKept } from '../http/cached-content.ts'
 
 /** What the browser gets, as it lies here; the build copies it to where this file goes. */
 const FOLDER = join(import.meta.dirname, 'page')

@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { pageRequest, sendCommitted, sendPage, sendStored } from '../answers.ts'
-import { conditionsOf } from '../conditions.ts'
+import { pageRequest, sendCommitted, sendPage, sendStored } from '../http/responses.ts'
+import { conditionsOf } from '../http/conditional-requests.ts'
 import { InsufficientStock, OrderAlreadyShipped, OrderNotFound, PetNotAvailable, UnknownPet } from '../errors.ts'
 import { writerOf } from '../plugins/idempotency-key.ts'
-import { NoContent, ref } from '../schema.ts'
+import { NoContent, ref } from '../http/common-schemas.ts'
 import { NewOrderSchema, OrderParams, OrderQuery, OrderSchema, OrdersSchema, OrderUpdateSchema } from './schemas.ts'
 import { cancelOrder, findOrder, listOrders, placeOrder, updateOrder } from './store.ts'
 

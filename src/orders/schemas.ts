@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { CLOSED, Id, Nullable, PageQuery, ref, SortQuery, Timestamp } from '../schema.ts'
+import { CLOSED, Id, Nullable, PageQuery, ref, SortQuery, Timestamp } from '../http/common-schemas.ts'
 
 const petId = Id('Id of the animal in the order')
 const QUANTITY = { minimum: 1, maximum: 2147483647, description: 'Number of units ordered', example: 2 }

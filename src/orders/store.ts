@@ -1,4 +1,4 @@
-import { etagOf, refusal, type Conditions } from '../conditions.ts'
+import { etagOf, refusal, type Conditions } from '../http/conditional-requests.ts'
 import type { Command, Outcome } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
 import type { Table } from '../database/insert.ts'

@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { locationOf, pageRequest, sendCommitted, sendPage, sendStored } from '../answers.ts'
-import { conditionsOf } from '../conditions.ts'
+import { locationOf, pageRequest, sendCommitted, sendPage, sendStored } from '../http/responses.ts'
+import { conditionsOf } from '../http/conditional-requests.ts'
 import { InvalidStatusTransition, OperationSunset, PetInUse, PetNotFound, UnknownCategory } from '../errors.ts'
 import { writerOf } from '../plugins/idempotency-key.ts'
-import { NoContent, ref } from '../schema.ts'
+import { NoContent, ref } from '../http/common-schemas.ts'
 import { NewPetSchema, PetParams, PetUpdateSchema, PetQuery, PetSchema, PetsSchema } from './schemas.ts'
 import { createPet, deletePet, findPet, listPets, updatePet } from './store.ts'
 

@@ -1,4 +1,4 @@
-import type { PetStatus } from '../schema.ts'
+import type { PetStatus } from '../http/common-schemas.ts'
 
 /**
  * The rules of the store: what may happen to a pet's status and stock, as pure functions. At every

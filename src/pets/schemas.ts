@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { CLOSED, Id, PageQuery, PetStatusSchema, ref, SortQuery, Text } from '../schema.ts'
+import { CLOSED, Id, PageQuery, PetStatusSchema, ref, SortQuery, Text } from '../http/common-schemas.ts'
 
 const name = Text(1, 255, "The animal's name", 'Rex')
 const categoryId = Id('Id of the category the animal belongs to', 3)

@@ -1,4 +1,4 @@
-import { etagOf, refusal, type Conditions } from '../conditions.ts'
+import { etagOf, refusal, type Conditions } from '../http/conditional-requests.ts'
 import { InvalidStatusTransition, PetInUse, PetNotFound, UnknownCategory } from '../errors.ts'
 import type { Command, Outcome } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'
@@ -7,7 +7,7 @@ import { enumText, integer, jsonObject, text, type Stored } from '../database/js
 import { pageQuery, type Listing, type Page, type PageRequest } from '../database/page.ts'
 import type { Query, Read } from '../database/read.ts'
 import { distinct, type Session } from '../database/session.ts'
-import type { PetStatus } from '../schema.ts'
+import type { PetStatus } from '../http/common-schemas.ts'
 import { setStatus, type Stock } from './rules.ts'
 import type { NewPet, Pet, PetUpdate } from './schemas.ts'
 

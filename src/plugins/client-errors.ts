@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import * as errors from '../errors.ts'
 import { FIELDS_LIMIT, URL_LIMIT } from './request-head.ts'
 import { SECURITY } from './security-headers.ts'
-import { requestIdOf } from '../requestId.ts'
+import { requestIdOf } from '../http/request-id.ts'
 
 /** What Node hands over that is no request, and what it would answer in its own words. */
 export function answerSockets (app: FastifyInstance): void {

@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { EVENT_TYPES } from '../events/schemas.ts'
-import { CLOSED, Id, OneOf, PageQuery, SortQuery, Timestamp, ref } from '../schema.ts'
+import { CLOSED, Id, OneOf, PageQuery, SortQuery, Timestamp, ref } from '../http/common-schemas.ts'
 
 const url = Type.String({
   format: 'uri',

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { etagOf, refusal, type Conditions } from '../conditions.ts'
+import { etagOf, refusal, type Conditions } from '../http/conditional-requests.ts'
 import { BEFORE_ALL } from '../database/deliveries.ts'
 import type { Command, Outcome } from '../database/command.ts'
 import type { Dialect } from '../database/dialect.ts'

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { cancel, complete, count, place, setStatus, type Stock } from '../../src/pets/rules.ts'
-import { PET_STATUSES, type PetStatus } from '../../src/schema.ts'
+import { PET_STATUSES, type PetStatus } from '../../src/http/common-schemas.ts'
 
 /**
  * Every state a pet can be in, by name: status (A available, P pending, X sold), stock (— never

@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import { ValidationFailed } from './errors.ts'
+import { ValidationFailed } from '../errors.ts'
 
 /**
  * How requests are held against their schemas. Bodies are judged as they are; the text of paths and

@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyRequest } from 'fastify'
-import { PreconditionFailed } from './errors.ts'
+import { PreconditionFailed } from '../errors.ts'
 
 /** The conditional fields of a write (RFC 9110 section 13.1), as they came. */
 export interface Conditions {

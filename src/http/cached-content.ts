@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { nothing } from './answers.ts'
-import { matchesWeakly } from './conditions.ts'
+import { nothing } from './responses.ts'
+import { matchesWeakly } from './conditional-requests.ts'
 
 /** A text with its entity tag. */
 interface Kept { text: string, etag: string }
