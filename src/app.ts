@@ -15,7 +15,7 @@ import { homeRoutes } from './home/routes.ts'
 import { takeIdempotencyKey } from './plugins/idempotency-key.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { limits } from './plugins/rate-limits.ts'
-import { logging, logRequests } from './logging.ts'
+import { logging, logRequests } from './monitoring/logger.ts'
 import { messageRoutes } from './messages/routes.ts'
 import { answerMissed } from './plugins/method-not-allowed.ts'
 import { openapi } from './openapi.ts'
@@ -27,7 +27,7 @@ import { buildSerializer } from './http/serializer-compiler.ts'
 import { serviceRoutes } from './plugins/health-checks.ts'
 import { stopGracefully } from './plugins/graceful-shutdown.ts'
 import { answerClientError, answerSockets } from './plugins/client-errors.ts'
-import { terminal } from './terminal.ts'
+import { terminal } from './monitoring/terminal-format.ts'
 import { buildValidator, closeQuery } from './http/validator-compiler.ts'
 import { delivery } from './webhooks/plugin.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -77,7 +77,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   answerMissed(app)
 
   if (config.METRICS_PORT !== undefined) {
-    const { metrics } = await import('./metrics.ts')
+    const { metrics } = await import('./monitoring/metrics.ts')
     await app.register(metrics, { host: config.HOST, port: config.METRICS_PORT })
   }
   await app.register(database, {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse, Overloaded, Unauthorized } from '../errors.ts'
-import type { Meter } from '../meter.ts'
+import type { Meter } from '../monitoring/instrumentation.ts'
 import type { Command, Committed, Done, Entry, News, Writer } from './command.ts'
 import { appendEvents } from './events.ts'
 import { failureKind } from './failure.ts'

@@ -1,5 +1,5 @@
 import { DatabaseUnavailable, Overloaded } from '../errors.ts'
-import type { Meter } from '../meter.ts'
+import type { Meter } from '../monitoring/instrumentation.ts'
 import type { Dialect } from './dialect.ts'
 import { failureKind, withDeadline } from './failure.ts'
 import type { Database } from './open.ts'

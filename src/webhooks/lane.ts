@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/commit.ts'
-import type { Meter } from '../meter.ts'
+import type { Meter } from '../monitoring/instrumentation.ts'
 import { CALL_MS, type Answer, type Caller } from './call.ts'
 import { judge, nextTry, retryAfterOf } from './rules.ts'
 import type { Settlement } from './settle.ts'

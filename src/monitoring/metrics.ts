@@ -1,8 +1,8 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { DeliveryOutcome, Meter, Queue } from './meter.ts'
-import { StartError } from './start/explain-failure.ts'
+import type { DeliveryOutcome, Meter, Queue } from './instrumentation.ts'
+import { StartError } from '../start/explain-failure.ts'
 
 interface MetricsOptions {
   host: string

@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { pino, type DestinationStream } from 'pino'
-import type { Config } from './config.ts'
+import type { Config } from '../config.ts'
 
 /** Lines are written together, as soon as there are so many characters of them or this many ms have passed. */
 const TOGETHER = 16_000
