@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Command } from './database/command.ts'
+import type { Command } from './database/group-commit/command.ts'
 import { forgetDeliveries } from './webhooks/settle.ts'
 
 export interface RetentionOptions {

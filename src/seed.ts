@@ -1,6 +1,6 @@
 import { ANIMALS } from './animals.ts'
 import { createCategory } from './categories/store.ts'
-import type { Command } from './database/command.ts'
+import type { Command } from './database/group-commit/command.ts'
 import type { Dialect } from './database/dialect.ts'
 import { count, setStatus, type Stock } from './pets/rules.ts'
 import { petTable } from './pets/store.ts'

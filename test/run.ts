@@ -51,7 +51,7 @@ function chosenSuites (): Array<typeof suites[keyof typeof suites]> {
 }
 
 async function onSqlite (): Promise<Counts> {
-  const { migrate } = await import('../src/database/migrate.ts')
+  const { migrate } = await import('../src/database/migrations/migrate.ts')
   const template = join(folder, 'template.db')
   await migrate(`file:${template}`)
   return await runTap({ TEST_DATABASE: 'sqlite', TEST_SQLITE_TEMPLATE: template })

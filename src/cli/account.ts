@@ -13,7 +13,7 @@ export function addAccount (program: Command): void {
       const config = readConfig(process.env)
       const { NewAccountSchema } = await import('../accounts/schemas.ts')
       const { createAccount } = await import('../accounts/store.ts')
-      const { bringUpToDate } = await import('../database/upToDate.ts')
+      const { bringUpToDate } = await import('../database/migrations/startup-check.ts')
       const { showKey, valid, withStore } = await import('./with-database.ts')
       const fields = valid<NewAccount>(NewAccountSchema, { name, email })
       await bringUpToDate(config)

@@ -3,9 +3,9 @@ import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { readConfig, type Config } from '../config.ts'
 import { databaseOf } from '../database/dialect.ts'
-import { pendingMigrations } from '../database/migrate.ts'
-import { canWrite, openDatabase } from '../database/open.ts'
-import { fileOf, isMissing, migratesOnStart } from '../database/upToDate.ts'
+import { pendingMigrations } from '../database/migrations/migrate.ts'
+import { canWrite, openDatabase } from '../database/open-database.ts'
+import { fileOf, isMissing, migratesOnStart } from '../database/migrations/startup-check.ts'
 import { reasonOf } from '../start/explain-failure.ts'
 
 /** One thing that was looked at: how it is, or what is wrong with it and what to do. */

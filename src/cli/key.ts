@@ -51,7 +51,7 @@ export function addKey (program: Command): void {
 
 async function withAccount (account: number, use: (store: Store) => Promise<void>): Promise<void> {
   const config = readConfig(process.env)
-  const { requireUpToDate } = await import('../database/upToDate.ts')
+  const { requireUpToDate } = await import('../database/migrations/startup-check.ts')
   const { requireAccount, withStore } = await import('./with-database.ts')
   await requireUpToDate(config.DATABASE_URL)
   await withStore(config, async (store) => {

@@ -12,15 +12,15 @@ export function addMigrate (program: Command): void {
 }
 
 async function apply (url: string): Promise<void> {
-  const { migrate } = await import('../database/migrate.ts')
+  const { migrate } = await import('../database/migrations/migrate.ts')
   const applied = await migrate(url)
   console.log(applied.length === 0 ? 'The database is up to date.' : applied.map((name) => `Applied ${name}`).join('\n'))
 }
 
 async function showStatus (url: string): Promise<void> {
   const { databaseOf } = await import('../database/dialect.ts')
-  const { migrationNames } = await import('../database/migrate.ts')
-  const { pendingWithoutCreating } = await import('../database/upToDate.ts')
+  const { migrationNames } = await import('../database/migrations/migrate.ts')
+  const { pendingWithoutCreating } = await import('../database/migrations/startup-check.ts')
   const pending = new Set(await pendingWithoutCreating(url))
   for (const name of await migrationNames(databaseOf(url))) console.log(`${pending.has(name) ? 'pending' : 'applied'}  ${name}`)
   if (pending.size > 0) process.exitCode = 1

@@ -15,7 +15,7 @@ export function addSeed (program: Command): void {
     .action(async ({ pets, account }: SeedOptions) => {
       const config = readConfig(process.env)
       const { createAccount } = await import('../accounts/store.ts')
-      const { bringUpToDate } = await import('../database/upToDate.ts')
+      const { bringUpToDate } = await import('../database/migrations/startup-check.ts')
       const { seedCategories, seedPets } = await import('../seed.ts')
       const { startProgress } = await import('./progress-bar.ts')
       const { requireAccount, showKey, withStore } = await import('./with-database.ts')

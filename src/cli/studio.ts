@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { databaseOf } from '../database/dialect.ts'
-import { fileOf, requireUpToDate } from '../database/upToDate.ts'
+import { fileOf, requireUpToDate } from '../database/migrations/startup-check.ts'
 import { StartError } from '../start/explain-failure.ts'
 import { wholeNumber } from './parse-arguments.ts'
 

@@ -1,8 +1,8 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { Config } from '../config.ts'
-import { createCommit, type Commit } from '../database/commit.ts'
-import { openDatabase, type Database } from '../database/open.ts'
-import { createRead, type Read } from '../database/read.ts'
+import { createCommit, type Commit } from '../database/group-commit/committer.ts'
+import { openDatabase, type Database } from '../database/open-database.ts'
+import { createRead, type Read } from '../database/read-batching.ts'
 import { StartError } from '../start/explain-failure.ts'
 import { buildValidator } from '../http/validator-compiler.ts'
 

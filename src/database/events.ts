@@ -1,6 +1,6 @@
-import type { Done, Entry, NewEvent, News } from './command.ts'
+import type { Done, Entry, NewEvent, News } from './group-commit/command.ts'
 import { queueDeliveries } from './deliveries.ts'
-import type { Session } from './session.ts'
+import type { Session } from './group-commit/transaction.ts'
 
 /**
  * Writes the events of a group, numbered in each account's own gapless sequence. The accounts' counters

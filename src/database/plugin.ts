@@ -1,13 +1,13 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { News } from './command.ts'
-import { createCommit, type Commit } from './commit.ts'
-import { forgetExpired } from './idempotency.ts'
-import { migrationNames } from './migrate.ts'
-import { createNotifier } from './notify.ts'
-import { openDatabase, type Database, type DatabaseOptions } from './open.ts'
-import { withDeadline } from './failure.ts'
-import { createRead, type Read } from './read.ts'
+import type { News } from './group-commit/command.ts'
+import { createCommit, type Commit } from './group-commit/committer.ts'
+import { forgetExpired } from './group-commit/idempotency-records.ts'
+import { migrationNames } from './migrations/migrate.ts'
+import { createNotifier } from './change-notifications.ts'
+import { openDatabase, type Database, type DatabaseOptions } from './open-database.ts'
+import { withDeadline } from './error-classification.ts'
+import { createRead, type Read } from './read-batching.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyBaseLogger } from 'fastify'
 import { findKeyById, type KeyHolder } from '../accounts/store.ts'
-import type { Read } from '../database/read.ts'
+import type { Read } from '../database/read-batching.ts'
 import { rounds } from './rounds.ts'
 import { beginning } from './rules.ts'
 import { streamEvents, type Stretch } from './store.ts'

@@ -1,5 +1,5 @@
 import type { Dialect } from '../database/dialect.ts'
-import type { Query, Read } from '../database/read.ts'
+import type { Query, Read } from '../database/read-batching.ts'
 
 /** Where an account's feed stands, and a stretch of it. */
 export interface Stretch {

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Committed } from '../database/command.ts'
-import type { Stored } from '../database/json.ts'
-import type { Page, PageRequest } from '../database/page.ts'
+import type { Committed } from '../database/group-commit/command.ts'
+import type { Stored } from '../database/sql/json-object.ts'
+import type { Page, PageRequest } from '../database/sql/keyset-pagination.ts'
 import { matchesWeakly } from './conditional-requests.ts'
 
 const JSON_TYPE = 'application/json; charset=utf-8'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import type { Writer } from '../database/command.ts'
+import type { Writer } from '../database/group-commit/command.ts'
 import { ValidationFailed } from '../errors.ts'
 
 declare module 'fastify' {

@@ -3,9 +3,9 @@ import { setFlagsFromString } from 'node:v8'
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from '../app.ts'
 import { readConfig, type Config } from '../config.ts'
-import { canWrite } from '../database/open.ts'
+import { canWrite } from '../database/open-database.ts'
 import { openDemo } from '../demo.ts'
-import { bringUpToDate } from '../database/upToDate.ts'
+import { bringUpToDate } from '../database/migrations/startup-check.ts'
 import { reasonOf } from './explain-failure.ts'
 
 /**

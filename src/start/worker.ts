@@ -1,7 +1,7 @@
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from '../app.ts'
 import type { Config } from '../config.ts'
-import { requireUpToDate } from '../database/upToDate.ts'
+import { requireUpToDate } from '../database/migrations/startup-check.ts'
 
 /** How long an interval does nothing but keep the process alive, in ms. */
 const DAY_MS = 86_400_000

@@ -1,4 +1,4 @@
-import type { Query, Read } from '../database/read.ts'
+import type { Query, Read } from '../database/read-batching.ts'
 
 /** What there is to deliver. */
 export interface Due {

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
-import type { Commit } from '../database/commit.ts'
+import type { Commit } from '../database/group-commit/committer.ts'
 import type { Meter } from '../monitoring/instrumentation.ts'
 import { CALL_MS, type Answer, type Caller } from './call.ts'
 import { judge, nextTry, retryAfterOf } from './rules.ts'

@@ -1,6 +1,6 @@
-import type { Command, Outcome } from '../database/command.ts'
+import type { Command, Outcome } from '../database/group-commit/command.ts'
 import { BEFORE_ALL } from '../database/deliveries.ts'
-import { distinct, type Session } from '../database/session.ts'
+import { distinct, type Session } from '../database/group-commit/transaction.ts'
 import type { Step } from '../messages/rules.ts'
 import { followMessages } from '../messages/store.ts'
 import type { WebhookAttempt } from './schemas.ts'

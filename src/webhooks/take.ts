@@ -1,6 +1,6 @@
-import type { Command } from '../database/command.ts'
+import type { Command } from '../database/group-commit/command.ts'
 import { BEFORE_ALL, DELIVERY_LIFETIME_MS } from '../database/deliveries.ts'
-import type { Session } from '../database/session.ts'
+import type { Session } from '../database/group-commit/transaction.ts'
 import { eventJson } from '../events/store.ts'
 import type { Step } from '../messages/rules.ts'
 import { followMessages } from '../messages/store.ts'

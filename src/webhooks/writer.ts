@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
-import type { Commit } from '../database/commit.ts'
+import type { Commit } from '../database/group-commit/committer.ts'
 import { settleDeliveries, type Settlement } from './settle.ts'
 
 /** What becomes of calls is written down together, after this long, in ms: many for the price of one. */

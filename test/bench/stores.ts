@@ -6,7 +6,7 @@ import Sqlite from 'better-sqlite3'
 import pg from 'pg'
 import { createCredential } from '../../src/credential.ts'
 import type { DatabaseName } from '../../src/database/dialect.ts'
-import { migrate } from '../../src/database/migrate.ts'
+import { migrate } from '../../src/database/migrations/migrate.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { seedStatements } from './seed.ts'
 

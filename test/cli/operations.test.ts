@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { migrate } from '../../src/database/migrate.ts'
+import { migrate } from '../../src/database/migrations/migrate.ts'
 import { startApp } from '../support/app.ts'
 import { build, folder, petstore, startService } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'

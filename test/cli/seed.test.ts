@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import t from 'tap'
-import { openDatabase } from '../../src/database/open.ts'
+import { openDatabase } from '../../src/database/open-database.ts'
 import { startApp } from '../support/app.ts'
 import { build, CLI, folder, petstore } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'

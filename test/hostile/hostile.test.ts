@@ -1,5 +1,5 @@
 import t from 'tap'
-import { migrate } from '../../src/database/migrate.ts'
+import { migrate } from '../../src/database/migrations/migrate.ts'
 import { database, freshDatabase } from '../support/database.ts'
 import { attack } from './attack.ts'
 

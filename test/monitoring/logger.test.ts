@@ -1,6 +1,6 @@
 import t from 'tap'
 import pg from 'pg'
-import { SqliteAdapterFactory } from '../../src/database/sqlite.ts'
+import { SqliteAdapterFactory } from '../../src/database/sqlite/adapter.ts'
 import { freshDatabase } from '../support/database.ts'
 import { sendBytes } from '../support/socket.ts'
 import { lock } from '../torture/stage.ts'

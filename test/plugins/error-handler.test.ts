@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import * as errors from '../../src/errors.ts'
-import { openDatabase } from '../../src/database/open.ts'
+import { openDatabase } from '../../src/database/open-database.ts'
 import { startApp, type Answer, type Client, type TestApp } from '../support/app.ts'
 import { readerOf, refused } from '../support/checks.ts'
 import { database } from '../support/database.ts'

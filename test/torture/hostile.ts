@@ -1,4 +1,4 @@
-import { migrate } from '../../src/database/migrate.ts'
+import { migrate } from '../../src/database/migrations/migrate.ts'
 import { attack } from '../hostile/attack.ts'
 import type { Stage } from './stage.ts'
 

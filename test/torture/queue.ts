@@ -1,4 +1,4 @@
-import { openDatabase } from '../../src/database/open.ts'
+import { openDatabase } from '../../src/database/open-database.ts'
 
 /** The deliveries of one account, as their rows say; what an operator could do to them by hand. */
 export interface Queue {

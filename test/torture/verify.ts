@@ -1,4 +1,4 @@
-import { openDatabase, type Database } from '../../src/database/open.ts'
+import { openDatabase, type Database } from '../../src/database/open-database.ts'
 import type { Entry } from './ledger.ts'
 import type { Report } from './report.ts'
 import type { Store } from './stage.ts'

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { openDatabase } from '../../src/database/open.ts'
-import { createRead, type Query, type Read } from '../../src/database/read.ts'
+import { openDatabase } from '../../src/database/open-database.ts'
+import { createRead, type Query, type Read } from '../../src/database/read-batching.ts'
 import { freshDatabase } from '../support/database.ts'
 
 /** Answers n + 1, and nothing for a negative n. Counts its statements by its text, which is made once. */

@@ -1,7 +1,7 @@
 import type { Command, Entry, Rows } from './command.ts'
-import type { InputType } from './dialect.ts'
-import type { Table } from './insert.ts'
-import { idsOf, type Session } from './session.ts'
+import type { InputType } from '../dialect.ts'
+import type { Table } from '../sql/bulk-insert.ts'
+import { idsOf, type Session } from './transaction.ts'
 
 export interface Batch {
   command: Command<unknown, unknown>

@@ -1,11 +1,11 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import type { Command } from '../../src/database/command.ts'
-import { createCommit, type Commit } from '../../src/database/commit.ts'
-import type { Table } from '../../src/database/insert.ts'
-import { openDatabase, type Database } from '../../src/database/open.ts'
-import { UnknownCategory } from '../../src/errors.ts'
-import { database as databaseName, freshDatabase } from '../support/database.ts'
+import type { Command } from '../../../src/database/group-commit/command.ts'
+import { createCommit, type Commit } from '../../../src/database/group-commit/committer.ts'
+import type { Table } from '../../../src/database/sql/bulk-insert.ts'
+import { openDatabase, type Database } from '../../../src/database/open-database.ts'
+import { UnknownCategory } from '../../../src/errors.ts'
+import { database as databaseName, freshDatabase } from '../../support/database.ts'
 
 const NOW = '2026-11-21T10:00:00.000Z'
 

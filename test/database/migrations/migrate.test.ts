@@ -4,12 +4,12 @@ import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { migrate, migrationNames, pendingMigrations } from '../../src/database/migrate.ts'
-import { openDatabase, type TransactionClient } from '../../src/database/open.ts'
-import { reasonOf } from '../../src/start/explain-failure.ts'
-import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
+import { migrate, migrationNames, pendingMigrations } from '../../../src/database/migrations/migrate.ts'
+import { openDatabase, type TransactionClient } from '../../../src/database/open-database.ts'
+import { reasonOf } from '../../../src/start/explain-failure.ts'
+import { database, emptyDatabase, freshDatabase } from '../../support/database.ts'
 
-const CLI = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
+const CLI = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
 
 const TABLES = database === 'sqlite'
   ? "SELECT name FROM sqlite_master WHERE type IN ('table', 'index') AND name NOT LIKE 'sqlite_%' ORDER BY name"

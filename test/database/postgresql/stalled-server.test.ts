@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import type { Command } from '../../src/database/command.ts'
-import { createCommit } from '../../src/database/commit.ts'
-import { failureKind } from '../../src/database/failure.ts'
-import { openDatabase } from '../../src/database/open.ts'
-import { database as databaseName, freshDatabase } from '../support/database.ts'
-import { stallingNetwork } from '../support/stall.ts'
+import type { Command } from '../../../src/database/group-commit/command.ts'
+import { createCommit } from '../../../src/database/group-commit/committer.ts'
+import { failureKind } from '../../../src/database/error-classification.ts'
+import { openDatabase } from '../../../src/database/open-database.ts'
+import { database as databaseName, freshDatabase } from '../../support/database.ts'
+import { stallingNetwork } from '../../support/stall.ts'
 
 const TIMEOUT_MS = 400
 

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { StartError } from '../start/explain-failure.ts'
-import { databaseOf } from './dialect.ts'
-import { fileOf, isMissing } from './upToDate.ts'
+import { StartError } from '../../start/explain-failure.ts'
+import { databaseOf } from '../dialect.ts'
+import { fileOf, isMissing } from '../migrations/startup-check.ts'
 
 /**
  * Saves what is committed in a SQLite database at this moment, while others read and write it. Under its
@@ -21,7 +21,7 @@ export async function saveCopy (url: string, file: string): Promise<number> {
   if (!existsSync(dirname(file))) throw new StartError(`The folder of ${file} does not exist. Create it, or name another file.`)
 
   const part = `${file}.part-${process.pid}`
-  const { SqliteAdapterFactory } = await import('./sqlite.ts')
+  const { SqliteAdapterFactory } = await import('./adapter.ts')
   const source = await new SqliteAdapterFactory(url).connect()
   try {
     await source.executeRaw({ sql: 'VACUUM INTO ?', args: [part], argTypes: [{ scalarType: 'string', arity: 'scalar' }] })

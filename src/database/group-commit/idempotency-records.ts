@@ -1,8 +1,8 @@
 import type { FastifyError } from '@fastify/error'
-import { IdempotencyKeyReused } from '../errors.ts'
+import { IdempotencyKeyReused } from '../../errors.ts'
 import type { Command, Committed, Done, Entry } from './command.ts'
-import { failureKind } from './failure.ts'
-import type { Session } from './session.ts'
+import { failureKind } from '../error-classification.ts'
+import type { Session } from './transaction.ts'
 
 /** How long an answer is kept, in ms. */
 const LIFETIME_MS = 24 * 60 * 60 * 1000

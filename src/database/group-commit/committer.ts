@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { DatabaseUnavailable, IdempotencyKeyInUse, Overloaded, Unauthorized } from '../errors.ts'
-import type { Meter } from '../monitoring/instrumentation.ts'
+import { DatabaseUnavailable, IdempotencyKeyInUse, Overloaded, Unauthorized } from '../../errors.ts'
+import type { Meter } from '../../monitoring/instrumentation.ts'
 import type { Command, Committed, Done, Entry, News, Writer } from './command.ts'
-import { appendEvents } from './events.ts'
-import { failureKind } from './failure.ts'
-import { arrange, prepare } from './group.ts'
-import { claimKeys, KeysHeld, settleKeys } from './idempotency.ts'
-import type { Database } from './open.ts'
-import { createSession } from './session.ts'
+import { appendEvents } from '../events.ts'
+import { failureKind } from '../error-classification.ts'
+import { arrange, prepare } from './row-locks.ts'
+import { claimKeys, KeysHeld, settleKeys } from './idempotency-records.ts'
+import type { Database } from '../open-database.ts'
+import { createSession } from './transaction.ts'
 
 export type Commit = <Input, Record>(command: Command<Input, Record>, input: Input, writer: Writer) => Promise<Committed<Record>>
 

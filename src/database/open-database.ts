@@ -1,6 +1,6 @@
 import type { SqlDriverAdapterFactory, SqlQuery } from '@prisma/driver-adapter-utils'
 import type { Prisma, PrismaClient } from '../generated/sqlite/client.ts'
-import { closing } from './closing.ts'
+import { closing } from './transaction-guard.ts'
 import { databaseOf, dialects, type Dialect } from './dialect.ts'
 
 /** The two generated clients have the same models; SQLite's type stands for both. */
@@ -45,7 +45,7 @@ export async function openDatabase (options: DatabaseOptions): Promise<Database>
 
 async function openSqlite ({ url, timeout }: DatabaseOptions): Promise<Database> {
   const { PrismaClient } = await import('../generated/sqlite/client.ts')
-  const { SqliteAdapterFactory } = await import('./sqlite.ts')
+  const { SqliteAdapterFactory } = await import('./sqlite/adapter.ts')
   const open = (): Client => client(PrismaClient, new SqliteAdapterFactory(url, timeout), timeout)
   const reader = open()
   const writer = open()

@@ -3,9 +3,9 @@ import { PrismaBetterSqlite3 } from '@prisma/adapter-better-sqlite3'
 import type {
   SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory, SqlQuery, Transaction
 } from '@prisma/driver-adapter-utils'
-import { closing } from './closing.ts'
-import { isLocked } from './failure.ts'
-import { keepStatements } from './statements.ts'
+import { closing } from '../transaction-guard.ts'
+import { isLocked } from '../error-classification.ts'
+import { keepStatements } from './statement-cache.ts'
 
 /** A lock of another process is tried again this often, in ms, without blocking the event loop. */
 const LOCK_RETRY_MS = 10

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { failureKind } from '../../src/database/failure.ts'
+import { failureKind } from '../../src/database/error-classification.ts'
 
 t.test('a server that cannot be reached is unavailable, whatever the network calls it', async (t) => {
   for (const code of ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']) {

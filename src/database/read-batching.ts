@@ -1,8 +1,8 @@
 import { DatabaseUnavailable, Overloaded } from '../errors.ts'
 import type { Meter } from '../monitoring/instrumentation.ts'
 import type { Dialect } from './dialect.ts'
-import { failureKind, withDeadline } from './failure.ts'
-import type { Database } from './open.ts'
+import { failureKind, withDeadline } from './error-classification.ts'
+import type { Database } from './open-database.ts'
 
 /**
  * A read that many requests share: one statement over the rows of all their inputs.

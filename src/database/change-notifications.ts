@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from 'pg'
-import type { News } from './command.ts'
-import type { Database } from './open.ts'
+import type { News } from './group-commit/command.ts'
+import type { Database } from './open-database.ts'
 
 /**
  * Tells the other processes on the same PostgreSQL what a commit has for them, and hears it from them. Sent

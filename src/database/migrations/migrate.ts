@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory } from '@prisma/driver-adapter-utils'
 import type { SchemaEngine } from '@prisma/schema-engine-wasm'
-import { databaseOf, type DatabaseName } from './dialect.ts'
-import { isLocked } from './failure.ts'
+import { databaseOf, type DatabaseName } from '../dialect.ts'
+import { isLocked } from '../error-classification.ts'
 
 const FILTERS = { externalTables: [], externalEnums: [] }
 
@@ -207,7 +207,7 @@ async function loadSchemaEngine (): Promise<EngineModule> {
 
 async function adapterFactory (url: string): Promise<SqlMigrationAwareDriverAdapterFactory> {
   if (databaseOf(url) === 'sqlite') {
-    const { SqliteAdapterFactory } = await import('./sqlite.ts')
+    const { SqliteAdapterFactory } = await import('../sqlite/adapter.ts')
     return new SqliteAdapterFactory(url)
   }
   const { PrismaPg } = await import('@prisma/adapter-pg')
@@ -215,5 +215,5 @@ async function adapterFactory (url: string): Promise<SqlMigrationAwareDriverAdap
 }
 
 function migrationsFolder (database: DatabaseName): string {
-  return fileURLToPath(new URL(`../../prisma/${database}/migrations`, import.meta.url))
+  return fileURLToPath(new URL(`../../../prisma/${database}/migrations`, import.meta.url))
 }

@@ -1,4 +1,4 @@
-import type { Dialect } from './dialect.ts'
+import type { Dialect } from '../dialect.ts'
 
 /** A record as the database hands it over: its JSON text, and its entity tag. */
 export interface Stored {

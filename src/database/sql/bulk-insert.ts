@@ -1,4 +1,4 @@
-import type { Dialect, InputType } from './dialect.ts'
+import type { Dialect, InputType } from '../dialect.ts'
 
 /** A table whose rows are inserted in sets, with ids that were taken before. */
 export interface Table {

@@ -1,6 +1,6 @@
-import type { Dialect } from './dialect.ts'
-import { insertSql, type Table } from './insert.ts'
-import type { TransactionClient } from './open.ts'
+import type { Dialect } from '../dialect.ts'
+import { insertSql, type Table } from '../sql/bulk-insert.ts'
+import type { TransactionClient } from '../open-database.ts'
 
 /** What a command works on: one transaction, shared by all commands of its group. */
 export interface Session {

@@ -1,8 +1,8 @@
 import t from 'tap'
-import { createCommit } from '../../src/database/commit.ts'
-import { forgetExpired } from '../../src/database/idempotency.ts'
-import { openDatabase } from '../../src/database/open.ts'
-import { freshDatabase } from '../support/database.ts'
+import { createCommit } from '../../../src/database/group-commit/committer.ts'
+import { forgetExpired } from '../../../src/database/group-commit/idempotency-records.ts'
+import { openDatabase } from '../../../src/database/open-database.ts'
+import { freshDatabase } from '../../support/database.ts'
 
 t.test('expired records are removed a step at a time, and others stay', async (t) => {
   const database = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
-import type { Config } from '../config.ts'
-import { StartError } from '../start/explain-failure.ts'
-import { databaseOf } from './dialect.ts'
+import type { Config } from '../../config.ts'
+import { StartError } from '../../start/explain-failure.ts'
+import { databaseOf } from '../dialect.ts'
 import { migrate, migrationNames, pendingMigrations } from './migrate.ts'
 
 /** Applies pending migrations where the settings allow it. @throws StartError where they do not */

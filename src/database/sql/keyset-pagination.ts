@@ -1,5 +1,5 @@
-import type { Dialect, InputType } from './dialect.ts'
-import type { Query } from './read.ts'
+import type { Dialect, InputType } from '../dialect.ts'
+import type { Query } from '../read-batching.ts'
 
 /** A resource's list as the database sees it. Columns are named as in `from`, such as `p.status`. */
 export interface Listing {

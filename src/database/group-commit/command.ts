@@ -1,6 +1,6 @@
 import type { FastifyError } from '@fastify/error'
-import type { Table } from './insert.ts'
-import type { Session } from './session.ts'
+import type { Table } from '../sql/bulk-insert.ts'
+import type { Session } from './transaction.ts'
 
 /**
  * A write. `run` gets the inputs of every request of this command in the group, in order of arrival,
