@@ -8,7 +8,7 @@ import { NoContent, ref } from '../http/common-schemas.ts'
 import {
   AccountSchema, AccountWithKeySchema, ApiKeySchema, ApiKeyWithSecretSchema, KeyParams, KeyQuery, NewAccountSchema, NewApiKeySchema
 } from './schemas.ts'
-import { createAccount, createApiKey, deleteAccount, findAccount, listKeys, revokeApiKey } from './store.ts'
+import { createAccount, createApiKey, deleteAccount, findAccount, listKeys, revokeApiKey } from './commands.ts'
 
 export interface SignupOptions {
   /** Whether anybody may open an account. */

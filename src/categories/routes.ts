@@ -6,7 +6,7 @@ import { CategoryInUse, CategoryNotFound } from '../errors.ts'
 import { writerOf } from '../plugins/idempotency-key.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { CategoryParams, CategoryQuery, CategorySchema, CategoryUpdateSchema, NewCategorySchema } from './schemas.ts'
-import { createCategory, deleteCategory, findCategory, listCategories, updateCategory } from './store.ts'
+import { createCategory, deleteCategory, findCategory, listCategories, updateCategory } from './commands.ts'
 
 export const categoryRoutes: FastifyPluginAsyncTypebox = async function categoryRoutes (app) {
   app.get('/categories', {

@@ -12,7 +12,7 @@ export function addAccount (program: Command): void {
     .action(async (name: string, { email }: { email?: string }) => {
       const config = readConfig(process.env)
       const { NewAccountSchema } = await import('../accounts/schemas.ts')
-      const { createAccount } = await import('../accounts/store.ts')
+      const { createAccount } = await import('../accounts/commands.ts')
       const { bringUpToDate } = await import('../database/migrations/startup-check.ts')
       const { showKey, valid, withStore } = await import('./with-database.ts')
       const fields = valid<NewAccount>(NewAccountSchema, { name, email })

@@ -18,7 +18,7 @@ export function addKey (program: Command): void {
     .option('--expires-at <time>', 'when it stops working, such as 2027-11-21T10:00:00Z')
     .action(async ({ account, ...fields }: KeyOptions) => {
       const { NewApiKeySchema } = await import('../accounts/schemas.ts')
-      const { createApiKey } = await import('../accounts/store.ts')
+      const { createApiKey } = await import('../accounts/commands.ts')
       const { showKey, valid } = await import('./with-database.ts')
       const wanted = valid<NewApiKey>(NewApiKeySchema, fields)
       await withAccount(account, async ({ commit }) => {
@@ -41,7 +41,7 @@ export function addKey (program: Command): void {
     .argument('<key>', 'the id of the key, as key list shows it', id)
     .requiredOption('--account <id>', 'whose key', id)
     .action(async (keyId: number, { account }: OfAccount) => {
-      const { revokeApiKey } = await import('../accounts/store.ts')
+      const { revokeApiKey } = await import('../accounts/commands.ts')
       await withAccount(account, async ({ commit }) => {
         await commit(revokeApiKey, { account, keyId, conditions: {} }, { account })
         console.log(`Key ${keyId} was revoked.`)
@@ -61,7 +61,7 @@ async function withAccount (account: number, use: (store: Store) => Promise<void
 }
 
 async function * keysOf ({ read }: Store, account: number): AsyncGenerator<ApiKey> {
-  const { listKeys } = await import('../accounts/store.ts')
+  const { listKeys } = await import('../accounts/commands.ts')
   let after: number | undefined
   do {
     const { records, next } = await listKeys(read, account, { limit: 100, descending: false, after, filters: {} })

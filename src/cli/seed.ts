@@ -14,7 +14,7 @@ export function addSeed (program: Command): void {
     .option('--account <id>', 'whose store; without it one is opened and its API key goes to standard output', id)
     .action(async ({ pets, account }: SeedOptions) => {
       const config = readConfig(process.env)
-      const { createAccount } = await import('../accounts/store.ts')
+      const { createAccount } = await import('../accounts/commands.ts')
       const { bringUpToDate } = await import('../database/migrations/startup-check.ts')
       const { seedCategories, seedPets } = await import('../seed.ts')
       const { startProgress } = await import('./progress-bar.ts')

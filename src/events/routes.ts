@@ -5,10 +5,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { nothing, sendPage } from '../http/responses.ts'
 import { EventsExpired, Unauthorized, ValidationFailed } from '../errors.ts'
 import { ref } from '../http/common-schemas.ts'
-import { createFeed } from './feed.ts'
+import { createFeed } from './event-stream.ts'
 import { beginning } from './rules.ts'
 import { EventQuery, EventSchema } from './schemas.ts'
-import { listEvents, type Stretch } from './store.ts'
+import { listEvents, type Stretch } from './queries.ts'
 
 export const eventRoutes: FastifyPluginAsyncTypebox = async function eventRoutes (app) {
   const feed = createFeed(app.read, app.log)

@@ -6,7 +6,7 @@ import { InventoryNotFound, PetNotFound } from '../errors.ts'
 import { writerOf } from '../plugins/idempotency-key.ts'
 import { ref } from '../http/common-schemas.ts'
 import { InventoryItemSchema, InventoryParams, InventoryQuery, InventoryUpdateSchema } from './schemas.ts'
-import { findInventoryItem, listInventory, updateInventory } from './store.ts'
+import { findInventoryItem, listInventory, updateInventory } from './commands.ts'
 
 export const inventoryRoutes: FastifyPluginAsyncTypebox = async function inventoryRoutes (app) {
   app.get('/inventory', {

@@ -5,7 +5,7 @@ import { MessageNotFound } from '../errors.ts'
 import { writerOf } from '../plugins/idempotency-key.ts'
 import { ref } from '../http/common-schemas.ts'
 import { MessageParams, MessageQuery, MessageSchema, NewMessageSchema } from './schemas.ts'
-import { createMessage, findMessage, listMessages } from './store.ts'
+import { createMessage, findMessage, listMessages } from './commands.ts'
 
 export const messageRoutes: FastifyPluginAsyncTypebox = async function messageRoutes (app) {
   app.post('/messages', {

@@ -5,7 +5,7 @@ import { InsufficientStock, OrderAlreadyShipped, OrderNotFound, PetNotAvailable,
 import { writerOf } from '../plugins/idempotency-key.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { NewOrderSchema, OrderParams, OrderQuery, OrderSchema, OrdersSchema, OrderUpdateSchema } from './schemas.ts'
-import { cancelOrder, findOrder, listOrders, placeOrder, updateOrder } from './store.ts'
+import { cancelOrder, findOrder, listOrders, placeOrder, updateOrder } from './commands.ts'
 
 /** The contract wants this operation untested in document viewers. The first is how ours hears of it, the others are other viewers' words. */
 const NO_TESTING = {

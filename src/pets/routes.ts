@@ -5,7 +5,7 @@ import { InvalidStatusTransition, OperationSunset, PetInUse, PetNotFound, Unknow
 import { writerOf } from '../plugins/idempotency-key.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { NewPetSchema, PetParams, PetUpdateSchema, PetQuery, PetSchema, PetsSchema } from './schemas.ts'
-import { createPet, deletePet, findPet, listPets, updatePet } from './store.ts'
+import { createPet, deletePet, findPet, listPets, updatePet } from './commands.ts'
 
 /** Deprecated since 2025-12-05T00:00:00Z, as RFC 9745 writes it. */
 const DEPRECATION = '@1764892800'

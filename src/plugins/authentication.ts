@@ -2,8 +2,8 @@ import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { LRUCache } from 'lru-cache'
-import { findKey, markKeyUsed, type KeyHolder } from '../accounts/store.ts'
-import { hashOf, isCredential } from '../credential.ts'
+import { findKey, markKeyUsed, type KeyHolder } from '../accounts/commands.ts'
+import { hashOf, isCredential } from '../accounts/api-key.ts'
 import { ReadOnlyKey, Unauthorized } from '../errors.ts'
 
 declare module 'fastify' {

@@ -7,7 +7,7 @@ import { writerOf } from '../plugins/idempotency-key.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { isPublicAddress, literalAddress } from './rules.ts'
 import { NewWebhookSchema, WebhookParams, WebhookQuery, WebhookSchema, WebhookUpdateSchema, WebhookWithSecretSchema } from './schemas.ts'
-import { createWebhook, deleteWebhook, findWebhook, listWebhooks, rotateSecret, testWebhook, updateWebhook } from './store.ts'
+import { createWebhook, deleteWebhook, findWebhook, listWebhooks, rotateSecret, testWebhook, updateWebhook } from './commands.ts'
 
 export interface WebhookOptions {
   /** Let webhooks call private, loopback and link-local addresses. */

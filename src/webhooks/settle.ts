@@ -2,7 +2,7 @@ import type { Command, Outcome } from '../database/group-commit/command.ts'
 import { BEFORE_ALL } from '../database/deliveries.ts'
 import { distinct, type Session } from '../database/group-commit/transaction.ts'
 import type { Step } from '../messages/rules.ts'
-import { followMessages } from '../messages/store.ts'
+import { followMessages } from '../messages/commands.ts'
 import type { WebhookAttempt } from './schemas.ts'
 
 /** What became of a delivery that a worker had taken. */

@@ -1,9 +1,9 @@
 import type { Command } from '../database/group-commit/command.ts'
 import { BEFORE_ALL, DELIVERY_LIFETIME_MS } from '../database/deliveries.ts'
 import type { Session } from '../database/group-commit/transaction.ts'
-import { eventJson } from '../events/store.ts'
+import { eventJson } from '../events/queries.ts'
 import type { Step } from '../messages/rules.ts'
-import { followMessages } from '../messages/store.ts'
+import { followMessages } from '../messages/commands.ts'
 
 /** A delivery that a worker has taken, with all it needs to be sent. */
 export interface Taken {

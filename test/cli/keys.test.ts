@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { isCredential } from '../../src/credential.ts'
+import { isCredential } from '../../src/accounts/api-key.ts'
 import { build, petstore, startService } from '../support/cli.ts'
 import { freshDatabase } from '../support/database.ts'
 

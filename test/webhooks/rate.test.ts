@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import t from 'tap'
-import { createMessage } from '../../src/messages/store.ts'
+import { createMessage } from '../../src/messages/commands.ts'
 import { startApp } from '../support/app.ts'
 import { DELIVERING } from '../support/delivery.ts'
 import { eventually } from '../support/receiver.ts'

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
 import type { FastifyBaseLogger } from 'fastify'
-import { findKeyById, type KeyHolder } from '../accounts/store.ts'
+import { findKeyById, type KeyHolder } from '../accounts/commands.ts'
 import type { Read } from '../database/read-batching.ts'
-import { rounds } from './rounds.ts'
+import { rounds } from './batched-rounds.ts'
 import { beginning } from './rules.ts'
-import { streamEvents, type Stretch } from './store.ts'
+import { streamEvents, type Stretch } from './queries.ts'
 
 /**
  * Streams that follow their account's events. All followers of an account that are up to date share

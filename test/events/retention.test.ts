@@ -1,5 +1,5 @@
 import t from 'tap'
-import { forgetEvents } from '../../src/retention.ts'
+import { forgetEvents } from '../../src/events/retention.ts'
 import { forgetDeliveries } from '../../src/webhooks/settle.ts'
 import { startApp, type TestApp } from '../support/app.ts'
 import { newWebhook } from '../support/store.ts'

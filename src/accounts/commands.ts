@@ -1,5 +1,5 @@
 import { etagOf, refusal, type Conditions } from '../http/conditional-requests.ts'
-import { createCredential } from '../credential.ts'
+import { createCredential } from './api-key.ts'
 import type { Command, Outcome } from '../database/group-commit/command.ts'
 import type { Dialect } from '../database/dialect.ts'
 import { boolean, integer, jsonObject, optional, text, time, type Stored } from '../database/sql/json-object.ts'

@@ -6,7 +6,7 @@ import { pageQuery, type Listing, type Page, type PageRequest } from '../databas
 import type { Query, Read } from '../database/read-batching.ts'
 import { PetNotFound } from '../errors.ts'
 import { count } from '../pets/rules.ts'
-import { loadPets, petUpdated, type LoadedPet } from '../pets/store.ts'
+import { loadPets, petUpdated, type LoadedPet } from '../pets/commands.ts'
 import type { InventoryItem } from './schemas.ts'
 
 const record = (dialect: Dialect): string => jsonObject(dialect, {

@@ -1,6 +1,6 @@
-import type { Done, Entry, NewEvent, News } from './group-commit/command.ts'
-import { queueDeliveries } from './deliveries.ts'
-import type { Session } from './group-commit/transaction.ts'
+import type { Done, Entry, NewEvent, News } from '../database/group-commit/command.ts'
+import { queueDeliveries } from '../database/deliveries.ts'
+import type { Session } from '../database/group-commit/transaction.ts'
 
 /**
  * Writes the events of a group, numbered in each account's own gapless sequence. The accounts' counters

@@ -7,9 +7,9 @@ import { pageQuery, type Listing, type Page, type PageRequest } from '../databas
 import type { Query, Read } from '../database/read-batching.ts'
 import { distinct, type Session } from '../database/group-commit/transaction.ts'
 import { InsufficientStock, OrderAlreadyShipped, OrderNotFound, PetNotAvailable, UnknownPet } from '../errors.ts'
-import { inventoryRecord } from '../inventory/store.ts'
+import { inventoryRecord } from '../inventory/commands.ts'
 import { cancel, complete as completeStock, place } from '../pets/rules.ts'
-import { loadPets, petUpdated, type LoadedPet, type LoadedPets, type Wanted } from '../pets/store.ts'
+import { loadPets, petUpdated, type LoadedPet, type LoadedPets, type Wanted } from '../pets/commands.ts'
 import type { NewOrder, Order, OrderUpdate } from './schemas.ts'
 
 const record = (dialect: Dialect): string => jsonObject(dialect, {
