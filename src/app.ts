@@ -29,7 +29,7 @@ import { stopGracefully } from './plugins/graceful-shutdown.ts'
 import { answerClientError, answerSockets } from './plugins/client-errors.ts'
 import { terminal } from './monitoring/terminal-format.ts'
 import { buildValidator, closeQuery } from './http/validator-compiler.ts'
-import { delivery } from './webhooks/plugin.ts'
+import { delivery } from './deliveries/plugin.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
 /** Builds the service; it neither listens nor reads the environment. */

@@ -1,5 +1,5 @@
 import type { Done, Entry, NewEvent, News } from '../database/group-commit/command.ts'
-import { queueDeliveries } from '../database/deliveries.ts'
+import { queueDeliveries } from '../deliveries/enqueue.ts'
 import type { Session } from '../database/group-commit/transaction.ts'
 
 /**

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Command } from '../database/group-commit/command.ts'
-import { forgetDeliveries } from '../webhooks/settle.ts'
+import { forgetDeliveries } from '../deliveries/complete.ts'
 
 export interface RetentionOptions {
   /** How long events are kept. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { etagOf, refusal, type Conditions } from '../http/conditional-requests.ts'
-import { BEFORE_ALL } from '../database/deliveries.ts'
+import { BEFORE_ALL } from '../deliveries/enqueue.ts'
 import type { Command, Outcome } from '../database/group-commit/command.ts'
 import type { Dialect } from '../database/dialect.ts'
 import type { Table } from '../database/sql/bulk-insert.ts'

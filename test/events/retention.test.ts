@@ -1,6 +1,6 @@
 import t from 'tap'
 import { forgetEvents } from '../../src/events/retention.ts'
-import { forgetDeliveries } from '../../src/webhooks/settle.ts'
+import { forgetDeliveries } from '../../src/deliveries/complete.ts'
 import { startApp, type TestApp } from '../support/app.ts'
 import { newWebhook } from '../support/store.ts'
 

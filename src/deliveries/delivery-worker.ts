@@ -6,10 +6,10 @@ import type { Commit } from '../database/group-commit/committer.ts'
 import type { Read } from '../database/read-batching.ts'
 import type { Meter } from '../monitoring/instrumentation.ts'
 import { settleMessages } from '../messages/commands.ts'
-import type { Caller } from './call.ts'
-import { findDue } from './due.ts'
-import { createLane, type Lane, type LaneContext } from './lane.ts'
-import { createWriter } from './writer.ts'
+import type { Caller } from './http-client.ts'
+import { findDue } from './find-due.ts'
+import { createLane, type Lane, type LaneContext } from './webhook-dispatcher.ts'
+import { createWriter } from './completion-buffer.ts'
 
 export interface Worker {
   /** There may be something to deliver; these webhooks changed or went. */

@@ -1,10 +1,10 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/group-commit/committer.ts'
 import type { Meter } from '../monitoring/instrumentation.ts'
-import { CALL_MS, type Answer, type Caller } from './call.ts'
-import { judge, nextTry, retryAfterOf } from './rules.ts'
-import type { Settlement } from './settle.ts'
-import { takeDeliveries, type Taken } from './take.ts'
+import { CALL_MS, type Answer, type Caller } from './http-client.ts'
+import { judge, nextTry, retryAfterOf } from './retry-policy.ts'
+import type { Settlement } from './complete.ts'
+import { takeDeliveries, type Taken } from './claim.ts'
 
 /** One webhook's deliveries in this process. */
 export interface Lane {

@@ -1,4 +1,4 @@
-import type { Session } from './group-commit/transaction.ts'
+import type { Session } from '../database/group-commit/transaction.ts'
 
 /** How long a delivery is tried, or waits for a webhook that was switched off, in ms: about a day. */
 export const DELIVERY_LIFETIME_MS = 24 * 60 * 60 * 1000

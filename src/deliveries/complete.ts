@@ -1,9 +1,9 @@
 import type { Command, Outcome } from '../database/group-commit/command.ts'
-import { BEFORE_ALL } from '../database/deliveries.ts'
+import { BEFORE_ALL } from './enqueue.ts'
 import { distinct, type Session } from '../database/group-commit/transaction.ts'
 import type { Step } from '../messages/rules.ts'
 import { followMessages } from '../messages/commands.ts'
-import type { WebhookAttempt } from './schemas.ts'
+import type { WebhookAttempt } from '../webhooks/schemas.ts'
 
 /** What became of a delivery that a worker had taken. */
 export interface Settlement {

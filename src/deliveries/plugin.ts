@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { createCaller } from './call.ts'
-import { createWorker } from './worker.ts'
+import { createCaller } from './http-client.ts'
+import { createWorker } from './delivery-worker.ts'
 
 export interface DeliveryOptions {
   /** Let webhooks call private, loopback and link-local addresses. */

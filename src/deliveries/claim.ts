@@ -1,5 +1,5 @@
 import type { Command } from '../database/group-commit/command.ts'
-import { BEFORE_ALL, DELIVERY_LIFETIME_MS } from '../database/deliveries.ts'
+import { BEFORE_ALL, DELIVERY_LIFETIME_MS } from './enqueue.ts'
 import type { Session } from '../database/group-commit/transaction.ts'
 import { eventJson } from '../events/queries.ts'
 import type { Step } from '../messages/rules.ts'

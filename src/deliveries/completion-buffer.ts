@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/group-commit/committer.ts'
-import { settleDeliveries, type Settlement } from './settle.ts'
+import { settleDeliveries, type Settlement } from './complete.ts'
 
 /** What becomes of calls is written down together, after this long, in ms: many for the price of one. */
 const GATHER_MS = 20

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { isPublicAddress, judge, literalAddress, nextTry, retryAfterOf } from '../../src/webhooks/rules.ts'
+import { isPublicAddress, judge, literalAddress, nextTry, retryAfterOf } from '../../src/deliveries/retry-policy.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { createCaller, type Resolve } from '../../src/webhooks/call.ts'
-import { judge } from '../../src/webhooks/rules.ts'
+import { createCaller, type Resolve } from '../../src/deliveries/http-client.ts'
+import { judge } from '../../src/deliveries/retry-policy.ts'
 import { openReceiver } from '../support/receiver.ts'
 
 const never = new AbortController().signal
