@@ -16,7 +16,7 @@ export function addSeed (program: Command): void {
       const config = readConfig(process.env)
       const { createAccount } = await import('../accounts/commands.ts')
       const { bringUpToDate } = await import('../database/migrations/startup-check.ts')
-      const { seedCategories, seedPets } = await import('../seed.ts')
+      const { seedCategories, seedPets } = await import('../seed/bulk-seed.ts')
       const { startProgress } = await import('./progress-bar.ts')
       const { requireAccount, showKey, withStore } = await import('./with-database.ts')
       await bringUpToDate(config)

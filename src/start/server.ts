@@ -4,7 +4,7 @@ import closeWithGrace from 'close-with-grace'
 import { buildApp } from '../app.ts'
 import { readConfig, type Config } from '../config.ts'
 import { canWrite } from '../database/open-database.ts'
-import { openDemo } from '../demo.ts'
+import { openDemo } from '../seed/demo-store.ts'
 import { bringUpToDate } from '../database/migrations/startup-check.ts'
 import { reasonOf } from './explain-failure.ts'
 

@@ -1,7 +1,7 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { FastifyInstance } from 'fastify'
 import type { Answer as DocumentedAnswer, Document, Header, Operation, Schema } from '../../src/openapi/document.ts'
-import { allCodes } from '../../src/openapi/errors.ts'
+import { allCodes } from '../../src/openapi/error-responses.ts'
 import type { Answer } from './app.ts'
 
 /** The OpenAPI document as a judge of answers. */

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Answer, Operation } from '../../src/openapi/document.ts'
-import { allCodes } from '../../src/openapi/errors.ts'
+import { allCodes } from '../../src/openapi/error-responses.ts'
 import { servedDocument } from './document.ts'
 
 /** operationId, tag, success, and the codes that are the operation's own. */

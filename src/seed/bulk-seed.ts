@@ -1,9 +1,9 @@
-import { ANIMALS } from './animals.ts'
-import { createCategory } from './categories/commands.ts'
-import type { Command } from './database/group-commit/command.ts'
-import type { Dialect } from './database/dialect.ts'
-import { count, setStatus, type Stock } from './pets/rules.ts'
-import { petTable } from './pets/commands.ts'
+import { ANIMALS } from './sample-data.ts'
+import { createCategory } from '../categories/commands.ts'
+import type { Command } from '../database/group-commit/command.ts'
+import type { Dialect } from '../database/dialect.ts'
+import { count, setStatus, type Stock } from '../pets/rules.ts'
+import { petTable } from '../pets/commands.ts'
 
 /** Names of pets, and to which of the categories each belongs. */
 const NAMES = ANIMALS.flatMap(({ pets }, category) => pets.map(([name]) => ({ name, category })))

@@ -1,9 +1,9 @@
 import * as errors from '../errors.ts'
 import { MERGE_PATCH } from '../plugins/content-type-parsers.ts'
 import { exampleOf, resolve, type Answer, type Document, type Operation, type Schema } from './document.ts'
-import { errorAnswers, type ErrorClass } from './errors.ts'
+import { errorAnswers, type ErrorClass } from './error-responses.ts'
 import { always, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, LIMITS, sometimes, WRITE_IF_NONE_MATCH } from './headers.ts'
-import { samplesOf } from './samples.ts'
+import { samplesOf } from './code-samples.ts'
 
 /** What a route says of its operation beside its schema: see `FastifyContextConfig`. */
 export interface Facts { errors?: ErrorClass[], secret?: boolean, stream?: boolean }

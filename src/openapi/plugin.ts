@@ -1,14 +1,14 @@
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Config } from './config.ts'
-import type { Document } from './openapi/document.ts'
-import type { ErrorClass } from './openapi/errors.ts'
-import { HEADERS } from './openapi/headers.ts'
-import { complete, type Facts } from './openapi/operations.ts'
-import { catalogRoutes, documentRoutes } from './openapi/serve.ts'
-import { introduction, navigation } from './openapi/texts.ts'
-import { viewerRoutes } from './openapi/viewer.ts'
+import type { Config } from '../config.ts'
+import type { Document } from './document.ts'
+import type { ErrorClass } from './error-responses.ts'
+import { HEADERS } from './headers.ts'
+import { complete, type Facts } from './complete-operations.ts'
+import { catalogRoutes, documentRoutes } from './document-routes.ts'
+import { introduction, navigation } from './description.ts'
+import { viewerRoutes } from './viewer-routes.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify'
-import { createAccount, createApiKey } from './accounts/commands.ts'
-import { ANIMALS } from './animals.ts'
-import { createCategory } from './categories/commands.ts'
-import type { Command, Done, NewEvent } from './database/group-commit/command.ts'
-import type { Session } from './database/group-commit/transaction.ts'
-import { updateInventory } from './inventory/commands.ts'
-import { placeOrder } from './orders/commands.ts'
-import { createPet, updatePet } from './pets/commands.ts'
+import { createAccount, createApiKey } from '../accounts/commands.ts'
+import { ANIMALS } from './sample-data.ts'
+import { createCategory } from '../categories/commands.ts'
+import type { Command, Done, NewEvent } from '../database/group-commit/command.ts'
+import type { Session } from '../database/group-commit/transaction.ts'
+import { updateInventory } from '../inventory/commands.ts'
+import { placeOrder } from '../orders/commands.ts'
+import { createPet, updatePet } from '../pets/commands.ts'
 
 /** What was ordered so far: pet, units, whether it was handed over. */
 const ORDERS: Array<[pet: string, quantity: number, complete: boolean]> = [

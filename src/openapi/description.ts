@@ -1,4 +1,4 @@
-import { allCodes } from './errors.ts'
+import { allCodes } from './error-responses.ts'
 
 /** The tags that operations carry, under the navigation groups that hold no operations of their own. */
 const GROUPS: Array<{ name: string, description?: string, tags: Record<string, string> }> = [
