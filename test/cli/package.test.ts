@@ -21,7 +21,7 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
 
   await t.test('holds what runs, and nothing that does not', async (t) => {
     const paths = files.map(({ path }) => path)
-    for (const path of ['dist/cli.js', 'dist/petstore.d.ts', 'dist/generated/sqlite/client.js', 'dist/generated/postgresql/client.js', 'prisma/studio.mjs', 'README.md', 'LICENSE']) {
+    for (const path of ['dist/cli.js', 'dist/public-api.d.ts', 'dist/generated/sqlite/client.js', 'dist/generated/postgresql/client.js', 'prisma/studio.mjs', 'README.md', 'LICENSE']) {
       t.ok(paths.includes(path), path)
     }
     for (const name of ['sqlite', 'postgresql']) t.ok(paths.some((path) => path.startsWith(`prisma/${name}/migrations/`)), `${name}'s migrations`)
