@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { answered, KEY, lists, needsKey, readerOf, refused, refusesInput, refusesOtherThanJson, refusesReaders } from '../support/checks.ts'
-import { newOrder, stocked } from '../support/store.ts'
+import { newOrder, stocked } from '../support/fixtures.ts'
 
 t.test('accounts', async (t) => {
   const running = await startApp(t)

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp, type Client } from '../support/app.ts'
 import { answered, KEY, lists, needsKey, readerOf, refused, refusesInput, refusesOtherThanJson, refusesReaders, walk } from '../support/checks.ts'
-import { newOrder, stocked } from '../support/store.ts'
+import { newOrder, stocked } from '../support/fixtures.ts'
 
 const PAST = '2020-01-01T00:00:00.000Z'
 

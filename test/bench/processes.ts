@@ -31,9 +31,9 @@ const PRELOAD = new URL('preload.mjs', import.meta.url).href
 
 const COMMANDS: Record<ServerName, string[]> = {
   petstore: [here('../../dist/start/server.js')],
-  hand: ['--import=tsx', here('servers/hand.ts')],
+  hand: ['--import=tsx', here('servers/baseline-driver.ts')],
   prisma: ['--import=tsx', here('servers/prisma.ts')],
-  floor: ['--import=tsx', here('servers/floor.ts')]
+  floor: ['--import=tsx', here('servers/framework-overhead.ts')]
 }
 
 /** Far more than a start takes; a machine that is slower than this is stuck. */

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { answered, linkOf, lists, needsKey, refused, refusesInput, refusesOtherThanJson, refusesReaders, walk } from '../support/checks.ts'
-import { newCategory, newPet } from '../support/store.ts'
+import { newCategory, newPet } from '../support/fixtures.ts'
 
 const UNKNOWN = '9223372036854775807'
 

@@ -17,7 +17,7 @@ const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm test$/, '.ci/run', /npm test/],
   [/^npm run (lint|types)$/, '.ci/run', /npm run -s (lint|types)/],
   [/^npm run test:one -- test\/categories\/categories\.test\.ts$/, '.ci/run', /npm test/], // the same script, as is tested below
-  [/^npm run torture$/, 'test/torture.test.ts', /await perform\(name, program/],
+  [/^npm run torture$/, 'test/torture/torture.test.ts', /await perform\(name, program/],
   [/^npm run (build|generate)$/, 'test/support/cli.ts', /scripts\/prepare\.mjs', 'build'/],
   [/^npm run migrate$/, 'test/start/start.test.ts', /run\(t, 'migrate'/],
   [/^npm run migration -- add_category_color$/, 'test/docs/migration.test.ts', /'add_category_color'/],

@@ -2,7 +2,7 @@ import t from 'tap'
 import { forgetEvents } from '../../src/events/retention.ts'
 import { forgetDeliveries } from '../../src/deliveries/complete.ts'
 import { startApp, type TestApp } from '../support/app.ts'
-import { newWebhook } from '../support/store.ts'
+import { newWebhook } from '../support/fixtures.ts'
 
 const HOUR = 3_600_000
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()

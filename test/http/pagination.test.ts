@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { linkOf } from '../support/checks.ts'
-import { newCategory, newOrder, newPet, count } from '../support/store.ts'
+import { newCategory, newOrder, newPet, count } from '../support/fixtures.ts'
 
 // Thousands of requests, one after the other, on machines that have other things to do.
 t.setTimeout(300_000)

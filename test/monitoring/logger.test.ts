@@ -3,7 +3,7 @@ import pg from 'pg'
 import { SqliteAdapterFactory } from '../../src/database/sqlite/adapter.ts'
 import { freshDatabase } from '../support/database.ts'
 import { sendBytes } from '../support/socket.ts'
-import { lock } from '../torture/stage.ts'
+import { lock } from '../torture/harness.ts'
 import { startService } from '../torture/service.ts'
 
 /** In every body, header and address that is sent: no log line may hold it. */

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { answered, refused } from '../support/checks.ts'
-import { count, itemOf, newOrder, setStatus, stocked } from '../support/store.ts'
+import { count, itemOf, newOrder, setStatus, stocked } from '../support/fixtures.ts'
 
 const SHIP_DATE = '2026-12-24T18:00:00.000Z'
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { answered, linkOf, lists, needsKey, refused, refusesInput, refusesOtherThanJson, refusesReaders, walk } from '../support/checks.ts'
-import { itemOf, newOrder, newPet, petOf, setStatus, stocked } from '../support/store.ts'
+import { itemOf, newOrder, newPet, petOf, setStatus, stocked } from '../support/fixtures.ts'
 
 const UNKNOWN = '9223372036854775807'
 const SHIP_DATE = '2026-12-24T18:00:00.000Z'

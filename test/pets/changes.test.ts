@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { answered, lists, refused } from '../support/checks.ts'
-import { count, newCategory, newOrder, newPet, petOf, setStatus, stocked } from '../support/store.ts'
+import { count, newCategory, newOrder, newPet, petOf, setStatus, stocked } from '../support/fixtures.ts'
 
 const UNKNOWN = '9223372036854775807'
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp, type Answer } from '../support/app.ts'
 import { answered, linkOf, lists, needsKey, refused, refusesInput, refusesOtherThanJson, refusesReaders, walk } from '../support/checks.ts'
-import { newCategory, newPet, petOf } from '../support/store.ts'
+import { newCategory, newPet, petOf } from '../support/fixtures.ts'
 
 const UNKNOWN = '9223372036854775807'
 

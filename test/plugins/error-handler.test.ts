@@ -6,7 +6,7 @@ import { startApp, type Answer, type Client, type TestApp } from '../support/app
 import { readerOf, refused } from '../support/checks.ts'
 import { database } from '../support/database.ts'
 import { sendBytes } from '../support/socket.ts'
-import { newCategory, newOrder, newPet, setStatus, stocked } from '../support/store.ts'
+import { newCategory, newOrder, newPet, setStatus, stocked } from '../support/fixtures.ts'
 
 // Many services are started here, one after the other.
 t.setTimeout(300_000)
@@ -138,7 +138,7 @@ const CASES: Record<string, Case> = {
 
 /** What no request of this file can raise, and why. */
 const ELSEWHERE: Record<string, string> = {
-  idempotency_key_in_use: 'test/store/replays.test.ts: takes somebody who holds the key, and PostgreSQL, where two write at a time',
+  idempotency_key_in_use: 'test/contract/replays.test.ts: takes somebody who holds the key, and PostgreSQL, where two write at a time',
   events_expired: 'takes events older than they are held'
 }
 

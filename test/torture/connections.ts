@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Service } from './service.ts'
-import type { Stage, Store } from './stage.ts'
+import type { Stage, Store } from './harness.ts'
 
 const REQUEST_TIMEOUT_MS = 2_000
 

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Stage } from './stage.ts'
+import type { Stage } from './harness.ts'
 import { repeat, verify } from './verify.ts'
 import { startWorkload } from './workload.ts'
 

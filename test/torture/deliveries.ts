@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually, openReceiver, type Receiver } from '../support/receiver.ts'
 import { openQueue } from './queue.ts'
-import type { Stage, Store } from './stage.ts'
+import type { Stage, Store } from './harness.ts'
 import { verify } from './verify.ts'
 import { startWorkload } from './workload.ts'
 

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { createPostgresDatabase, type Stage } from './stage.ts'
+import { createPostgresDatabase, type Stage } from './harness.ts'
 
 /**
  * What was acknowledged is on the disk, not only on its way: the committing connection's settings say so,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { copied, listed, mirror, walkEvents, walkStore } from '../support/mirror.ts'
 import { openStream } from '../support/stream.ts'
 import type { Reply } from './client.ts'
-import type { Stage, Store } from './stage.ts'
+import type { Stage, Store } from './harness.ts'
 
 /** The last events reach every follower within this, in ms. */
 const FOLLOWED_MS = 20_000

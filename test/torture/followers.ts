@@ -4,7 +4,7 @@ import { openStream, type Stream } from '../support/stream.ts'
 import { measure, settled, type Measure } from './connections.ts'
 import { residentOf } from './overload.ts'
 import type { Service } from './service.ts'
-import type { Stage, Store } from './stage.ts'
+import type { Stage, Store } from './harness.ts'
 
 /** What an idle follower may cost: its connection, mostly. */
 const FOLLOWER_BYTES = 64 * 1024

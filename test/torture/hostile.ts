@@ -1,6 +1,6 @@
 import { migrate } from '../../src/database/migrations/migrate.ts'
-import { attack } from '../hostile/attack.ts'
-import type { Stage } from './stage.ts'
+import { attack } from '../fuzz/run.ts'
+import type { Stage } from './harness.ts'
 
 /** Valid and invalid requests, made from the document, to this database and to SQLite beside it. */
 export async function hostile ({ report, freshUrl, sqliteUrl }: Stage): Promise<void> {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Reply } from './client.ts'
 import type { Service } from './service.ts'
-import { lock, type Stage } from './stage.ts'
+import { lock, type Stage } from './harness.ts'
 import { repeat, verify } from './verify.ts'
 
 const QUEUE_LIMIT = 100

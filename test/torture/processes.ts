@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from './client.ts'
 import { followFeed, restless } from './feed.ts'
-import type { Stage, Store } from './stage.ts'
+import type { Stage, Store } from './harness.ts'
 import { repeat, verify } from './verify.ts'
 import { anOrder, isUndecided, startWorkload } from './workload.ts'
 

@@ -1,15 +1,15 @@
-import { away } from './away.ts'
+import { away } from './database-outage.ts'
 import { connections } from './connections.ts'
 import { crash } from './crash.ts'
 import { deliveries } from './deliveries.ts'
-import { disk } from './disk.ts'
+import { disk } from './disk-faults.ts'
 import { durability } from './durability.ts'
 import { followers } from './followers.ts'
 import { hostile } from './hostile.ts'
 import { overload } from './overload.ts'
 import { processes } from './processes.ts'
 import { shutdown } from './shutdown.ts'
-import type { Program } from './stage.ts'
+import type { Program } from './harness.ts'
 
 interface Entry {
   program: Program

@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { startPostgres } from '../support/postgres.ts'
 import { programs } from './programs.ts'
 import { print } from './report.ts'
-import { perform } from './stage.ts'
+import { perform } from './harness.ts'
 
 const { values: { quick }, positionals } = parseArgs({ options: { quick: { type: 'boolean', default: false } }, allowPositionals: true })
 const choice = process.env['DATABASE'] ?? ''

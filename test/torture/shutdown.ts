@@ -4,7 +4,7 @@ import { eventually, openReceiver } from '../support/receiver.ts'
 import type { Act } from './ledger.ts'
 import type { Reply } from './client.ts'
 import { statusOf, type Service } from './service.ts'
-import { lock, type Stage, type Store } from './stage.ts'
+import { lock, type Stage, type Store } from './harness.ts'
 import { verify } from './verify.ts'
 import { startWorkload } from './workload.ts'
 

@@ -1,7 +1,7 @@
 import { openDatabase, type Database } from '../../src/database/open-database.ts'
 import type { Entry } from './ledger.ts'
 import type { Report } from './report.ts'
-import type { Store } from './stage.ts'
+import type { Store } from './harness.ts'
 
 /**
  * Holds the database against the books of a store, from a connection of its own: what was acknowledged

@@ -2,7 +2,7 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Reply } from './client.ts'
 import type { Act } from './ledger.ts'
-import type { Store } from './stage.ts'
+import type { Store } from './harness.ts'
 
 /** Ship dates are labels: each order has its own. */
 let nextInstant = Date.parse('2031-01-01T00:00:00.000Z')

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { answered, lists, needsKey, refused, refusesInput, refusesOtherThanJson, refusesReaders, type Call } from '../support/checks.ts'
-import { newWebhook } from '../support/store.ts'
+import { newWebhook } from '../support/fixtures.ts'
 
 const URL = 'https://example.com/hooks'
 const ALL = [

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { buildApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { contractOfDocument, type Contract } from '../support/contract.ts'
-import type { Document, Shot } from './shots.ts'
-import { isReference, kindOfPath } from './values.ts'
+import type { Document, Shot } from './requests.ts'
+import { isReference, kindOfPath } from './arbitraries.ts'
 
 export interface Answer { status: number, headers: IncomingHttpHeaders, text: string, body: any }
 

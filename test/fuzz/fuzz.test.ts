@@ -1,7 +1,7 @@
 import t from 'tap'
 import { migrate } from '../../src/database/migrations/migrate.ts'
 import { database, freshDatabase } from '../support/database.ts'
-import { attack } from './attack.ts'
+import { attack } from './run.ts'
 
 t.setTimeout(600_000)
 

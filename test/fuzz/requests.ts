@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { invalidValue, schemaArbitrary, type Resolve, type Schema } from './values.ts'
+import { invalidValue, schemaArbitrary, type Resolve, type Schema } from './arbitraries.ts'
 
 /** One request, with references where a record's id goes. */
 export interface Shot {

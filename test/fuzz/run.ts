@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
-import { openSide, type Fired, type Side } from './side.ts'
-import { shots, type Shot } from './shots.ts'
+import { openSide, type Fired, type Side } from './target.ts'
+import { shots, type Shot } from './requests.ts'
 
 /** Requests of one sequence at most, and half as many on the average; each sequence begins with a new account. */
 const SEQUENCE = 100

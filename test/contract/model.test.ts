@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
-import { newCategory } from '../support/store.ts'
+import { newCategory } from '../support/fixtures.ts'
 import { callOf, copyOf, seenOf, STATUSES, type Call, type Command, type Model, type Seen } from './model.ts'
 
 /**

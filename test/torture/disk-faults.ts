@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Service } from './service.ts'
-import { lock, type Stage, type Store } from './stage.ts'
+import { lock, type Stage, type Store } from './harness.ts'
 import { repeat, verify } from './verify.ts'
 import { startWorkload } from './workload.ts'
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
-import { newCategory, newOrder, stocked } from '../support/store.ts'
+import { newCategory, newOrder, stocked } from '../support/fixtures.ts'
 
 /**
  * Another account's row is not there, whatever is asked of it. Made from the document, so that an

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startPostgres, type Postgres } from '../support/postgres.ts'
 import { statusOf } from './service.ts'
-import { createPostgresDatabase, type Stage } from './stage.ts'
+import { createPostgresDatabase, type Stage } from './harness.ts'
 import { repeat, verify } from './verify.ts'
 import { startWorkload } from './workload.ts'
 

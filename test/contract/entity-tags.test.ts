@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp, type Client } from '../support/app.ts'
 import { answered, linkOf } from '../support/checks.ts'
-import { count, newCategory, newOrder, newPet, newWebhook, setStatus, stocked } from '../support/store.ts'
+import { count, newCategory, newOrder, newPet, newWebhook, setStatus, stocked } from '../support/fixtures.ts'
 import { ifNoneMatch } from './fields.ts'
 
 const STRONG = /^"[\x21\x23-\x7e]+"$/

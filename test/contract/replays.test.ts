@@ -2,7 +2,7 @@ import t from 'tap'
 import { startApp, type Answer } from '../support/app.ts'
 import { answered, essence, lists, refused, replays } from '../support/checks.ts'
 import { database } from '../support/database.ts'
-import { count, itemOf, newCategory, newOrder, newPet, stocked } from '../support/store.ts'
+import { count, itemOf, newCategory, newOrder, newPet, stocked } from '../support/fixtures.ts'
 import { key } from './fields.ts'
 
 t.test('Idempotency-Key', async (t) => {

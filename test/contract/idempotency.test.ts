@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp, type Answer, type Client, type TestApp } from '../support/app.ts'
 import { answered, essence, refused, replays } from '../support/checks.ts'
-import { newCategory, newOrder, newPet, newWebhook, stocked } from '../support/store.ts'
+import { newCategory, newOrder, newPet, newWebhook, stocked } from '../support/fixtures.ts'
 import { key } from './fields.ts'
 
 /** A request that changes something, given a store; and what the store shows of it, whose repetition would show. */

@@ -1,7 +1,7 @@
 import t from 'tap'
-import { database } from './support/database.ts'
-import { programs } from './torture/programs.ts'
-import { perform } from './torture/stage.ts'
+import { database } from '../support/database.ts'
+import { programs } from './programs.ts'
+import { perform } from './harness.ts'
 
 // The torture programs, each in a short form; `npm run torture` runs them whole.
 

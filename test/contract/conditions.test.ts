@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { answered, refused } from '../support/checks.ts'
-import { itemOf, newCategory, newOrder, newPet, newWebhook, petOf, setStatus, stocked } from '../support/store.ts'
+import { itemOf, newCategory, newOrder, newPet, newWebhook, petOf, setStatus, stocked } from '../support/fixtures.ts'
 import { ifMatch, ifNoneMatch } from './fields.ts'
 
 /** Writes to one record: where it is read, and two changes of it (a deletion is only one). */
