@@ -1,50 +1,50 @@
 import cors, { type FastifyCorsOptions } from '@fastify/cors'
 import Fastify, { LogController, type FastifyInstance, type RouteOptions } from 'fastify'
 import { accountRoutes, signupRoutes } from './accounts/routes.ts'
-import { authentication, refuseWritesOfReaders } from './plugins/authentication.ts'
-import { readBodies } from './plugins/content-type-parsers.ts'
+import { authentication, requireWriteAccess } from './plugins/authentication.ts'
+import { contentTypeParsers } from './plugins/content-type-parsers.ts'
 import { categoryRoutes } from './categories/routes.ts'
 import { components } from './resources.ts'
 import type { Config } from './config.ts'
 import { database } from './database/plugin.ts'
 import { eventRoutes } from './events/routes.ts'
-import { answerErrors } from './plugins/error-handler.ts'
-import { HEAD_LIMIT, judgeHead, originForm } from './plugins/request-head.ts'
+import { errorHandler } from './plugins/error-handler.ts'
+import { MAX_HEAD_BYTES, validateRequestHead, normalizeRequestTarget } from './plugins/request-head.ts'
 import { standardHeaders } from './plugins/security-headers.ts'
 import { homeRoutes } from './home/routes.ts'
-import { takeIdempotencyKey } from './plugins/idempotency-key.ts'
+import { acceptIdempotencyKey } from './plugins/idempotency-key.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { limits } from './plugins/rate-limits.ts'
-import { logging, logRequests } from './monitoring/logger.ts'
+import { createLogger, requestLogging } from './monitoring/logger.ts'
 import { messageRoutes } from './messages/routes.ts'
-import { answerMissed } from './plugins/method-not-allowed.ts'
+import { methodNotAllowed } from './plugins/method-not-allowed.ts'
 import { openapi } from './openapi/plugin.ts'
 import { orderRoutes } from './orders/routes.ts'
 import { petRoutes } from './pets/routes.ts'
-import { requestIdOf } from './http/request-id.ts'
+import { requestId } from './http/request-id.ts'
 import { retention } from './events/retention.ts'
-import { buildSerializer } from './http/serializer-compiler.ts'
+import { buildSerializerCompiler } from './http/serializer-compiler.ts'
 import { serviceRoutes } from './plugins/health-checks.ts'
-import { stopGracefully } from './plugins/graceful-shutdown.ts'
-import { answerClientError, answerSockets } from './plugins/client-errors.ts'
-import { terminal } from './monitoring/terminal-format.ts'
-import { buildValidator, closeQuery } from './http/validator-compiler.ts'
+import { gracefulShutdown } from './plugins/graceful-shutdown.ts'
+import { onClientError, clientErrors } from './plugins/client-errors.ts'
+import { terminalDestination } from './monitoring/terminal-format.ts'
+import { buildValidatorCompiler, rejectUnknownQuery } from './http/validator-compiler.ts'
 import { delivery } from './deliveries/plugin.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
 /** Builds the service; it neither listens nor reads the environment. */
 export async function buildApp (config: Config): Promise<FastifyInstance> {
   const named = Object.fromEntries(components.map((schema) => [schema.$id!, schema]))
-  const validator = buildValidator(named)
-  const serializer = buildSerializer(named)
+  const validator = buildValidatorCompiler(named)
+  const serializer = buildSerializerCompiler(named)
   const app = Fastify({
-    loggerInstance: logging(config, await terminal()),
+    loggerInstance: createLogger(config, await terminalDestination()),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
-    genReqId: requestIdOf,
+    genReqId: requestId,
     bodyLimit: config.BODY_LIMIT,
     requestTimeout: config.REQUEST_TIMEOUT_MS,
     http: {
-      maxHeaderSize: HEAD_LIMIT,
+      maxHeaderSize: MAX_HEAD_BYTES,
       // Node holds the one against the other, whose default is 5 minutes, before Fastify sets it.
       requestTimeout: config.REQUEST_TIMEOUT_MS,
       headersTimeout: config.REQUEST_TIMEOUT_MS,
@@ -53,13 +53,13 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
       // Node's own refusal has no body; `judgeHead` refuses in the Error shape.
       requireHostHeader: false
     },
-    rewriteUrl: originForm,
+    rewriteUrl: normalizeRequestTarget,
     trustProxy: trusted(config.TRUST_PROXY),
     return503OnClosing: false,
-    routerOptions: { maxParamLength: HEAD_LIMIT },
+    routerOptions: { maxParamLength: MAX_HEAD_BYTES },
     // Fastify asks for compilers in every plugin; one of each serves them all.
     schemaController: { compilersFactory: { buildValidator: (() => validator) as never, buildSerializer: () => serializer } },
-    clientErrorHandler: answerClientError
+    clientErrorHandler: onClientError
   })
 
   app.decorate('publicUrl', config.PUBLIC_URL)
@@ -67,14 +67,14 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   app.decorateRequest('idempotencyKey', undefined)
   for (const schema of components) app.addSchema(schema)
 
-  answerErrors(app)
-  answerSockets(app)
-  logRequests(app)
+  errorHandler(app)
+  clientErrors(app)
+  requestLogging(app)
   standardHeaders(app)
   await app.register(cors, { preflightContinue: true, strictPreflight: false, ...crossOrigin(config) })
-  stopGracefully(app, config.SHUTDOWN_GRACE_MS)
-  judgeHead(app)
-  answerMissed(app)
+  gracefulShutdown(app, config.SHUTDOWN_GRACE_MS)
+  validateRequestHead(app)
+  methodNotAllowed(app)
 
   if (config.METRICS_PORT !== undefined) {
     const { metrics } = await import('./monitoring/metrics.ts')
@@ -94,21 +94,21 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   await app.register(homeRoutes, { prefix: config.BASE_PATH, signup: config.SIGNUP })
 
   await app.register(async function api (app) {
-    readBodies(app)
+    contentTypeParsers(app)
     app.addHook('onRequest', (_request, reply, done) => {
       reply.header('cache-control', 'private, no-cache')
       done()
     })
     if (config.CORS_ORIGINS === '') app.addHook('onRoute', closeToPages)
-    app.addHook('onRoute', closeQuery)
-    app.addHook('onRoute', takeIdempotencyKey)
+    app.addHook('onRoute', rejectUnknownQuery)
+    app.addHook('onRoute', acceptIdempotencyKey)
 
     await app.register(signupRoutes, { open: config.SIGNUP === 'open' })
 
     await app.register(async function keyHolders (app) {
       app.addHook('onRequest', app.verifyBearerAuth!)
       if (config.RATE_LIMIT_PER_KEY > 0) app.addHook('onRequest', app.limits.perKey)
-      app.addHook('onRequest', refuseWritesOfReaders)
+      app.addHook('onRequest', requireWriteAccess)
 
       await app.register(accountRoutes)
       await app.register(petRoutes, { sunset: config.PET_READ_SUNSET })

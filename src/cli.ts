@@ -12,7 +12,7 @@ import { addStart } from './cli/start.ts'
 import { addStudio } from './cli/studio.ts'
 import { addWorker } from './cli/worker.ts'
 import { ValidationFailed } from './errors.ts'
-import { reasonOf } from './start/explain-failure.ts'
+import { explainFailure } from './start/explain-failure.ts'
 
 /** The command line. Each command loads what it works with when it runs, so that help is there at once. */
 const program = new Command('petstore')
@@ -37,6 +37,6 @@ try {
 function failed (error: unknown): number {
   // Commander has said it already; 0 is that of --help and --version.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-  process.stderr.write(`${reasonOf(error)}\n`)
+  process.stderr.write(`${explainFailure(error)}\n`)
   return error instanceof ValidationFailed ? 2 : 1
 }

@@ -1,16 +1,16 @@
-import { etagOf, refusal, type Conditions } from '../http/conditional-requests.ts'
+import { etagOf, checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { createCredential } from './api-key.ts'
-import type { Command, Outcome } from '../database/group-commit/command.ts'
+import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import type { Dialect } from '../database/dialect.ts'
-import { boolean, integer, jsonObject, optional, text, time, type Stored } from '../database/sql/json-object.ts'
-import { pageQuery, type Listing, type Page, type PageRequest } from '../database/sql/keyset-pagination.ts'
+import { boolean, integer, jsonObject, optional, text, time, type SerializedRecord } from '../database/sql/json-object.ts'
+import { pageQuery, type ListDefinition, type Page, type PageRequest } from '../database/sql/keyset-pagination.ts'
 import type { Query, Read } from '../database/read-batching.ts'
-import type { Session } from '../database/group-commit/transaction.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 import { ApiKeyNotFound, LastApiKey, Unauthorized } from '../errors.ts'
 import type { AccountWithKey, ApiKeyWithSecret, NewAccount, NewApiKey } from './schemas.ts'
 
 /** Who asks, and what the key may do. Times in ms since 1970. */
-export interface KeyHolder {
+export interface ApiKeyCredential {
   account: number
   key: number
   readOnly: boolean
@@ -26,14 +26,14 @@ const accountById: Query<{ account: number }, { record: string }> = {
       email: optional(text('a.email')),
       createdAt: time('a.created_at')
     })} AS record
-    FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint' })}
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint' })}
     JOIN accounts a ON a.id = i.account`
 }
 
 /** Nothing of an account changes but what no answer shows. */
 const ACCOUNT_ETAG = etagOf(1)
 
-export async function findAccount (read: Read, account: number): Promise<Stored> {
+export async function findAccount (read: Read, account: number): Promise<SerializedRecord> {
   const row = await read(accountById, { account })
   if (row === undefined) throw new Unauthorized('The account of this API key was deleted')
   return { record: row.record, etag: ACCOUNT_ETAG }
@@ -43,11 +43,11 @@ const keyByHash: Query<{ hash: string }, { account: bigint, key: bigint, readOnl
   sql: (dialect) => `
     SELECT i.ord, k.account_id AS account, k.id AS key, k.read_only AS "readOnly",
       ${dialect.time('k.expires_at')} AS "expiresAt", ${dialect.time('k.last_used_at')} AS "lastUsedAt"
-    FROM ${dialect.inputs('i', { ord: 'ordinality', hash: 'text' })}
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', hash: 'text' })}
     JOIN api_keys k ON k.hash = i.hash`
 }
 
-export async function findKey (read: Read, hash: string): Promise<KeyHolder | undefined> {
+export async function findKey (read: Read, hash: string): Promise<ApiKeyCredential | undefined> {
   const row = await read(keyByHash, { hash })
   if (row === undefined) return undefined
   return {
@@ -61,7 +61,7 @@ export async function findKey (read: Read, hash: string): Promise<KeyHolder | un
 
 const keyById: Query<{ key: number }, { id: bigint }> = {
   sql: (dialect) => `
-    SELECT i.ord, k.id FROM ${dialect.inputs('i', { ord: 'ordinality', key: 'bigint' })}
+    SELECT i.ord, k.id FROM ${dialect.jsonRows('i', { ord: 'ordinality', key: 'bigint' })}
     JOIN api_keys k ON k.id = i.key`
 }
 
@@ -70,7 +70,7 @@ export async function findKeyById (read: Read, key: number): Promise<object | un
   return await read(keyById, { key })
 }
 
-export const keys: Listing = {
+export const keys: ListDefinition = {
   name: 'API keys',
   from: 'api_keys k',
   record: (dialect: Dialect) => jsonObject(dialect, {
@@ -94,7 +94,7 @@ export const createAccount: Command<{ account: NewAccount }, AccountWithKey> = {
   name: 'createAccount',
   async run ({ client, now }, inputs) {
     const prisma = await client()
-    const outcomes: Array<Outcome<AccountWithKey>> = []
+    const outcomes: Array<CommandResult<AccountWithKey>> = []
     for (const { account: { name, email } } of inputs) {
       const { apiKey, prefix, hash } = createCredential()
       const { id } = await prisma.account.create({
@@ -110,11 +110,11 @@ export const createAccount: Command<{ account: NewAccount }, AccountWithKey> = {
 
 export const deleteAccount: Command<{ account: number, conditions: Conditions }, undefined> = {
   name: 'deleteAccount',
-  async run (session, inputs) {
-    const outcomes: Array<Outcome<undefined>> = []
+  async run (tx, inputs) {
+    const outcomes: Array<CommandResult<undefined>> = []
     for (const { account, conditions } of inputs) {
-      const refused = refusal(conditions, ACCOUNT_ETAG)
-      outcomes.push(refused ?? { record: undefined, changedWebhooks: await eraseAccount(session, account) })
+      const refused = checkPreconditions(conditions, ACCOUNT_ETAG)
+      outcomes.push(refused ?? { record: undefined, changedWebhooks: await eraseAccount(tx, account) })
     }
     return outcomes
   }
@@ -124,8 +124,8 @@ export const deleteAccount: Command<{ account: number, conditions: Conditions },
  * Locks what groups decide about in their order, then erases children before parents. With a group that settles
  * messages or deliveries at the same time it may meet a deadlock, which the database ends: one of them is tried again.
  */
-async function eraseAccount ({ client, dialect, query }: Session, account: number): Promise<number[]> {
-  const input = dialect.inputs('i', { account: 'bigint' })
+async function eraseAccount ({ client, dialect, query }: Transaction, account: number): Promise<number[]> {
+  const input = dialect.jsonRows('i', { account: 'bigint' })
   const owned = (table: string): string => `SELECT id FROM ${table} WHERE account_id IN (SELECT i.account FROM ${input}) ORDER BY id ${dialect.forUpdate}`
   if (dialect.forUpdate !== '') {
     // Counted, because an account may have a million pets.
@@ -153,7 +153,7 @@ export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWi
   name: 'createApiKey',
   async run ({ client, now }, inputs) {
     const prisma = await client()
-    const outcomes: Array<Outcome<ApiKeyWithSecret>> = []
+    const outcomes: Array<CommandResult<ApiKeyWithSecret>> = []
     for (const { account, key: { label, readOnly = false, expiresAt } } of inputs) {
       const { apiKey, prefix, hash } = createCredential()
       const expires = expiresAt === undefined ? undefined : new Date(expiresAt).toISOString()
@@ -180,16 +180,16 @@ export const revokeApiKey: Command<{ account: number, keyId: number, conditions:
   name: 'revokeApiKey',
   async run ({ client, dialect, query, now }, inputs) {
     const prisma = await client()
-    const outcomes: Array<Outcome<undefined>> = []
+    const outcomes: Array<CommandResult<undefined>> = []
     for (const { account, keyId, conditions } of inputs) {
       // All keys of the account: two revocations at once must not each count on the other's key.
       const rows = await query<{ id: number, readOnly: boolean | number, expiresAt: string | null }>(`
         SELECT k.id, k.read_only AS "readOnly", ${dialect.time('k.expires_at')} AS "expiresAt" FROM api_keys k
-        WHERE k.account_id IN (SELECT i.account FROM ${dialect.inputs('i', { account: 'bigint' })}) ORDER BY k.id ${dialect.forUpdate}`, [{ account }])
+        WHERE k.account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })}) ORDER BY k.id ${dialect.forUpdate}`, [{ account }])
       const others = rows.filter(({ id, readOnly, expiresAt }) => id !== keyId && !readOnly && (expiresAt === null || expiresAt > now))
       const refused = !rows.some(({ id }) => id === keyId)
         ? new ApiKeyNotFound()
-        : refusal(conditions, etagOf(1)) ?? (others.length === 0 ? new LastApiKey() : undefined)
+        : checkPreconditions(conditions, etagOf(1)) ?? (others.length === 0 ? new LastApiKey() : undefined)
       if (refused === undefined) await prisma.apiKey.delete({ where: { id: BigInt(keyId) } })
       outcomes.push(refused ?? { record: undefined })
     }
@@ -203,7 +203,7 @@ export const markKeyUsed: Command<{ key: number, at: number }, undefined> = {
   async run ({ dialect, execute }, inputs) {
     await execute(`
       UPDATE api_keys SET last_used_at = ${dialect.toTime('i.at')}
-      FROM ${dialect.inputs('i', { key: 'bigint', at: 'text' })} WHERE api_keys.id = i.key`,
+      FROM ${dialect.jsonRows('i', { key: 'bigint', at: 'text' })} WHERE api_keys.id = i.key`,
     inputs.toSorted((a, b) => a.key - b.key).map(({ key, at }) => ({ key, at: new Date(at).toISOString() })))
     return inputs.map(() => ({ record: undefined }))
   }

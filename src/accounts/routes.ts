@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import { pageRequest, sendCommitted, sendPage, sendStored } from '../http/responses.ts'
+import { pageRequest, sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
 import { ApiKeyNotFound, LastApiKey, SignupClosed } from '../errors.ts'
-import { writerOf } from '../plugins/idempotency-key.ts'
+import { writeContext } from '../plugins/idempotency-key.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import {
   AccountSchema, AccountWithKeySchema, ApiKeySchema, ApiKeyWithSecretSchema, KeyParams, KeyQuery, NewAccountSchema, NewApiKeySchema
@@ -32,7 +32,7 @@ export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async func
     onRequest: open ? app.limits.signup : async () => { throw new SignupClosed() }
   }, async (request, reply) => {
     const created = await app.commit(createAccount, { account: request.body }, { account: null })
-    return sendCommitted(reply.header('cache-control', 'no-store'), 201, created, '/account')
+    return sendWriteResult(reply.header('cache-control', 'no-store'), 201, created, '/account')
   })
 }
 
@@ -45,7 +45,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       description: 'The account that the key belongs to.',
       response: { 200: ref(AccountSchema) }
     }
-  }, async (request, reply) => sendStored(request, reply, await findAccount(app.read, request.holder.account)))
+  }, async (request, reply) => sendRecord(request, reply, await findAccount(app.read, request.auth.account)))
 
   app.delete('/account', {
     schema: {
@@ -56,10 +56,10 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       response: { 204: NoContent }
     }
   }, async (request, reply) => {
-    const { holder: { account } } = request
-    const deleted = await app.commit(deleteAccount, { account, conditions: conditionsOf(request) }, writerOf(request))
-    app.endKeys({ account })
-    return sendCommitted(reply, 204, deleted)
+    const { auth: { account } } = request
+    const deleted = await app.commit(deleteAccount, { account, conditions: conditionsOf(request) }, writeContext(request))
+    app.revokeCachedKeys({ account })
+    return sendWriteResult(reply, 204, deleted)
   })
 
   app.get('/account/keys', {
@@ -72,7 +72,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       response: { 200: Type.Array(ref(ApiKeySchema)) }
     }
   }, async (request, reply) => {
-    const { holder: { account }, query } = request
+    const { auth: { account }, query } = request
     return sendPage(request, reply, await listKeys(app.read, account, pageRequest(query)))
   })
 
@@ -87,9 +87,9 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
     },
     config: { secret: true }
   }, async (request, reply) => {
-    const { holder: { account }, body: key } = request
-    const created = await app.commit(createApiKey, { account, key }, writerOf(request))
-    return sendCommitted(reply.header('cache-control', 'no-store'), 201, created)
+    const { auth: { account }, body: key } = request
+    const created = await app.commit(createApiKey, { account, key }, writeContext(request))
+    return sendWriteResult(reply.header('cache-control', 'no-store'), 201, created)
   })
 
   app.delete('/account/keys/:keyId', {
@@ -103,9 +103,9 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
     },
     config: { errors: [ApiKeyNotFound, LastApiKey] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { keyId } } = request
-    const revoked = await app.commit(revokeApiKey, { account, keyId, conditions: conditionsOf(request) }, writerOf(request))
-    app.endKeys({ key: keyId })
-    return sendCommitted(reply, 204, revoked)
+    const { auth: { account }, params: { keyId } } = request
+    const revoked = await app.commit(revokeApiKey, { account, keyId, conditions: conditionsOf(request) }, writeContext(request))
+    app.revokeCachedKeys({ key: keyId })
+    return sendWriteResult(reply, 204, revoked)
   })
 }

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { CLOSED, Id, PageQuery, SortQuery, Text, Timestamp } from '../http/common-schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, SortQuery, Text, Timestamp } from '../http/common-schemas.ts'
 
 const name = Text(1, 255, 'Name of the store', "Ada's Animals")
 const email = Text(1, 255, 'A contact, neither verified nor unique', 'ada@example.com')
@@ -7,7 +7,7 @@ const email = Text(1, 255, 'A contact, neither verified nor unique', 'ada@exampl
 export const NewAccountSchema = Type.Object({
   name,
   email: Type.Optional(email)
-}, { $id: 'NewAccount', ...CLOSED, description: 'A store to be opened.' })
+}, { $id: 'NewAccount', ...NO_ADDITIONAL_PROPERTIES, description: 'A store to be opened.' })
 export type NewAccount = Static<typeof NewAccountSchema>
 
 const account = {
@@ -35,7 +35,7 @@ export const NewApiKeySchema = Type.Object({
   label: Type.Optional(label),
   readOnly: Type.Optional(Type.Boolean({ ...READ_ONLY, default: false })),
   expiresAt: Type.Optional(expiresAt)
-}, { $id: 'NewApiKey', ...CLOSED, description: 'A key to be made. One that expires in the past is made expired.' })
+}, { $id: 'NewApiKey', ...NO_ADDITIONAL_PROPERTIES, description: 'A key to be made. One that expires in the past is made expired.' })
 export type NewApiKey = Static<typeof NewApiKeySchema>
 
 const key = {
@@ -54,6 +54,6 @@ export type ApiKey = Static<typeof ApiKeySchema>
 export const ApiKeyWithSecretSchema = Type.Object({ ...key, apiKey }, { $id: 'ApiKeyWithSecret', description: 'A new key with its secret.' })
 export type ApiKeyWithSecret = Static<typeof ApiKeyWithSecretSchema>
 
-export const KeyParams = Type.Object({ keyId: Id('Id of the key', 2) }, CLOSED)
+export const KeyParams = Type.Object({ keyId: Id('Id of the key', 2) }, NO_ADDITIONAL_PROPERTIES)
 
-export const KeyQuery = Type.Object({ ...PageQuery, ...SortQuery }, CLOSED)
+export const KeyQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)

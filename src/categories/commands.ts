@@ -1,11 +1,11 @@
-import { etagOf, refusal, type Conditions } from '../http/conditional-requests.ts'
-import type { Command, Outcome } from '../database/group-commit/command.ts'
+import { etagOf, checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
+import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import type { Dialect } from '../database/dialect.ts'
 import type { Table } from '../database/sql/bulk-insert.ts'
-import { integer, jsonObject, optional, text, type Stored } from '../database/sql/json-object.ts'
-import { pageQuery, type Listing, type Page, type PageRequest } from '../database/sql/keyset-pagination.ts'
+import { integer, jsonObject, optional, text, type SerializedRecord } from '../database/sql/json-object.ts'
+import { pageQuery, type ListDefinition, type Page, type PageRequest } from '../database/sql/keyset-pagination.ts'
 import type { Query, Read } from '../database/read-batching.ts'
-import { distinct, type Session } from '../database/group-commit/transaction.ts'
+import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import { CategoryInUse, CategoryNotFound } from '../errors.ts'
 import type { Category, CategoryUpdate, NewCategory } from './schemas.ts'
 
@@ -18,11 +18,11 @@ const record = (dialect: Dialect): string => jsonObject(dialect, {
 const categoryById: Query<{ account: number, id: number }, { version: bigint, record: string }> = {
   sql: (dialect) => `
     SELECT i.ord, c.version, ${record(dialect)} AS record
-    FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
     JOIN categories c ON c.id = i.id AND c.account_id = i.account`
 }
 
-export const categories: Listing = {
+export const categories: ListDefinition = {
   name: 'categories',
   from: 'categories c',
   record,
@@ -30,7 +30,7 @@ export const categories: Listing = {
   indexes: [{ name: 'categories_account_id_id_idx', columns: ['c.account_id'], position: 'c.id' }]
 }
 
-export async function findCategory (read: Read, account: number, id: number): Promise<Stored | undefined> {
+export async function findCategory (read: Read, account: number, id: number): Promise<SerializedRecord | undefined> {
   const row = await read(categoryById, { account, id })
   return row && { record: row.record, etag: etagOf(row.version) }
 }
@@ -44,8 +44,8 @@ const table: Table = { name: 'categories', id: 'id', columns: { account_id: 'big
 export const createCategory: Command<{ account: number, category: NewCategory }, Category> = {
   name: 'createCategory',
   creates: table,
-  async run ({ newIds, insert, categories: held }, inputs) {
-    const ids = await newIds(table, inputs.length)
+  async run ({ allocateIds, insert, categories: held }, inputs) {
+    const ids = await allocateIds(table, inputs.length)
     insert(table, inputs.map(({ account, category }, i) => ({ id: ids[i]!, account_id: account, ...category })))
     return inputs.map(({ account, category: fields }, i) => {
       const category = { id: ids[i]!, ...fields }
@@ -55,18 +55,18 @@ export const createCategory: Command<{ account: number, category: NewCategory },
   }
 }
 
-interface Named { account: number, categoryId: number, conditions: Conditions }
+interface CategoryRef { account: number, categoryId: number, conditions: Conditions }
 
-export const updateCategory: Command<Named & { patch: CategoryUpdate }, Category> = {
+export const updateCategory: Command<CategoryRef & { patch: CategoryUpdate }, Category> = {
   name: 'updateCategory',
   rows: ({ categoryId }) => ({ categories: [categoryId] }),
-  async run (session, inputs) {
-    const loaded = await loadCategories(session, inputs)
+  async run (tx, inputs) {
+    const loaded = await loadCategories(tx, inputs)
     const changed = new Set<LoadedCategory>()
-    const outcomes = inputs.map(({ account, categoryId, patch, conditions }): Outcome<Category> => {
+    const outcomes = inputs.map(({ account, categoryId, patch, conditions }): CommandResult<Category> => {
       const category = loaded.get(categoryId)
       if (category?.account !== account) return new CategoryNotFound()
-      const refused = refusal(conditions, etagOf(category.version))
+      const refused = checkPreconditions(conditions, etagOf(category.version))
       if (refused !== undefined) return refused
       const { name = category.name, description = category.description } = patch
       if (name === category.name && description === category.description) {
@@ -77,30 +77,30 @@ export const updateCategory: Command<Named & { patch: CategoryUpdate }, Category
       const record = categoryRecord(category)
       return { record, etag: etagOf(category.version), events: [{ type: 'category.updated', data: { category: record } }] }
     })
-    const { dialect, execute } = session
+    const { dialect, execute } = tx
     await execute(`
       UPDATE categories SET name = i.name, description = i.description, version = i.version
-      FROM ${dialect.inputs('i', { id: 'bigint', name: 'text', description: 'text', version: 'bigint' })}
+      FROM ${dialect.jsonRows('i', { id: 'bigint', name: 'text', description: 'text', version: 'bigint' })}
       WHERE categories.id = i.id`, [...changed])
     return outcomes
   }
 }
 
-export const deleteCategory: Command<Named, undefined> = {
+export const deleteCategory: Command<CategoryRef, undefined> = {
   name: 'deleteCategory',
   rows: ({ categoryId }) => ({ categories: [categoryId] }),
-  async run (session, inputs) {
-    const { dialect, query, execute, categories: held } = session
-    const loaded = await loadCategories(session, inputs)
-    const input = dialect.inputs('i', { id: 'bigint' })
+  async run (tx, inputs) {
+    const { dialect, query, execute, categories: held } = tx
+    const loaded = await loadCategories(tx, inputs)
+    const input = dialect.jsonRows('i', { id: 'bigint' })
     const used = new Set((await query<{ id: number }>(
       `SELECT i.id FROM ${input} WHERE EXISTS (SELECT 1 FROM pets p WHERE p.category_id = i.id)`,
       inputs.map(({ categoryId }) => ({ id: categoryId })))).map(({ id }) => id))
     const gone: Array<{ id: number }> = []
-    const outcomes = inputs.map(({ account, categoryId, conditions }): Outcome<undefined> => {
+    const outcomes = inputs.map(({ account, categoryId, conditions }): CommandResult<undefined> => {
       const category = loaded.get(categoryId)
       if (category?.account !== account) return new CategoryNotFound()
-      const refused = refusal(conditions, etagOf(category.version))
+      const refused = checkPreconditions(conditions, etagOf(category.version))
       if (refused !== undefined) return refused
       if (used.has(categoryId)) return new CategoryInUse()
       loaded.delete(categoryId)
@@ -115,10 +115,10 @@ export const deleteCategory: Command<Named, undefined> = {
 
 interface LoadedCategory { id: number, account: number, name: string, description: string | null, version: number }
 
-async function loadCategories ({ dialect, query }: Session, inputs: Named[]): Promise<Map<number, LoadedCategory>> {
+async function loadCategories ({ dialect, query }: Transaction, inputs: CategoryRef[]): Promise<Map<number, LoadedCategory>> {
   const rows = await query<LoadedCategory>(`
     SELECT c.id, c.account_id AS account, c.name, c.description, c.version
-    FROM ${dialect.inputs('i', { account: 'bigint', id: 'bigint' })}
+    FROM ${dialect.jsonRows('i', { account: 'bigint', id: 'bigint' })}
     JOIN categories c ON c.id = i.id AND c.account_id = i.account`,
   distinct(inputs.map(({ account, categoryId }) => ({ account, id: categoryId }))))
   return new Map(rows.map((row) => [row.id, row]))

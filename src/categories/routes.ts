@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import { pageRequest, sendCommitted, sendPage, sendStored } from '../http/responses.ts'
+import { pageRequest, sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
 import { CategoryInUse, CategoryNotFound } from '../errors.ts'
-import { writerOf } from '../plugins/idempotency-key.ts'
+import { writeContext } from '../plugins/idempotency-key.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { CategoryParams, CategoryQuery, CategorySchema, CategoryUpdateSchema, NewCategorySchema } from './schemas.ts'
 import { createCategory, deleteCategory, findCategory, listCategories, updateCategory } from './commands.ts'
@@ -19,7 +19,7 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
       response: { 200: Type.Array(ref(CategorySchema)) }
     }
   }, async (request, reply) => {
-    const { holder: { account }, query } = request
+    const { auth: { account }, query } = request
     return sendPage(request, reply, await listCategories(app.read, account, pageRequest(query)))
   })
 
@@ -33,9 +33,9 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
       response: { 201: ref(CategorySchema) }
     }
   }, async (request, reply) => {
-    const { holder: { account }, body: category } = request
-    const created = await app.commit(createCategory, { account, category }, writerOf(request))
-    return sendCommitted(reply, 201, created, `/categories/${created.record.id}`)
+    const { auth: { account }, body: category } = request
+    const created = await app.commit(createCategory, { account, category }, writeContext(request))
+    return sendWriteResult(reply, 201, created, `/categories/${created.record.id}`)
   })
 
   app.get('/categories/:categoryId', {
@@ -49,10 +49,10 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
     },
     config: { errors: [CategoryNotFound] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { categoryId } } = request
+    const { auth: { account }, params: { categoryId } } = request
     const category = await findCategory(app.read, account, categoryId)
     if (category === undefined) throw new CategoryNotFound()
-    return sendStored(request, reply, category)
+    return sendRecord(request, reply, category)
   })
 
   app.patch('/categories/:categoryId', {
@@ -67,8 +67,8 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
     },
     config: { errors: [CategoryNotFound] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { categoryId }, body: patch } = request
-    return sendCommitted(reply, 200, await app.commit(updateCategory, { account, categoryId, patch, conditions: conditionsOf(request) }, writerOf(request)))
+    const { auth: { account }, params: { categoryId }, body: patch } = request
+    return sendWriteResult(reply, 200, await app.commit(updateCategory, { account, categoryId, patch, conditions: conditionsOf(request) }, writeContext(request)))
   })
 
   app.delete('/categories/:categoryId', {
@@ -82,7 +82,7 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
     },
     config: { errors: [CategoryNotFound, CategoryInUse] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { categoryId } } = request
-    return sendCommitted(reply, 204, await app.commit(deleteCategory, { account, categoryId, conditions: conditionsOf(request) }, writerOf(request)))
+    const { auth: { account }, params: { categoryId } } = request
+    return sendWriteResult(reply, 204, await app.commit(deleteCategory, { account, categoryId, conditions: conditionsOf(request) }, writeContext(request)))
   })
 }

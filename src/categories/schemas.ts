@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { CLOSED, Id, Nullable, PageQuery, SortQuery, Text } from '../http/common-schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, Nullable, PageQuery, SortQuery, Text } from '../http/common-schemas.ts'
 
 const name = Text(1, 255, 'Category name, a kind of animal', 'Dogs')
 const description = Text(0, 2000, 'Short description of the category', 'Loyal, loud and always hungry')
@@ -7,12 +7,12 @@ const description = Text(0, 2000, 'Short description of the category', 'Loyal, l
 export const NewCategorySchema = Type.Object({
   name,
   description: Type.Optional(description)
-}, { $id: 'NewCategory', ...CLOSED, description: 'A group that pets shall belong to.' })
+}, { $id: 'NewCategory', ...NO_ADDITIONAL_PROPERTIES, description: 'A group that pets shall belong to.' })
 export type NewCategory = Static<typeof NewCategorySchema>
 
 export const CategoryUpdateSchema = Type.Partial(Type.Object({ name, description: Nullable(description) }), {
   $id: 'CategoryUpdate',
-  ...CLOSED,
+  ...NO_ADDITIONAL_PROPERTIES,
   description: 'A merge patch of a category (RFC 7396): the fields to change; `description: null` clears it.'
 })
 export type CategoryUpdate = Static<typeof CategoryUpdateSchema>
@@ -24,6 +24,6 @@ export const CategorySchema = Type.Object({
 }, { $id: 'Category', description: 'A group that pets belong to.' })
 export type Category = Static<typeof CategorySchema>
 
-export const CategoryParams = Type.Object({ categoryId: Id('Id of the category', 3) }, CLOSED)
+export const CategoryParams = Type.Object({ categoryId: Id('Id of the category', 3) }, NO_ADDITIONAL_PROPERTIES)
 
-export const CategoryQuery = Type.Object({ ...PageQuery, ...SortQuery }, CLOSED)
+export const CategoryQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)

@@ -13,11 +13,11 @@ export function addAccount (program: Command): void {
       const config = readConfig(process.env)
       const { NewAccountSchema } = await import('../accounts/schemas.ts')
       const { createAccount } = await import('../accounts/commands.ts')
-      const { bringUpToDate } = await import('../database/migrations/startup-check.ts')
-      const { showKey, valid, withStore } = await import('./with-database.ts')
+      const { migrateOrVerify } = await import('../database/migrations/startup-check.ts')
+      const { showKey, valid, withDatabase } = await import('./with-database.ts')
       const fields = valid<NewAccount>(NewAccountSchema, { name, email })
-      await bringUpToDate(config)
-      await withStore(config, async ({ commit }) => {
+      await migrateOrVerify(config)
+      await withDatabase(config, async ({ commit }) => {
         const { record: { id, apiKey } } = await commit(createAccount, { account: fields }, { account: null })
         showKey(`Account ${id} was opened.`, apiKey)
       })

@@ -6,7 +6,7 @@ import { databaseOf } from '../database/dialect.ts'
 import { pendingMigrations } from '../database/migrations/migrate.ts'
 import { canWrite, openDatabase } from '../database/open-database.ts'
 import { fileOf, isMissing, migratesOnStart } from '../database/migrations/startup-check.ts'
-import { reasonOf } from '../start/explain-failure.ts'
+import { explainFailure } from '../start/explain-failure.ts'
 
 /** One thing that was looked at: how it is, or what is wrong with it and what to do. */
 export interface Finding {
@@ -19,14 +19,14 @@ export interface Finding {
 const LEAST_ROOM = 100 * 2 ** 20
 
 /** Looks at all that the service needs, without changing or creating anything. What cannot be looked at is left out. */
-export async function * examine (environment: NodeJS.ProcessEnv): AsyncGenerator<Finding> {
+export async function * runChecks (environment: NodeJS.ProcessEnv): AsyncGenerator<Finding> {
   yield { subject: 'Node', says: process.versions.node }
 
   let config: Config
   try {
     config = readConfig(environment)
   } catch (error) {
-    yield { subject: 'settings', wrong: true, says: reasonOf(error) }
+    yield { subject: 'settings', wrong: true, says: explainFailure(error) }
     return
   }
   yield { subject: 'settings', says: 'all of them can be read' }
@@ -68,7 +68,7 @@ async function * examineDatabase (config: Config): AsyncGenerator<Finding> {
   try {
     pending = await pendingMigrations(DATABASE_URL)
   } catch (error) {
-    yield { subject: 'database', wrong: true, says: reasonOf(error) }
+    yield { subject: 'database', wrong: true, says: explainFailure(error) }
     return
   }
   yield { subject: 'database', says: `${databaseOf(DATABASE_URL)} answers` }
@@ -86,7 +86,7 @@ async function * examineDatabase (config: Config): AsyncGenerator<Finding> {
     await canWrite(database)
     yield { subject: 'writing', says: 'is allowed' }
   } catch (error) {
-    yield { subject: 'writing', wrong: true, says: reasonOf(error) }
+    yield { subject: 'writing', wrong: true, says: explainFailure(error) }
   } finally {
     await database.close()
   }

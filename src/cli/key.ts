@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { ApiKey, NewApiKey } from '../accounts/schemas.ts'
 import { readConfig } from '../config.ts'
-import type { Store } from './with-database.ts'
+import type { OpenDatabase } from './with-database.ts'
 import { id } from './parse-arguments.ts'
 
 interface OfAccount { account: number }
@@ -49,18 +49,18 @@ export function addKey (program: Command): void {
     })
 }
 
-async function withAccount (account: number, use: (store: Store) => Promise<void>): Promise<void> {
+async function withAccount (account: number, use: (store: OpenDatabase) => Promise<void>): Promise<void> {
   const config = readConfig(process.env)
-  const { requireUpToDate } = await import('../database/migrations/startup-check.ts')
-  const { requireAccount, withStore } = await import('./with-database.ts')
-  await requireUpToDate(config.DATABASE_URL)
-  await withStore(config, async (store) => {
+  const { verifyMigrations } = await import('../database/migrations/startup-check.ts')
+  const { requireAccount, withDatabase } = await import('./with-database.ts')
+  await verifyMigrations(config.DATABASE_URL)
+  await withDatabase(config, async (store) => {
     await requireAccount(store, account)
     await use(store)
   })
 }
 
-async function * keysOf ({ read }: Store, account: number): AsyncGenerator<ApiKey> {
+async function * keysOf ({ read }: OpenDatabase, account: number): AsyncGenerator<ApiKey> {
   const { listKeys } = await import('../accounts/commands.ts')
   let after: number | undefined
   do {

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander'
 
 /** Reads an argument as a whole number within limits. */
-export function wholeNumber (minimum: number, maximum: number): (text: string) => number {
+export function parseInteger (minimum: number, maximum: number): (text: string) => number {
   return (text) => {
     const number = Number(text)
     if (!/^\d+$/.test(text) || number < minimum || number > maximum) throw new InvalidArgumentError(`It must be a whole number from ${minimum} to ${maximum}.`)
@@ -10,4 +10,4 @@ export function wholeNumber (minimum: number, maximum: number): (text: string) =
 }
 
 /** Reads an argument as an id. */
-export const id = wholeNumber(1, Number.MAX_SAFE_INTEGER)
+export const id = parseInteger(1, Number.MAX_SAFE_INTEGER)

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
-import { id, wholeNumber } from './parse-arguments.ts'
+import { id, parseInteger } from './parse-arguments.ts'
 
 /** Pets in one transaction: enough to make its fsync cheap, few enough to keep a service's writes waiting for no more than a moment. */
 const BATCH = 20_000
@@ -10,17 +10,17 @@ interface SeedOptions { pets: number, account?: number }
 export function addSeed (program: Command): void {
   program.command('seed')
     .description('fill a store with pets and their stock, without events')
-    .option('--pets <number>', 'how many', wholeNumber(1, 1_000_000_000), 1_000)
+    .option('--pets <number>', 'how many', parseInteger(1, 1_000_000_000), 1_000)
     .option('--account <id>', 'whose store; without it one is opened and its API key goes to standard output', id)
     .action(async ({ pets, account }: SeedOptions) => {
       const config = readConfig(process.env)
       const { createAccount } = await import('../accounts/commands.ts')
-      const { bringUpToDate } = await import('../database/migrations/startup-check.ts')
+      const { migrateOrVerify } = await import('../database/migrations/startup-check.ts')
       const { seedCategories, seedPets } = await import('../seed/bulk-seed.ts')
       const { startProgress } = await import('./progress-bar.ts')
-      const { requireAccount, showKey, withStore } = await import('./with-database.ts')
-      await bringUpToDate(config)
-      await withStore(config, async (store) => {
+      const { requireAccount, showKey, withDatabase } = await import('./with-database.ts')
+      await migrateOrVerify(config)
+      await withDatabase(config, async (store) => {
         const { commit } = store
         if (account === undefined) {
           const { record: opened } = await commit(createAccount, { account: { name: 'Seeded store' } }, { account: null })

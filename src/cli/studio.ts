@@ -5,20 +5,20 @@ import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { databaseOf } from '../database/dialect.ts'
-import { fileOf, requireUpToDate } from '../database/migrations/startup-check.ts'
-import { StartError } from '../start/explain-failure.ts'
-import { wholeNumber } from './parse-arguments.ts'
+import { fileOf, verifyMigrations } from '../database/migrations/startup-check.ts'
+import { OperationalError } from '../start/explain-failure.ts'
+import { parseInteger } from './parse-arguments.ts'
 
 interface StudioOptions { port: number, browser: boolean }
 
 export function addStudio (program: Command): void {
   program.command('studio')
     .description('open Prisma Studio on the database; what is edited there writes no event and no new ETag')
-    .option('--port <number>', 'the port of this machine to serve it on', wholeNumber(1, 65535), 5555)
+    .option('--port <number>', 'the port of this machine to serve it on', parseInteger(1, 65535), 5555)
     .option('--no-browser', 'do not open a browser')
     .action(async ({ port, browser }: StudioOptions) => {
       const { DATABASE_URL } = readConfig(process.env)
-      await requireUpToDate(DATABASE_URL)
+      await verifyMigrations(DATABASE_URL)
       const config = fileURLToPath(new URL('../../prisma/studio.mjs', import.meta.url))
       await run([prisma(), 'studio', '--config', config, '--port', String(port), ...browser ? [] : ['--browser', 'none']], {
         // In the environment, not among the arguments, which every account of the machine can read.
@@ -35,7 +35,7 @@ function prisma (): string {
   try {
     return join(dirname(resolve('prisma/package.json')), 'build/index.js')
   } catch {
-    throw new StartError('Prisma Studio is part of the package prisma, which is not installed here. Install it with: npm install --save-dev prisma@7.10.0')
+    throw new OperationalError('Prisma Studio is part of the package prisma, which is not installed here. Install it with: npm install --save-dev prisma@7.10.0')
   }
 }
 

@@ -1,13 +1,13 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { Config } from '../config.ts'
-import { createCommit, type Commit } from '../database/group-commit/committer.ts'
+import { createCommitter, type Commit } from '../database/group-commit/committer.ts'
 import { openDatabase, type Database } from '../database/open-database.ts'
 import { createRead, type Read } from '../database/read-batching.ts'
-import { StartError } from '../start/explain-failure.ts'
-import { buildValidator } from '../http/validator-compiler.ts'
+import { OperationalError } from '../start/explain-failure.ts'
+import { buildValidatorCompiler } from '../http/validator-compiler.ts'
 
 /** What a command of the command line works on: the same reads and commands as the service, in a process of its own. */
-export interface Store {
+export interface OpenDatabase {
   database: Database
   read: Read
   commit: Commit
@@ -17,10 +17,10 @@ export interface Store {
 const PATIENCE_MS = 120_000
 
 /** Lends the store of the settings' database, whose migrations somebody has seen to. */
-export async function withStore (config: Config, use: (store: Store) => Promise<void>): Promise<void> {
+export async function withDatabase (config: Config, use: (store: OpenDatabase) => Promise<void>): Promise<void> {
   const limits = { timeout: PATIENCE_MS, queueLimit: config.QUEUE_LIMIT }
   const database = await openDatabase({ url: config.DATABASE_URL, pool: config.DATABASE_POOL, ...limits })
-  const { commit, close } = createCommit(database, limits)
+  const { commit, close } = createCommitter(database, limits)
   try {
     await use({ database, read: createRead(database, limits), commit })
   } finally {
@@ -30,15 +30,15 @@ export async function withStore (config: Config, use: (store: Store) => Promise<
 }
 
 /** @throws StartError when there is none */
-export async function requireAccount ({ database }: Store, account: number): Promise<void> {
+export async function requireAccount ({ database }: OpenDatabase, account: number): Promise<void> {
   const found = await database.reader.account.findUnique({ where: { id: account }, select: { id: true } })
-  if (found === null) throw new StartError(`There is no account ${account}.`)
+  if (found === null) throw new OperationalError(`There is no account ${account}.`)
 }
 
 /** What the same fields would have to be over HTTP. @throws ValidationFailed */
 export function valid<T> (schema: TSchema, fields: Record<string, unknown>): T {
   const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
-  const judged = buildValidator({})({ schema: schema as object, httpPart: 'body' })(given)
+  const judged = buildValidatorCompiler({})({ schema: schema as object, httpPart: 'body' })(given)
   if ('error' in judged) throw judged.error
   return judged.value as T
 }

@@ -8,7 +8,7 @@ export interface Dialect {
    * A FROM item: a parameter of the statement, a JSON array of objects, as rows of typed columns. Only PostgreSQL
    * asks which parameter it is, the first by default; SQLite takes them in the order in which they stand there.
    */
-  inputs: (alias: string, columns: Record<string, InputType>, parameter?: number) => string
+  jsonRows: (alias: string, columns: Record<string, InputType>, parameter?: number) => string
   /** A text as a JSON string, quoted and escaped. */
   quote: (text: string) => string
   /** A stored instant as RFC 3339 in UTC with milliseconds. */
@@ -23,27 +23,27 @@ export interface Dialect {
    * Walks an index: the rows whose columns have the values given, on from a position, in its order. A
    * planner that guesses wrong would walk the whole table by its key and filter.
    */
-  walk: Walk
+  keysetByIndex: Keyset
   /** The same rows, where the planner may choose. */
-  walkPlainly: Walk
+  keyset: Keyset
   /** Whether a column is one of the numbers in a JSON array (an input of type `json`). */
-  among: (column: string, array: string) => string
+  inJsonArray: (column: string, array: string) => string
   /** Whether a column is one of a subquery's few values, each looked up in the column's index. */
-  isOneOf: (column: string, subquery: string) => string
+  inSubquery: (column: string, subquery: string) => string
   /** Texts in one, in the order given, with commas between them or what `separator` says. */
   join: (text: string, orderBy: string, separator?: string) => string
   /** Row locks until the end of the transaction; SQLite's one writer needs none. */
   forUpdate: string
   forKeyShare: string
   /** As `forUpdate`, leaving out rows that another transaction has locked. */
-  forUpdateOfFree: string
+  forUpdateSkipLocked: string
   /** Whether a statement may hold others that write (data-modifying WITH): one round trip for several. */
-  nestsWrites: boolean
+  supportsWritableCtes: boolean
   /** New ids of a table, as many as `input` says in its one row: as ranges without a gap, in rows `first` and `last`. Only inside a commit. */
-  newIds: (table: string, column: string, input: string) => string
+  allocateIds: (table: string, column: string, input: string) => string
 }
 
-export type Walk = (columns: Array<[column: string, value: string]>, position: string, after: string, descending: boolean) => { where: string, orderBy: string }
+export type Keyset = (columns: Array<[column: string, value: string]>, position: string, after: string, descending: boolean) => { where: string, orderBy: string }
 
 export type DatabaseName = 'sqlite' | 'postgresql'
 /** `ordinality` is no member of the objects: it counts them, from 1. */
@@ -54,7 +54,7 @@ export function databaseOf (url: string): DatabaseName {
   return url.startsWith('file:') ? 'sqlite' : 'postgresql'
 }
 
-const walkPlainly: Walk = (columns, position, after, descending) => ({
+const keyset: Keyset = (columns, position, after, descending) => ({
   where: [...columns.map(([column, value]) => `${column} = ${value}`), `${position} ${descending ? '<' : '>'} ${after}`].join(' AND '),
   orderBy: `${position} ${descending ? 'DESC' : 'ASC'}`
 })
@@ -63,7 +63,7 @@ const walkPlainly: Walk = (columns, position, after, descending) => ({
  * PostgreSQL takes any index in the order of the position and filters, when it believes the values to be
  * common. As a comparison of rows, in the order of whole rows, only the right index can serve.
  */
-const walkRows: Walk = (columns, position, after, descending) => {
+const rowKeyset: Keyset = (columns, position, after, descending) => {
   const names = columns.map(([column]) => column)
   const values = columns.map(([, value]) => value)
   const [onwards, within, order] = descending ? ['<', '>=', 'DESC'] : ['>', '<=', 'ASC']
@@ -75,7 +75,7 @@ const walkRows: Walk = (columns, position, after, descending) => {
 
 const sqlite: Dialect = {
   name: 'sqlite',
-  inputs: (alias, columns) =>
+  jsonRows: (alias, columns) =>
     `(SELECT ${Object.entries(columns).map(([name, type]) => `${type === 'ordinality' ? 'key + 1' : `value ->> '${name}'`} AS "${name}"`).join(', ')} FROM jsonb_each(?)) AS ${alias}`,
   quote: (text) => `json_quote(${text})`,
   // Prisma writes 2026-11-21T10:00:00.000+00:00; we write and answer Z.
@@ -83,23 +83,23 @@ const sqlite: Dialect = {
   toTime: (text) => text,
   toEnum: (text) => text,
   fromEnum: (column) => column,
-  walk: walkPlainly,
-  walkPlainly,
-  among: (column, array) => `${column} IN (SELECT value FROM json_each(${array}))`,
-  isOneOf: (column, subquery) => `${column} IN (${subquery})`,
+  keysetByIndex: keyset,
+  keyset,
+  inJsonArray: (column, array) => `${column} IN (SELECT value FROM json_each(${array}))`,
+  inSubquery: (column, subquery) => `${column} IN (${subquery})`,
   join: (text, orderBy, separator = ',') => `group_concat(${text}, '${separator}' ORDER BY ${orderBy})`,
   forUpdate: '',
   forKeyShare: '',
-  forUpdateOfFree: '',
-  nestsWrites: false,
+  forUpdateSkipLocked: '',
+  supportsWritableCtes: false,
   // The one writer may count on by itself.
-  newIds: (table, _column, input) =>
+  allocateIds: (table, _column, input) =>
     `SELECT s.seq + 1 AS first, s.seq + i.count AS last FROM (SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = '${table}'), 0) AS seq) AS s, ${input}`
 }
 
 const postgresql: Dialect = {
   name: 'postgresql',
-  inputs: (alias, columns, parameter = 1) => {
+  jsonRows: (alias, columns, parameter = 1) => {
     const names = Object.keys(columns)
     const members = names.filter((name) => columns[name] !== 'ordinality')
     const array = `$${parameter}::json`
@@ -116,18 +116,18 @@ const postgresql: Dialect = {
   toTime: (text) => `CAST(${text} AS timestamp)`,
   toEnum: (text, type) => `CAST(${text} AS ${type})`,
   fromEnum: (column) => `${column}::text`,
-  walk: walkRows,
-  walkPlainly,
-  among: (column, array) => `${column} = ANY (ARRAY(SELECT CAST(value AS bigint) FROM json_array_elements_text(${array}) AS value))`,
+  keysetByIndex: rowKeyset,
+  keyset,
+  inJsonArray: (column, array) => `${column} = ANY (ARRAY(SELECT CAST(value AS bigint) FROM json_array_elements_text(${array}) AS value))`,
   // As a join, a planner that believes in many values would read the whole table.
-  isOneOf: (column, subquery) => `${column} = ANY (ARRAY(${subquery}))`,
+  inSubquery: (column, subquery) => `${column} = ANY (ARRAY(${subquery}))`,
   join: (text, orderBy, separator = ',') => `string_agg(${text}, '${separator}' ORDER BY ${orderBy})`,
   forUpdate: 'FOR UPDATE',
   forKeyShare: 'FOR KEY SHARE',
-  forUpdateOfFree: 'FOR UPDATE SKIP LOCKED',
-  nestsWrites: true,
+  forUpdateSkipLocked: 'FOR UPDATE SKIP LOCKED',
+  supportsWritableCtes: true,
   // Another process may take some at the same time: then there are several ranges.
-  newIds: (table, column, input) => `
+  allocateIds: (table, column, input) => `
     SELECT min(id) AS first, max(id) AS last FROM (
       SELECT id, id - row_number() OVER (ORDER BY id) AS gap
       FROM (SELECT nextval('${table}_${column}_seq') AS id FROM ${input}, generate_series(1, i.count)) AS taken) AS numbered

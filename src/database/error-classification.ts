@@ -6,9 +6,9 @@ import { DatabaseUnavailable } from '../errors.ts'
  * - `unavailable`: the database is away, full, locked or too slow. Nothing can be said about the
  *   outcome, so nothing is tried again here.
  * - `conflict`: another transaction was in the way and this one was rolled back. Try again.
- * - `refused`: the statements themselves failed (a foreign key, a CHECK, a defect).
+ * - `statement error`: the statements themselves failed (a foreign key, a CHECK, a defect).
  */
-export type FailureKind = 'unavailable' | 'conflict' | 'refused'
+export type ErrorKind = 'unavailable' | 'conflict' | 'statement error'
 
 /** serialization_failure, deadlock_detected, lock_not_available */
 const CONFLICTS = new Set(['40001', '40P01', '55P03'])
@@ -31,7 +31,7 @@ const UNAVAILABLE_KINDS = new Set([
 /** Prisma: unreachable, timed out, no connection from the pool, transaction closed or not started in time. */
 const UNAVAILABLE_PRISMA = new Set(['P1000', 'P1001', 'P1002', 'P1003', 'P1008', 'P1010', 'P1011', 'P1017', 'P2024', 'P2028', 'P2037'])
 
-export function failureKind (error: unknown): FailureKind {
+export function classifyError (error: unknown): ErrorKind {
   if (error instanceof DatabaseUnavailable) return 'unavailable'
   const { prisma, driver, kind, message } = traits(error)
   if (CONFLICTS.has(driver) || kind === 'TransactionWriteConflict' || prisma === 'P2034') return 'conflict'
@@ -41,7 +41,7 @@ export function failureKind (error: unknown): FailureKind {
   if (UNREACHABLE.test(`${driver} ${message}`)) return 'unavailable'
   // node-postgres speaks of a lost or slow connection in plain Errors without a code.
   if (/connection terminated|timeout exceeded|query read timeout|client has encountered a connection error|not queryable/i.test(message)) return 'unavailable'
-  return 'refused'
+  return 'statement error'
 }
 
 /** Prisma wraps the driver's error in its own, at a depth that differs by call. */

@@ -1,6 +1,6 @@
 import type { SqlDriverAdapterFactory, SqlQuery } from '@prisma/driver-adapter-utils'
 import type { Prisma, PrismaClient } from '../generated/sqlite/client.ts'
-import { closing } from './transaction-guard.ts'
+import { rejectStatementsAfterEnd } from './transaction-guard.ts'
 import { databaseOf, dialects, type Dialect } from './dialect.ts'
 
 /** The two generated clients have the same models; SQLite's type stands for both. */
@@ -84,7 +84,7 @@ function withClosingTransactions (factory: SqlDriverAdapterFactory): SqlDriverAd
     async connect () {
       const adapter = await factory.connect()
       const start = adapter.startTransaction.bind(adapter)
-      adapter.startTransaction = async (level) => closing(await start(level))
+      adapter.startTransaction = async (level) => rejectStatementsAfterEnd(await start(level))
       return adapter
     }
   }

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { News } from './group-commit/command.ts'
-import { createCommit, type Commit } from './group-commit/committer.ts'
-import { forgetExpired } from './group-commit/idempotency-records.ts'
+import { createCommitter, type Commit } from './group-commit/committer.ts'
+import { deleteExpiredIdempotencyRecords } from './group-commit/idempotency-records.ts'
 import { migrationNames } from './migrations/migrate.ts'
 import { createNotifier } from './change-notifications.ts'
 import { openDatabase, type Database, type DatabaseOptions } from './open-database.ts'
@@ -41,10 +41,10 @@ export const database = fp(async function database (app: FastifyInstance, option
     hear(news)
     notifier.tell(news)
   }
-  const { commit, close } = createCommit(opened, { ...options, onNews, meter: app.meter })
+  const { commit, close } = createCommitter(opened, { ...options, onNews, instrumentation: app.instrumentation })
   app.decorate('onNews', (listener) => { listeners.push(listener) })
   app.decorate('database', opened)
-  app.decorate('read', createRead(opened, { ...options, meter: app.meter }))
+  app.decorate('read', createRead(opened, { ...options, instrumentation: app.instrumentation }))
   app.decorate('commit', commit)
   const known = await migrationNames(opened.dialect.name)
   app.decorate('isReady', async () => {
@@ -62,7 +62,7 @@ export const database = fp(async function database (app: FastifyInstance, option
 
   /** A little at a time: between two steps, the writes that wait get their turn. */
   async function forgetAllExpired (): Promise<void> {
-    while ((await commit(forgetExpired, {}, { account: null })).record) continue
+    while ((await commit(deleteExpiredIdempotencyRecords, {}, { account: null })).record) continue
   }
 
   app.addHook('onClose', async () => {

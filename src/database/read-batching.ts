@@ -1,7 +1,7 @@
 import { DatabaseUnavailable, Overloaded } from '../errors.ts'
-import type { Meter } from '../monitoring/instrumentation.ts'
+import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import type { Dialect } from './dialect.ts'
-import { failureKind, withDeadline } from './error-classification.ts'
+import { classifyError, withDeadline } from './error-classification.ts'
 import type { Database } from './open-database.ts'
 
 /**
@@ -25,7 +25,7 @@ export interface ReadOptions {
   queueLimit: number
   /** How long one may wait, in ms. */
   timeout: number
-  meter?: Meter | undefined
+  instrumentation?: Instrumentation | undefined
 }
 
 /** Inputs in one statement at most: enough to share its cost, few enough to keep its answer short. */
@@ -47,12 +47,12 @@ interface Batch {
  *
  * @throws Overloaded when too many wait, DatabaseUnavailable when the database does not answer
  */
-export function createRead (database: Database, { queueLimit, timeout, meter }: ReadOptions): Read {
+export function createRead (database: Database, { queueLimit, timeout, instrumentation }: ReadOptions): Read {
   const texts = new Map<Query<object, unknown>, string>()
   /** The batch of each query that has calls in this turn. */
   const open = new Map<Query<object, unknown>, Batch>()
   let waiting = 0
-  meter?.queue('read', () => waiting)
+  instrumentation?.queue('read', () => waiting)
 
   function textOf (query: Query<object, unknown>): string {
     let text = texts.get(query)
@@ -77,24 +77,24 @@ export function createRead (database: Database, { queueLimit, timeout, meter }: 
 
   function answer ({ sql, since, inputs, calls }: Batch): void {
     const began = now()
-    meter?.begun('read', began - since)
+    instrumentation?.batchStarted('read', began - since)
     withDeadline(database.reader.$queryRawUnsafe<Row[]>(sql, JSON.stringify(inputs)), timeout).finally(() => {
       waiting -= calls.length
-      meter?.done('read', calls.length, now() - began)
+      instrumentation?.batchFinished('read', calls.length, now() - began)
     }).then((rows) => {
       // Taken out, because Prisma's promise keeps its answer alive until the next collection of the whole heap.
       for (const row of rows.splice(0)) calls[Number(row.ord) - 1]!.resolve(row)
       // Those that have their row do not hear this.
       for (const { resolve } of calls) resolve(undefined)
     }, (error: unknown) => {
-      const reason = failureKind(error) === 'refused' ? error : new DatabaseUnavailable({ cause: error })
+      const reason = classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
       for (const { reject } of calls) reject(reason)
     })
   }
 
-  /** Only a meter asks for the time. */
+  /** Only a instrumentation asks for the time. */
   function now (): number {
-    return meter === undefined ? 0 : performance.now()
+    return instrumentation === undefined ? 0 : performance.now()
   }
 
   return async function read<Input extends object, Row> (query: Query<Input, Row>, input: Input) {

@@ -6,7 +6,7 @@ const ENDS = /^(COMMIT|ROLLBACK)$/i
  * Lets a transaction take no statement after its end. Prisma's client ends one that lasts too long, and what it was
  * about goes on: on a connection that is in no transaction any more, where each statement is committed by itself.
  */
-export function closing (transaction: Transaction): Transaction {
+export function rejectStatementsAfterEnd (transaction: Transaction): Transaction {
   let over = false
 
   function guarded<Result> (run: (query: SqlQuery) => Promise<Result>): (query: SqlQuery) => Promise<Result> {

@@ -1,12 +1,12 @@
-import type { Command, Outcome } from '../database/group-commit/command.ts'
-import { BEFORE_ALL } from './enqueue.ts'
-import { distinct, type Session } from '../database/group-commit/transaction.ts'
-import type { Step } from '../messages/rules.ts'
-import { followMessages } from '../messages/commands.ts'
+import type { Command, CommandResult } from '../database/group-commit/command.ts'
+import { HEAD_OF_QUEUE } from './enqueue.ts'
+import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
+import type { DeliveryOutcome } from '../messages/rules.ts'
+import { updateMessageStatuses } from '../messages/commands.ts'
 import type { WebhookAttempt } from '../webhooks/schemas.ts'
 
 /** What became of a delivery that a worker had taken. */
-export interface Settlement {
+export interface Completion {
   id: number
   webhookId: number
   worker: string
@@ -22,51 +22,51 @@ export interface Settlement {
 const SHOWN = 20
 
 /** Notes what became of deliveries; of one that another worker has meanwhile taken, nothing. */
-export const settleDeliveries: Command<Settlement, undefined> = {
+export const completeDeliveries: Command<Completion, undefined> = {
   name: 'settleDeliveries',
   rows: ({ webhookId }) => ({ webhooks: [webhookId] }),
-  async run (session, asked) {
-    const { dialect, query, now } = session
-    const webhooks = await loadTargets(session, asked)
+  async run (tx, asked) {
+    const { dialect, query, now } = tx
+    const webhooks = await loadTargets(tx, asked)
     const inputs = asked.map((settlement) => isOutdated(settlement, webhooks) ? triedAgain(settlement, now) : settlement)
     const settled = new Set((await query<{ id: number }>(`
       UPDATE deliveries SET state = ${dialect.toEnum('i.state', 'delivery_state')}, leased_by = NULL, attempts = deliveries.attempts - i.untried,
         next_try_at = ${dialect.toTime('i.at')}, settled_at = ${dialect.toTime('i."settledAt"')}
-      FROM ${dialect.inputs('i', { id: 'bigint', worker: 'text', state: 'text', untried: 'bigint', at: 'text', settledAt: 'text' })}
+      FROM ${dialect.jsonRows('i', { id: 'bigint', worker: 'text', state: 'text', untried: 'bigint', at: 'text', settledAt: 'text' })}
       WHERE deliveries.id = i.id AND deliveries.leased_by = i.worker
       RETURNING deliveries.id`, inputs.map((input) => rowOf(input, now)))).map(({ id }) => id))
     const mine = inputs.filter(({ id }) => settled.has(id))
-    await noteAttempts(session, mine, webhooks)
-    const steps = mine.flatMap(({ message, result }): Array<{ position: number, step: Step }> => {
+    await noteAttempts(tx, mine, webhooks)
+    const steps = mine.flatMap(({ message, result }): Array<{ position: number, step: DeliveryOutcome }> => {
       if (message === null || result === 'again' || result === 'released') return []
       return [{ position: message, step: result === 'accepted' ? 'accepted' : 'givenUp' }]
     })
-    const events = await followMessages(session, steps)
-    return inputs.map((_input, i): Outcome<undefined> => ({ record: undefined, events: i === 0 ? events : [] }))
+    const events = await updateMessageStatuses(tx, steps)
+    return inputs.map((_input, i): CommandResult<undefined> => ({ record: undefined, events: i === 0 ? events : [] }))
   }
 }
 
 interface Target { id: number, url: string, attempts: string, version: number }
 
-async function loadTargets ({ dialect, query }: Session, settled: Settlement[]): Promise<Map<number, Target>> {
+async function loadTargets ({ dialect, query }: Transaction, settled: Completion[]): Promise<Map<number, Target>> {
   const rows = await query<Target>(`
     SELECT w.id, w.url, w.attempts, w.version FROM webhooks w
-    WHERE w.id IN (SELECT i.id FROM ${dialect.inputs('i', { id: 'bigint' })})`, distinct(settled.map(({ webhookId }) => ({ id: webhookId }))))
+    WHERE w.id IN (SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })})`, distinct(settled.map(({ webhookId }) => ({ id: webhookId }))))
   return new Map(rows.map((row) => [row.id, row]))
 }
 
 /** 410 speaks for an address; the webhook may have moved to another meanwhile. */
-function isOutdated ({ result, url, webhookId }: Settlement, webhooks: Map<number, Target>): boolean {
+function isOutdated ({ result, url, webhookId }: Completion, webhooks: Map<number, Target>): boolean {
   return result === 'gone' && webhooks.get(webhookId)?.url !== url
 }
 
 /** A test is sent once. */
-function triedAgain (settlement: Settlement, now: string): Settlement {
+function triedAgain (settlement: Completion, now: string): Completion {
   const { attempt } = settlement
   return attempt === undefined || attempt.eventId === 0 ? { ...settlement, result: 'givenUp' } : { ...settlement, result: 'again', attempt: { ...attempt, nextTryAt: now } }
 }
 
-function rowOf ({ id, worker, result, attempt }: Settlement, now: string): object {
+function rowOf ({ id, worker, result, attempt }: Completion, now: string): object {
   const waits = result === 'again' || result === 'released'
   return {
     id,
@@ -74,13 +74,13 @@ function rowOf ({ id, worker, result, attempt }: Settlement, now: string): objec
     state: waits ? 'waiting' : result === 'accepted' ? 'delivered' : 'failed',
     untried: result === 'released' ? 1 : 0,
     // What was not sent keeps its place before newer events.
-    at: result === 'released' ? BEFORE_ALL : attempt?.nextTryAt ?? now,
+    at: result === 'released' ? HEAD_OF_QUEUE : attempt?.nextTryAt ?? now,
     settledAt: waits ? null : now
   }
 }
 
 /** The webhooks show their attempts, and one that answered 410 is switched off. */
-async function noteAttempts ({ dialect, execute }: Session, settled: Settlement[], webhooks: Map<number, Target>): Promise<void> {
+async function noteAttempts ({ dialect, execute }: Transaction, settled: Completion[], webhooks: Map<number, Target>): Promise<void> {
   const tried = settled.filter(({ attempt }) => attempt !== undefined)
   const noted = [...webhooks.values()].flatMap(({ id, attempts, version }) => {
     const own = tried.filter(({ webhookId }) => webhookId === id)
@@ -91,7 +91,7 @@ async function noteAttempts ({ dialect, execute }: Session, settled: Settlement[
   })
   await execute(`
     UPDATE webhooks SET attempts = i.attempts, version = i.version, gone = webhooks.gone OR i.gone, enabled = webhooks.enabled AND NOT i.gone
-    FROM ${dialect.inputs('i', { id: 'bigint', gone: 'boolean', attempts: 'text', version: 'bigint' })}
+    FROM ${dialect.jsonRows('i', { id: 'bigint', gone: 'boolean', attempts: 'text', version: 'bigint' })}
     WHERE webhooks.id = i.id`, noted)
 }
 
@@ -102,15 +102,15 @@ const STEP_SIZE = 500
 const KEPT_MS = 60 * 60 * 1000
 
 /** Removes some of the deliveries that were settled a while ago; `true` when there may be more. */
-export const forgetDeliveries: Command<object, boolean> = {
+export const deleteSettledDeliveries: Command<object, boolean> = {
   name: 'forgetDeliveries',
   async run ({ dialect, query, now }, inputs) {
     const before = new Date(Date.parse(now) - KEPT_MS).toISOString()
     const gone = await query<object>(`
       DELETE FROM deliveries WHERE id IN (
         SELECT d.id FROM deliveries d
-        WHERE d.settled_at IS NOT NULL AND d.settled_at <= (SELECT ${dialect.toTime('i.before')} FROM ${dialect.inputs('i', { before: 'text' })})
-        LIMIT ${STEP_SIZE} ${dialect.forUpdateOfFree})
+        WHERE d.settled_at IS NOT NULL AND d.settled_at <= (SELECT ${dialect.toTime('i.before')} FROM ${dialect.jsonRows('i', { before: 'text' })})
+        LIMIT ${STEP_SIZE} ${dialect.forUpdateSkipLocked})
       RETURNING id`, [{ before }])
     return inputs.map(() => ({ record: gone.length === STEP_SIZE }))
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/group-commit/committer.ts'
-import { settleDeliveries, type Settlement } from './complete.ts'
+import { completeDeliveries, type Completion } from './complete.ts'
 
 /** What becomes of calls is written down together, after this long, in ms: many for the price of one. */
 const GATHER_MS = 20
@@ -11,8 +11,8 @@ const ATTEMPTS = 3
 const PAUSE_MS = 1_000
 
 /** Writes settlements down, gathered for a moment; once the worker stops, at once. Never fails. */
-export function createWriter (commit: Commit, log: FastifyBaseLogger, stopped: AbortSignal): (settlement: Settlement) => Promise<void> {
-  let gathered: Settlement[] = []
+export function createCompletionBuffer (commit: Commit, log: FastifyBaseLogger, stopped: AbortSignal): (settlement: Completion) => Promise<void> {
+  let gathered: Completion[] = []
   let writing: Promise<void> | undefined
 
   async function writeAll (): Promise<void> {
@@ -23,10 +23,10 @@ export function createWriter (commit: Commit, log: FastifyBaseLogger, stopped: A
     await Promise.all(settlements.map(write))
   }
 
-  async function write (settlement: Settlement): Promise<void> {
+  async function write (settlement: Completion): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        await commit(settleDeliveries, settlement, { account: null })
+        await commit(completeDeliveries, settlement, { account: null })
         return
       } catch (error) {
         log.warn({ err: error }, 'could not write down a delivery')

@@ -4,14 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/group-commit/committer.ts'
 import type { Read } from '../database/read-batching.ts'
-import type { Meter } from '../monitoring/instrumentation.ts'
-import { settleMessages } from '../messages/commands.ts'
-import type { Caller } from './http-client.ts'
+import type { Instrumentation } from '../monitoring/instrumentation.ts'
+import { deliverUnsubscribedMessages } from '../messages/commands.ts'
+import type { WebhookClient } from './http-client.ts'
 import { findDue } from './find-due.ts'
-import { createLane, type Lane, type LaneContext } from './webhook-dispatcher.ts'
-import { createWriter } from './completion-buffer.ts'
+import { createWebhookDispatcher, type WebhookDispatcher, type DispatchContext } from './webhook-dispatcher.ts'
+import { createCompletionBuffer } from './completion-buffer.ts'
 
-export interface Worker {
+export interface DeliveryWorker {
   /** There may be something to deliver; these webhooks changed or went. */
   wake: (changed: number[]) => void
   /** Drops the calls under way and gives back what they were for, to be sent again later. */
@@ -21,9 +21,9 @@ export interface Worker {
 export interface WorkerOptions {
   read: Read
   commit: Commit
-  caller: Caller
+  caller: WebhookClient
   log: FastifyBaseLogger
-  meter?: Meter | undefined
+  instrumentation?: Instrumentation | undefined
 }
 
 /** Least pause between two looks at the queue, in ms, and for each webhook that it showed: looks take a small share of the time. */
@@ -43,8 +43,8 @@ const STOP_MS = 2_000
  * Delivers: takes what is due, calls the webhooks, writes down what became of it; and settles the messages
  * that no webhook is asked about. Whatever it knows it could forget: the deliveries' rows are the queue.
  */
-export function createWorker ({ read, commit, caller, log, meter }: WorkerOptions): Worker {
-  const lanes = new Map<number, Lane>()
+export function createDeliveryWorker ({ read, commit, caller, log, instrumentation }: WorkerOptions): DeliveryWorker {
+  const lanes = new Map<number, WebhookDispatcher>()
   /** When a webhook that is switched off was last looked at, in ms. */
   const offered = new Map<number, number>()
   let settling = false
@@ -54,16 +54,16 @@ export function createWorker ({ read, commit, caller, log, meter }: WorkerOption
   // Every call under way listens.
   setMaxListeners(0, stop.signal)
   const work = new Set<Promise<void>>()
-  const context: LaneContext = {
+  const context: DispatchContext = {
     worker: randomBytes(8).toString('hex'),
     commit,
     caller,
     log,
-    meter,
+    instrumentation,
     stopped: stop.signal,
     calls: 0,
     starved: new Set(),
-    write: createWriter(commit, log, stop.signal),
+    write: createCompletionBuffer(commit, log, stop.signal),
     track (promise) {
       work.add(promise)
       promise.catch((error: unknown) => { log.error({ err: error }, 'a delivery failed') }).finally(() => { work.delete(promise) })
@@ -128,7 +128,7 @@ export function createWorker ({ read, commit, caller, log, meter }: WorkerOption
       const upTo = unsettled
       unsettled = 0
       try {
-        while ((await commit(settleMessages, { upTo }, { account: null })).record && !stop.signal.aborted) continue
+        while ((await commit(deliverUnsubscribedMessages, { upTo }, { account: null })).record && !stop.signal.aborted) continue
       } catch (error) {
         log.warn({ err: error }, 'could not settle messages')
       }
@@ -136,10 +136,10 @@ export function createWorker ({ read, commit, caller, log, meter }: WorkerOption
     settling = false
   }
 
-  function laneOf (webhook: number): Lane {
+  function laneOf (webhook: number): WebhookDispatcher {
     let lane = lanes.get(webhook)
     if (lane === undefined) {
-      lane = createLane(webhook, context, () => { lanes.delete(webhook) })
+      lane = createWebhookDispatcher(webhook, context, () => { lanes.delete(webhook) })
       lanes.set(webhook, lane)
     }
     return lane

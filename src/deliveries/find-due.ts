@@ -29,7 +29,7 @@ const dueQuery: Query<object, { messages: bigint | null, webhooks: string | null
       FROM walk
       JOIN deliveries f ON f.id = (${first('= walk.webhook', 'id')})
       LEFT JOIN webhooks w ON w.id = walk.webhook) AS webhooks
-    FROM ${dialect.inputs('i', { ord: 'ordinality' })}`
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality' })}`
 }
 
 export async function findDue (read: Read): Promise<Due> {

@@ -6,7 +6,7 @@ import { Webhook } from 'standardwebhooks'
 import { isPublicAddress, literalAddress } from './retry-policy.ts'
 
 /** What is sent, and where. */
-export interface Call {
+export interface WebhookRequest {
   url: string
   /** Stays the same when the event is sent again, so that receivers can discard doubles. */
   id: string
@@ -16,15 +16,15 @@ export interface Call {
 }
 
 /** What came back: a status, or the reason why there is none. */
-export interface Answer {
+export interface WebhookResponse {
   status?: number
   error?: string
   retryAfter?: string
 }
 
-export interface Caller {
+export interface WebhookClient {
   /** Never fails but by `signal`; an answer is there within `CALL_MS`. */
-  call: (call: Call, signal: AbortSignal) => Promise<Answer>
+  call: (call: WebhookRequest, signal: AbortSignal) => Promise<WebhookResponse>
   close: () => void
 }
 
@@ -69,7 +69,7 @@ const resolveLocally: Resolve = (host, done) => { lookUp(host, { all: true }, do
  * Calls webhooks. The address that a name stands for is judged when the connection is made, and the
  * connection goes to that address and no other; a redirection is an answer like any other.
  */
-export function createCaller ({ allowPrivate, resolve = allowPrivate ? resolveLocally : resolveByDns }: { allowPrivate: boolean, resolve?: Resolve | undefined }): Caller {
+export function createWebhookClient ({ allowPrivate, resolve = allowPrivate ? resolveLocally : resolveByDns }: { allowPrivate: boolean, resolve?: Resolve | undefined }): WebhookClient {
   const lookup: LookupFunction = (host, options, done) => {
     resolve(host, (error, addresses) => {
       if (error !== null) return done(error, '')
@@ -83,7 +83,7 @@ export function createCaller ({ allowPrivate, resolve = allowPrivate ? resolveLo
   const options = { keepAlive: true, timeout: IDLE_MS, maxFreeSockets: 8, lookup }
   const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) }
 
-  async function call (call: Call, signal: AbortSignal): Promise<Answer> {
+  async function call (call: WebhookRequest, signal: AbortSignal): Promise<WebhookResponse> {
     const literal = literalAddress(call.url)
     if (literal !== undefined && !allowPrivate && !isPublicAddress(literal)) return { error: 'The address is not public' }
     const deadline = Date.now() + CALL_MS
@@ -99,7 +99,7 @@ export function createCaller ({ allowPrivate, resolve = allowPrivate ? resolveLo
     }
   }
 
-  async function send ({ url, id, body, secrets }: Call, deadline: number, signal: AbortSignal): Promise<Answer> {
+  async function send ({ url, id, body, secrets }: WebhookRequest, deadline: number, signal: AbortSignal): Promise<WebhookResponse> {
     const now = new Date()
     const secure = url.startsWith('https:')
     return await new Promise((resolve, reject) => {

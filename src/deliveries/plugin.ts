@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { createCaller } from './http-client.ts'
-import { createWorker } from './delivery-worker.ts'
+import { createWebhookClient } from './http-client.ts'
+import { createDeliveryWorker } from './delivery-worker.ts'
 
 export interface DeliveryOptions {
   /** Let webhooks call private, loopback and link-local addresses. */
@@ -10,8 +10,8 @@ export interface DeliveryOptions {
 
 /** This process delivers. A stop drops the calls under way at once; they are made again later. */
 export const delivery = fp(async function delivery (app: FastifyInstance, { allowPrivate }: DeliveryOptions) {
-  const { read, commit, log, meter } = app
-  const worker = createWorker({ read, commit, log, meter, caller: createCaller({ allowPrivate }) })
+  const { read, commit, log, instrumentation } = app
+  const worker = createDeliveryWorker({ read, commit, log, instrumentation, caller: createWebhookClient({ allowPrivate }) })
   app.onNews(({ due, webhooks }) => { if (due) worker.wake(webhooks) })
   app.addHook('preClose', worker.close)
 }, { name: 'delivery', dependencies: ['database'] })

@@ -23,7 +23,7 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
 /** Pauses after the first attempt, the second …; with the longest jitter they add up to a little less than a day. */
-const PAUSES = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 5 * HOUR, 7 * HOUR]
+const RETRY_SCHEDULE = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 5 * HOUR, 7 * HOUR]
 
 /** A pause is longer than planned by up to this share, so that what failed together is not tried together. */
 const JITTER = 0.2
@@ -41,8 +41,8 @@ export interface Failure {
 }
 
 /** When a delivery that failed is tried again, all in ms; `undefined` when it is given up. */
-export function nextTry ({ attempts, now, giveUpAt, retryAfter, random }: Failure): number | undefined {
-  const pause = PAUSES[attempts - 1]
+export function nextAttemptAt ({ attempts, now, giveUpAt, retryAfter, random }: Failure): number | undefined {
+  const pause = RETRY_SCHEDULE[attempts - 1]
   if (pause === undefined || now >= giveUpAt) return undefined
   const at = now + Math.max(pause * (1 + JITTER * random), retryAfter)
   // Who asks for more than the day is tried once more at its end.
@@ -58,7 +58,7 @@ export function retryAfterOf (field: string | undefined, now: number): number {
 }
 
 /** What an answer means: taken, taken never again, or to be tried again. A redirection is not followed. */
-export function judge (status: number | undefined): 'accepted' | 'gone' | 'refused' {
+export function classifyResponse (status: number | undefined): 'accepted' | 'gone' | 'refused' {
   if (status === undefined) return 'refused'
   if (status >= 200 && status < 300) return 'accepted'
   return status === 410 ? 'gone' : 'refused'

@@ -1,13 +1,13 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/group-commit/committer.ts'
-import type { Meter } from '../monitoring/instrumentation.ts'
-import { CALL_MS, type Answer, type Caller } from './http-client.ts'
-import { judge, nextTry, retryAfterOf } from './retry-policy.ts'
-import type { Settlement } from './complete.ts'
-import { takeDeliveries, type Taken } from './claim.ts'
+import type { Instrumentation } from '../monitoring/instrumentation.ts'
+import { CALL_MS, type WebhookResponse, type WebhookClient } from './http-client.ts'
+import { classifyResponse, nextAttemptAt, retryAfterOf } from './retry-policy.ts'
+import type { Completion } from './complete.ts'
+import { claimDeliveries, type ClaimedDelivery } from './claim.ts'
 
 /** One webhook's deliveries in this process. */
-export interface Lane {
+export interface WebhookDispatcher {
   /** There may be something due. */
   offer: () => void
   /** Gives back what was not sent yet, also what is just being taken. */
@@ -15,13 +15,13 @@ export interface Lane {
 }
 
 /** What the lanes of a worker share. */
-export interface LaneContext {
+export interface DispatchContext {
   /** Names the worker in the leases of what it took. */
   worker: string
   commit: Commit
-  caller: Caller
+  caller: WebhookClient
   log: FastifyBaseLogger
-  meter?: Meter | undefined
+  instrumentation?: Instrumentation | undefined
   /** Aborted when the worker stops. */
   stopped: AbortSignal
   /** Calls of this process that are under way. */
@@ -29,7 +29,7 @@ export interface LaneContext {
   /** Lanes that have something to send and found no room, as what they go on with. */
   starved: Set<() => void>
   /** Writes down what became of a delivery; settles in the end, whatever happens. */
-  write: (settlement: Settlement) => Promise<void>
+  write: (settlement: Completion) => Promise<void>
   /** A stop waits for this. */
   track: (work: Promise<void>) => void
   /** Something is to be looked for by then, in ms. */
@@ -61,10 +61,10 @@ const SILENCE_MS = 600_000
 const LEASE_RESERVE_MS = 2_000
 
 /** @param ended called when there is nothing left to know about the webhook */
-export function createLane (webhookId: number, context: LaneContext, ended: () => void): Lane {
+export function createWebhookDispatcher (webhookId: number, context: DispatchContext, ended: () => void): WebhookDispatcher {
   const { worker, commit, caller, log, stopped, write, track, lookBy } = context
   /** Taken, and not yet sent; in the order in which they are to be. */
-  const queue: Taken[] = []
+  const queue: ClaimedDelivery[] = []
   let underWay = 0
   /** Taken, and not yet written down what became of them. */
   let held = 0
@@ -95,7 +95,7 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
     taking = true
     outdated = false
     more = false
-    track(commit(takeDeliveries, { webhookId, worker, want }, { account: null }).then(({ record }) => {
+    track(commit(claimDeliveries, { webhookId, worker, want }, { account: null }).then(({ record }) => {
       taking = false
       more ||= record.more
       held += record.taken.length
@@ -139,7 +139,7 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
     else ended()
   }
 
-  async function deliver (delivery: Taken): Promise<void> {
+  async function deliver (delivery: ClaimedDelivery): Promise<void> {
     underWay++
     context.calls++
     const began = Date.now()
@@ -153,7 +153,7 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
     silent = answer.status === undefined && ms > SILENT_MS
     settle(settlementOf(delivery, answer, began))
     // It wants no more; it is switched off by the time it is looked at again.
-    if (judge(answer.status) === 'gone') rest()
+    if (classifyResponse(answer.status) === 'gone') rest()
     if (silent || resting()) release()
     for (const next of context.starved) {
       if (context.calls >= CALLS) break
@@ -164,7 +164,7 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
   }
 
   /** @returns `undefined` when it was dropped, because the worker stops */
-  async function call (delivery: Taken): Promise<Answer | undefined> {
+  async function call (delivery: ClaimedDelivery): Promise<WebhookResponse | undefined> {
     const { url, body, secrets } = delivery
     if (body === undefined) return { error: 'The event is no longer held' }
     try {
@@ -174,8 +174,8 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
     }
   }
 
-  function settle (settlement: Settlement): void {
-    context.meter?.delivered(settlement.result, settlement.attempt?.durationMs)
+  function settle (settlement: Completion): void {
+    context.instrumentation?.deliveryFinished(settlement.result, settlement.attempt?.durationMs)
     track(write(settlement).then(() => {
       held--
       if (settlement.result === 'released') more = true
@@ -189,18 +189,18 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
     for (const delivery of queue.splice(0)) settle(released(delivery))
   }
 
-  function released ({ id, message, url }: Taken): Settlement {
+  function released ({ id, message, url }: ClaimedDelivery): Completion {
     return { id, webhookId, worker, message, url, result: 'released' }
   }
 
-  function settlementOf (delivery: Taken, { status, error, retryAfter }: Answer, began: number): Settlement {
+  function settlementOf (delivery: ClaimedDelivery, { status, error, retryAfter }: WebhookResponse, began: number): Completion {
     const now = Date.now()
     const { attempts, giveUpAt, event } = delivery
-    const judged = judge(status)
+    const judged = classifyResponse(status)
     const once = event === 0 || delivery.body === undefined
     const at = judged !== 'refused' || once
       ? undefined
-      : nextTry({ attempts, now, giveUpAt, retryAfter: retryAfterOf(retryAfter, now), random: Math.random() })
+      : nextAttemptAt({ attempts, now, giveUpAt, retryAfter: retryAfterOf(retryAfter, now), random: Math.random() })
     return {
       ...released(delivery),
       result: judged === 'refused' ? at === undefined ? 'givenUp' : 'again' : judged,
@@ -226,6 +226,6 @@ export function createLane (webhookId: number, context: LaneContext, ended: () =
 }
 
 /** Unique beyond the account, and the same whenever the event is sent. */
-function idOf ({ account, event, id }: Taken): string {
+function idOf ({ account, event, id }: ClaimedDelivery): string {
   return event === 0 ? `evt_${account}_test_${id}` : `evt_${account}_${event}`
 }

@@ -6,7 +6,7 @@ const AT_ONCE = 50
  *
  * @param failed told of one error for each round that had any
  */
-export function rounds<T> (all: () => Iterable<T>, work: (one: T) => Promise<void>, failed: (error: unknown) => void): () => void {
+export function createBatchedTask<T> (all: () => Iterable<T>, work: (one: T) => Promise<void>, failed: (error: unknown) => void): () => void {
   let running = false
 
   async function round (): Promise<void> {

@@ -1,6 +1,6 @@
-import type { Done, Entry, NewEvent, News } from '../database/group-commit/command.ts'
-import { queueDeliveries } from '../deliveries/enqueue.ts'
-import type { Session } from '../database/group-commit/transaction.ts'
+import type { CommandSuccess, QueuedCommand, NewEvent, News } from '../database/group-commit/command.ts'
+import { enqueueDeliveries } from '../deliveries/enqueue.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 
 /**
  * Writes the events of a group, numbered in each account's own gapless sequence. The accounts' counters
@@ -9,12 +9,12 @@ import type { Session } from '../database/group-commit/transaction.ts'
  *
  * @throws when an account is gone, which undoes the group
  */
-export async function appendEvents (session: Session, done: Array<{ entry: Entry, done: Done<unknown> }>): Promise<News> {
-  const { now } = session
+export async function appendEvents (tx: Transaction, done: Array<{ entry: QueuedCommand, done: CommandSuccess<unknown> }>): Promise<News> {
+  const { now } = tx
   const byAccount = new Map<number, NewEvent[]>()
-  for (const { entry: { writer }, done: { events = [] } } of done) {
+  for (const { entry: { context }, done: { events = [] } } of done) {
     for (const event of events) {
-      const account = event.account ?? writer.account
+      const account = event.account ?? context.account
       if (account === null) continue
       const list = byAccount.get(account)
       if (list === undefined) byAccount.set(account, [event])
@@ -25,14 +25,14 @@ export async function appendEvents (session: Session, done: Array<{ entry: Entry
   const webhooks = done.flatMap(({ done: { changedWebhooks = [] } }) => changedWebhooks)
   const due = webhooks.length > 0 || done.some(({ done: { wakes, events = [] } }) => wakes === true || events.some(({ message }) => message !== undefined))
   if (byAccount.size === 0) {
-    await session.written()
+    await tx.flush()
     return { accounts: [], due, webhooks }
   }
 
   const counts = [...byAccount].map(([account, { length }]) => ({ account, count: length }))
   const listed = [...byAccount].flatMap(([account, events]) => events.map(({ type, data }, i) =>
     ({ account, later: events.length - 1 - i, type, data, now })))
-  const counters = await write(session, counts, listed)
+  const counters = await write(tx, counts, listed)
   if (counters.length !== byAccount.size) throw new Error('an account of this group was deleted')
 
   const queued = counters.flatMap(({ id: account, last, heard }) => {
@@ -40,7 +40,7 @@ export async function appendEvents (session: Session, done: Array<{ entry: Entry
     const events = byAccount.get(account)!
     return events.map(({ type, message }, i) => ({ account, id: last - events.length + 1 + i, type, message }))
   })
-  const delivers = queued.length > 0 && await queueDeliveries(session, queued)
+  const delivers = queued.length > 0 && await enqueueDeliveries(tx, queued)
   return { accounts: [...byAccount.keys()], due: due || delivers, webhooks }
 }
 
@@ -54,9 +54,9 @@ interface Counter {
 }
 
 /** Counts on and inserts: in one statement where it can be, because the counters are locked meanwhile. */
-async function write ({ dialect, together, query, execute }: Session, counts: object[], listed: object[]): Promise<Counter[]> {
+async function write ({ dialect, queryWithDeferred, query, execute }: Transaction, counts: object[], listed: object[]): Promise<Counter[]> {
   const lock = (written: string, parameter?: number): string => `
-    SELECT a.id, i.count FROM ${dialect.inputs('i', { account: 'bigint', count: 'bigint' }, parameter)} JOIN accounts a ON a.id = i.account
+    SELECT a.id, i.count FROM ${dialect.jsonRows('i', { account: 'bigint', count: 'bigint' }, parameter)} JOIN accounts a ON a.id = i.account
     WHERE ${written} ORDER BY a.id ${dialect.forUpdate === '' ? '' : 'FOR NO KEY UPDATE OF a'}`
   const count = `
     UPDATE accounts SET last_event_id = last_event_id + locked.count FROM locked WHERE accounts.id = locked.id
@@ -65,10 +65,10 @@ async function write ({ dialect, together, query, execute }: Session, counts: ob
   const insert = (counted: string, last: string, parameter?: number): string => `
     INSERT INTO events (account_id, id, type, timestamp, data)
     SELECT i.account, c.${last} - i.later, i.type, ${dialect.toTime('i.now')}, i.data
-    FROM ${dialect.inputs('i', { account: 'bigint', later: 'bigint', type: 'text', data: 'text', now: 'text' }, parameter)} JOIN ${counted} AS c ON c.id = i.account`
+    FROM ${dialect.jsonRows('i', { account: 'bigint', later: 'bigint', type: 'text', data: 'text', now: 'text' }, parameter)} JOIN ${counted} AS c ON c.id = i.account`
 
-  if (dialect.nestsWrites) {
-    return await together<Counter>((parameter, written) => ({
+  if (dialect.supportsWritableCtes) {
+    return await queryWithDeferred<Counter>((parameter, written) => ({
       with: [`locked AS (${lock(written, parameter)})`, `counted AS (${count})`, `inserted AS (${insert('counted', 'last', parameter + 1)})`],
       select: 'SELECT id, last, heard FROM counted'
     }), counts, listed)

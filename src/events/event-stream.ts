@@ -1,18 +1,18 @@
 import { Readable } from 'node:stream'
 import type { FastifyBaseLogger } from 'fastify'
-import { findKeyById, type KeyHolder } from '../accounts/commands.ts'
+import { findKeyById, type ApiKeyCredential } from '../accounts/commands.ts'
 import type { Read } from '../database/read-batching.ts'
-import { rounds } from './batched-rounds.ts'
-import { beginning } from './rules.ts'
-import { streamEvents, type Stretch } from './queries.ts'
+import { createBatchedTask } from './batched-rounds.ts'
+import { resolveStartPosition } from './rules.ts'
+import { streamEvents, type EventPage } from './queries.ts'
 
 /**
  * Streams that follow their account's events. All followers of an account that are up to date share
  * one reading: a commit wakes the account, not its followers, and an idle follower costs a heartbeat.
  */
-export interface Feed {
+export interface EventStreams {
   /** A stream of text/event-stream after a position. `unsent` tells what its socket still holds, in bytes. */
-  follow: (holder: KeyHolder, after: number, unsent: () => number) => Readable
+  follow: (holder: ApiKeyCredential, after: number, unsent: () => number) => Readable
   /** There may be new events of this account. */
   wake: (account: number) => void
   /** Ends all streams; clients resume with Last-Event-ID. */
@@ -20,7 +20,7 @@ export interface Feed {
 }
 
 interface Follower {
-  holder: KeyHolder
+  holder: ApiKeyCredential
   stream: Readable
   unsent: () => number
   lastSent: number
@@ -29,7 +29,7 @@ interface Follower {
 }
 
 /** The followers of one account that were sent everything up to `position`. */
-interface Tail {
+interface SharedCursor {
   account: number
   position: number
   followers: Set<Follower>
@@ -56,13 +56,13 @@ const KEY_CHECK_MS = 4_000
 /** How often an account is looked at without being woken: a notification may get lost. */
 const POLL_MS = 5_000
 
-export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
-  const tails = new Map<number, Tail>()
+export function createEventStreams (read: Read, log: FastifyBaseLogger): EventStreams {
+  const tails = new Map<number, SharedCursor>()
   const followers = new Set<Follower>()
   let ticks = 0
   let closed = false
 
-  function follow (holder: KeyHolder, after: number, unsent: () => number): Readable {
+  function follow (holder: ApiKeyCredential, after: number, unsent: () => number): Readable {
     const stream = new Readable({ read () { follower.taken?.() } })
     const follower: Follower = { holder, stream, unsent, lastSent: Date.now() }
     if (closed) {
@@ -105,9 +105,9 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
   }
 
   /** @returns `undefined` when there is nothing to go on with: the account is gone, or what comes next was removed */
-  async function readAfter (account: number, position: number): Promise<Stretch | undefined> {
+  async function readAfter (account: number, position: number): Promise<EventPage | undefined> {
     const stretch = await streamEvents(read, account, position)
-    return stretch === undefined || beginning(stretch, position) === 'expired' ? undefined : stretch
+    return stretch === undefined || resolveStartPosition(stretch, position) === 'expired' ? undefined : stretch
   }
 
   /** What is still to be read waits in the database, and not here. */
@@ -117,7 +117,7 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
     follower.taken = undefined
   }
 
-  function tailOf (account: number, position: number): Tail {
+  function tailOf (account: number, position: number): SharedCursor {
     let tail = tails.get(account)
     if (tail === undefined) {
       tail = { account, position, followers: new Set(), advancing: undefined, woken: false }
@@ -126,13 +126,13 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
     return tail
   }
 
-  async function advance (tail: Tail): Promise<void> {
+  async function advance (tail: SharedCursor): Promise<void> {
     tail.woken = true
     tail.advancing ??= readOn(tail)
     await tail.advancing
   }
 
-  async function readOn (tail: Tail): Promise<void> {
+  async function readOn (tail: SharedCursor): Promise<void> {
     try {
       while (tail.woken) {
         tail.woken = false
@@ -196,9 +196,9 @@ export function createFeed (read: Read, log: FastifyBaseLogger): Feed {
     if (tail !== undefined) advance(tail).catch(couldNotRead)
   }
 
-  const poll = rounds(() => tails.values(), advance, couldNotRead)
+  const poll = createBatchedTask(() => tails.values(), advance, couldNotRead)
 
-  const checkKeys = rounds(() => new Set([...followers].map(({ holder }) => holder.key)), async (key) => {
+  const checkKeys = createBatchedTask(() => new Set([...followers].map(({ holder }) => holder.key)), async (key) => {
     if (await findKeyById(read, key) !== undefined) return
     for (const follower of followers) if (follower.holder.key === key) end(follower)
   }, (error) => { log.warn({ err: error }, 'could not look up the keys of streams') })

@@ -2,7 +2,7 @@ import type { Dialect } from '../database/dialect.ts'
 import type { Query, Read } from '../database/read-batching.ts'
 
 /** Where an account's feed stands, and a stretch of it. */
-export interface Stretch {
+export interface EventPage {
   /** Number of the newest event ever, 0 before the first. */
   newest: number
   /** Number of the oldest event still held; `undefined` when none is. */
@@ -30,7 +30,7 @@ const LINE = "'\n'"
  *
  * @param size no event is begun after so many characters of data
  */
-function stretchQuery (event: (dialect: Dialect) => string, separator: string, limit: number, size?: number): Query<{ account: number, after: number }, Row> {
+function eventPageQuery (event: (dialect: Dialect) => string, separator: string, limit: number, size?: number): Query<{ account: number, after: number }, Row> {
   const rows = (columns: string): string => {
     const all = (columns: string): string => `SELECT ${columns} FROM events e WHERE e.account_id = i.account AND e.id > i.after ORDER BY e.id LIMIT ${limit}`
     return size === undefined
@@ -43,7 +43,7 @@ function stretchQuery (event: (dialect: Dialect) => string, separator: string, l
         (SELECT e.id FROM events e WHERE e.account_id = i.account ORDER BY e.id LIMIT 1) AS oldest,
         (SELECT ${dialect.join('x.text', 'x.id', separator)} FROM (${rows(`e.id, ${event(dialect)} AS text`)}) AS x) AS text,
         (SELECT max(x.id) FROM (${rows('e.id')}) AS x) AS last
-      FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', after: 'bigint' })}
+      FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', after: 'bigint' })}
       JOIN accounts a ON a.id = i.account`
   }
 }
@@ -51,10 +51,10 @@ function stretchQuery (event: (dialect: Dialect) => string, separator: string, l
 const listQueries = new Map<number, Query<{ account: number, after: number }, Row>>()
 
 /** @returns up to `limit` events as JSON texts joined by commas; `undefined` when the account is gone */
-export async function listEvents (read: Read, account: number, after: number, limit: number): Promise<Stretch | undefined> {
+export async function listEvents (read: Read, account: number, after: number, limit: number): Promise<EventPage | undefined> {
   let query = listQueries.get(limit)
   if (query === undefined) {
-    query = stretchQuery(eventJson, ',', limit)
+    query = eventPageQuery(eventJson, ',', limit)
     listQueries.set(limit, query)
   }
   return await stretch(read, query, account, after)
@@ -64,14 +64,14 @@ export async function listEvents (read: Read, account: number, after: number, li
 const STREAM_EVENTS = 200
 const STREAM_SIZE = 65_536
 
-const streamQuery = stretchQuery(streamed, '', STREAM_EVENTS, STREAM_SIZE)
+const streamQuery = eventPageQuery(streamed, '', STREAM_EVENTS, STREAM_SIZE)
 
 /** @returns events as text/event-stream; `undefined` when the account is gone */
-export async function streamEvents (read: Read, account: number, after: number): Promise<Stretch | undefined> {
+export async function streamEvents (read: Read, account: number, after: number): Promise<EventPage | undefined> {
   return await stretch(read, streamQuery, account, after)
 }
 
-async function stretch (read: Read, query: Query<{ account: number, after: number }, Row>, account: number, after: number): Promise<Stretch | undefined> {
+async function stretch (read: Read, query: Query<{ account: number, after: number }, Row>, account: number, after: number): Promise<EventPage | undefined> {
   const row = await read(query, { account, after })
   return row && {
     newest: Number(row.newest),

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Command } from '../database/group-commit/command.ts'
-import { forgetDeliveries } from '../deliveries/complete.ts'
+import { deleteSettledDeliveries } from '../deliveries/complete.ts'
 
 export interface RetentionOptions {
   /** How long events are kept. */
@@ -29,13 +29,13 @@ interface Step {
  * Removes some of the events that are older than `before`, always the oldest of an account, so that its
  * feed keeps no gap.
  */
-export const forgetEvents: Command<{ after: number, before: string }, Step> = {
+export const deleteExpiredEvents: Command<{ after: number, before: string }, Step> = {
   name: 'forgetEvents',
   async run ({ dialect, query, execute }, inputs) {
     const outcomes: Array<{ record: Step }> = []
     for (const input of inputs) {
       const accounts = await query<{ account: number, old: boolean | number | null }>(`
-        WITH i AS (SELECT i.after, ${dialect.toTime('i.before')} AS before FROM ${dialect.inputs('i', { after: 'bigint', before: 'text' })}),
+        WITH i AS (SELECT i.after, ${dialect.toTime('i.before')} AS before FROM ${dialect.jsonRows('i', { after: 'bigint', before: 'text' })}),
         seen AS (SELECT a.id FROM accounts a WHERE a.id > (SELECT i.after FROM i) ORDER BY a.id LIMIT ${ACCOUNTS})
         SELECT s.id AS account, (SELECT e.timestamp FROM events e WHERE e.account_id = s.id ORDER BY e.id LIMIT 1) < (SELECT i.before FROM i) AS old
         FROM seen s ORDER BY s.id`, [input])
@@ -43,7 +43,7 @@ export const forgetEvents: Command<{ after: number, before: string }, Step> = {
       const found = accounts.find(({ old }) => Boolean(old))
       if (found !== undefined) {
         await execute(`
-          WITH i AS (SELECT i.account, ${dialect.toTime('i.before')} AS before FROM ${dialect.inputs('i', { account: 'bigint', before: 'text' })})
+          WITH i AS (SELECT i.account, ${dialect.toTime('i.before')} AS before FROM ${dialect.jsonRows('i', { account: 'bigint', before: 'text' })})
           DELETE FROM events WHERE account_id = (SELECT i.account FROM i) AND id <= (
             SELECT max(x.id) FROM (
               SELECT e.id, e.timestamp FROM events e WHERE e.account_id = (SELECT i.account FROM i) ORDER BY e.id LIMIT ${EVENTS}) AS x
@@ -71,9 +71,9 @@ export const retention = fp(async function retention (app: FastifyInstance, { da
   app.addHook('preClose', async () => { clearInterval(timer) })
 
   async function sweep (events: boolean): Promise<void> {
-    while ((await app.commit(forgetDeliveries, {}, { account: null })).record) continue
+    while ((await app.commit(deleteSettledDeliveries, {}, { account: null })).record) continue
     const before = new Date(Date.now() - days * DAY_MS).toISOString()
     let after: number | undefined = events ? 0 : undefined
-    while (after !== undefined) after = (await app.commit(forgetEvents, { after, before }, { account: null })).record.after
+    while (after !== undefined) after = (await app.commit(deleteExpiredEvents, { after, before }, { account: null })).record.after
   }
 }, { name: 'retention', dependencies: ['database'] })

@@ -2,16 +2,16 @@ import type { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { nothing, sendPage } from '../http/responses.ts'
+import { emptyStream, sendPage } from '../http/responses.ts'
 import { EventsExpired, Unauthorized, ValidationFailed } from '../errors.ts'
 import { ref } from '../http/common-schemas.ts'
-import { createFeed } from './event-stream.ts'
-import { beginning } from './rules.ts'
+import { createEventStreams } from './event-stream.ts'
+import { resolveStartPosition } from './rules.ts'
 import { EventQuery, EventSchema } from './schemas.ts'
-import { listEvents, type Stretch } from './queries.ts'
+import { listEvents, type EventPage } from './queries.ts'
 
 export const eventRoutes: FastifyPluginAsyncTypebox = async function eventRoutes (app) {
-  const feed = createFeed(app.read, app.log)
+  const feed = createEventStreams(app.read, app.log)
   app.onNews(({ accounts }) => { accounts.forEach(feed.wake) })
   app.addHook('preClose', async () => { feed.close() })
 
@@ -34,12 +34,12 @@ export const eventRoutes: FastifyPluginAsyncTypebox = async function eventRoutes
     // Its JSON comes from the database as text; a serializer for the union of all events would never be used.
     serializerCompiler: () => (data) => JSON.stringify(data)
   }, async (request, reply) => {
-    const { holder, query: { after, limit = 20 } } = request
+    const { auth, query: { after, limit = 20 } } = request
     const streaming = wantsStream(request)
     const from = (streaming ? lastEventId(request) : undefined) ?? after
-    const stretch = await listEvents(app.read, holder.account, from ?? 0, streaming ? 1 : limit)
+    const stretch = await listEvents(app.read, auth.account, from ?? 0, streaming ? 1 : limit)
     if (stretch === undefined) throw new Unauthorized('The account of this API key was deleted')
-    const position = beginning(stretch, from)
+    const position = resolveStartPosition(stretch, from)
     reply.header('event-id', stretch.newest)
     if (position === 'expired') throw new EventsExpired(held(stretch))
 
@@ -51,7 +51,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox = async function eventRoutes
     // Proxies that gather answers would hold events back.
     reply.header('x-accel-buffering', 'no')
     const { socket } = request.raw
-    return sendStream(reply, request.method === 'HEAD' ? nothing() : feed.follow(holder, position, () => socket.writableLength))
+    return sendStream(reply, request.method === 'HEAD' ? emptyStream() : feed.follow(auth, position, () => socket.writableLength))
   })
 }
 
@@ -73,6 +73,6 @@ function lastEventId ({ headers }: FastifyRequest): number | undefined {
   return Math.min(Number(field), Number.MAX_SAFE_INTEGER)
 }
 
-function held ({ oldest, newest }: Stretch): string {
+function held ({ oldest, newest }: EventPage): string {
   return oldest === undefined ? `none is held; the newest was ${newest}` : `the oldest that is held is ${oldest}`
 }

@@ -10,7 +10,7 @@ export interface FeedState {
  *
  * @returns `expired` when events after the position are no longer held
  */
-export function beginning ({ newest, oldest }: FeedState, after: number | undefined): number | 'expired' {
+export function resolveStartPosition ({ newest, oldest }: FeedState, after: number | undefined): number | 'expired' {
   const first = oldest ?? newest + 1
   if (after === undefined) return first - 1
   if (after >= newest) return newest

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
-import { kept, sendKept, tagged } from '../http/cached-content.ts'
+import { cachedContent, sendCached, withETag } from '../http/cached-content.ts'
 
 export interface HomeOptions {
   /** Whether anybody may open an account. */
@@ -44,15 +44,15 @@ export async function homeRoutes (app: FastifyInstance, { signup }: HomeOptions)
       server: (app.publicUrl || `${request.protocol}://${nameOf(request.host)}`) + app.basePath,
       signup
     })
-    return sendKept(request, reply.header('content-security-policy', POLICY), 'text/html; charset=utf-8', tagged(text))
+    return sendCached(request, reply.header('content-security-policy', POLICY), 'text/html; charset=utf-8', withETag(text))
   })
 
   // Below /docs, where all is for people and nothing asks for a key.
   for (const name of readdirSync(FOLDER)) {
     const type = TYPES[extname(name)]
     if (type === undefined) continue
-    const file = kept(() => readFileSync(join(FOLDER, name), 'utf8'))
-    app.get(`/docs/home/${name}`, { schema: { hide: true } }, async (request, reply) => sendKept(request, reply, type, file()))
+    const file = cachedContent(() => readFileSync(join(FOLDER, name), 'utf8'))
+    app.get(`/docs/home/${name}`, { schema: { hide: true } }, async (request, reply) => sendCached(request, reply, type, file()))
   }
 }
 

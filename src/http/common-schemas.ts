@@ -23,15 +23,15 @@ export const Timestamp = (description: string, example = '2026-11-21T10:00:00.00
   Type.String({ format: 'date-time', description, example })
 
 /** An enumeration as generators want it: `enum`, not `anyOf` of constants. */
-export const OneOf = <T extends string>(values: readonly T[], options: { $id?: string, description: string, default?: T, example?: T }) =>
+export const StringEnum = <T extends string>(values: readonly T[], options: { $id?: string, description: string, default?: T, example?: T }) =>
   Type.Unsafe<T>({ type: 'string', enum: [...values], ...options })
 
 /** Request bodies are closed: an unknown or read-only field is an error, not ignored. */
-export const CLOSED = { additionalProperties: false } as const
+export const NO_ADDITIONAL_PROPERTIES = { additionalProperties: false } as const
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const
 
-export const PetStatusSchema = OneOf(PET_STATUSES, {
+export const PetStatusSchema = StringEnum(PET_STATUSES, {
   $id: 'PetStatus',
   description: 'Where a pet stands: for sale, on hold, or gone.',
   example: 'available'
@@ -42,7 +42,7 @@ export const ErrorSchema = Type.Object({
   code: Type.String({ description: 'Machine-readable code from a closed list' }),
   message: Type.String({ description: 'What is wrong and what would be right, for a person' }),
   status: Type.Integer({ description: 'The HTTP status, repeated' })
-}, { $id: 'Error', ...CLOSED, description: 'Every error answer, and nothing more than this.' })
+}, { $id: 'Error', ...NO_ADDITIONAL_PROPERTIES, description: 'Every error answer, and nothing more than this.' })
 
 /** Lists are read in pages: `limit`, and the opaque `cursor` of the `Link` header. */
 export const PageQuery = {
@@ -52,7 +52,7 @@ export const PageQuery = {
 
 /** Lists go by id, upwards or downwards. */
 export const SortQuery = {
-  sort: Type.Optional(OneOf(['id', '-id'], { description: 'Order by id: `id` upwards, `-id` downwards', default: 'id', example: 'id' }))
+  sort: Type.Optional(StringEnum(['id', '-id'], { description: 'Order by id: `id` upwards, `-id` downwards', default: 'id', example: 'id' }))
 }
 
 /** An answer without a body. */

@@ -16,18 +16,18 @@ export function conditionsOf ({ headers }: FastifyRequest): Conditions {
  *
  * @param etag the record's current one; `undefined` when there is no record yet
  */
-export function refusal ({ ifMatch, ifNoneMatch }: Conditions, etag: string | undefined): FastifyError | undefined {
-  if (ifMatch !== undefined && !matchesStrongly(ifMatch, etag)) return new PreconditionFailed('If-Match')
-  if (ifNoneMatch !== undefined && matchesWeakly(ifNoneMatch, etag)) return new PreconditionFailed('If-None-Match')
+export function checkPreconditions ({ ifMatch, ifNoneMatch }: Conditions, etag: string | undefined): FastifyError | undefined {
+  if (ifMatch !== undefined && !strongMatch(ifMatch, etag)) return new PreconditionFailed('If-Match')
+  if (ifNoneMatch !== undefined && weakMatch(ifNoneMatch, etag)) return new PreconditionFailed('If-None-Match')
   return undefined
 }
 
 /** RFC 9110 section 8.8.3.2: for reads, a weak tag is as good as a strong one. */
-export function matchesWeakly (field: string, etag: string | undefined): boolean {
+export function weakMatch (field: string, etag: string | undefined): boolean {
   return etag !== undefined && (field.trim() === '*' || tags(field).some((tag) => tag.replace(/^W\//, '') === etag))
 }
 
-function matchesStrongly (field: string, etag: string | undefined): boolean {
+function strongMatch (field: string, etag: string | undefined): boolean {
   return etag !== undefined && (field.trim() === '*' || tags(field).includes(etag))
 }
 

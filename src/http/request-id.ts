@@ -8,7 +8,7 @@ const origin = randomBytes(9).toString('base64url')
 let count = 0
 
 /** The id of a request, the same in its answer and its log lines: the client's, or a new one. What cannot be read is none. */
-export function requestIdOf (request?: IncomingMessage): string {
+export function requestId (request?: IncomingMessage): string {
   const own = request?.headers['request-id']
   return typeof own === 'string' && ACCEPTED.test(own) ? own : `${origin}-${(count++).toString(36)}`
 }

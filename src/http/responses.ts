@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Committed } from '../database/group-commit/command.ts'
-import type { Stored } from '../database/sql/json-object.ts'
+import type { WriteResult } from '../database/group-commit/command.ts'
+import type { SerializedRecord } from '../database/sql/json-object.ts'
 import type { Page, PageRequest } from '../database/sql/keyset-pagination.ts'
-import { matchesWeakly } from './conditional-requests.ts'
+import { weakMatch } from './conditional-requests.ts'
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
@@ -20,17 +20,17 @@ declare module 'fastify' {
  * What a handler returns, for Fastify to send. The type provider knows records and replies, and neither texts
  * nor nothing, so it passes for a reply. A real one would be sent as well, but every read would wait for it.
  */
-function body (content: unknown): FastifyReply {
+function asReply (content: unknown): FastifyReply {
   return content as FastifyReply
 }
 
 /** For HEAD, where no length is known: Fastify would say that it is 0. */
-export function nothing (): Readable {
+export function emptyStream (): Readable {
   return Readable.from([])
 }
 
 /** 200 with a record, or 304 when the client has it. */
-export function sendStored (request: FastifyRequest, reply: FastifyReply, { record, etag }: Stored): FastifyReply {
+export function sendRecord (request: FastifyRequest, reply: FastifyReply, { record, etag }: SerializedRecord): FastifyReply {
   reply.header('etag', etag)
   return sendText(request, reply, record, etag)
 }
@@ -55,12 +55,12 @@ export function sendPage (request: FastifyRequest, reply: FastifyReply, { record
 
 function sendText ({ headers, method }: FastifyRequest, reply: FastifyReply, text: string, etag: string): FastifyReply {
   const known = headers['if-none-match']
-  if (known !== undefined && matchesWeakly(known, etag)) {
+  if (known !== undefined && weakMatch(known, etag)) {
     reply.code(304)
-    return body(method === 'HEAD' ? nothing() : undefined)
+    return asReply(method === 'HEAD' ? emptyStream() : undefined)
   }
   reply.header('content-type', JSON_TYPE)
-  return body(text)
+  return asReply(text)
 }
 
 /** The links of a page: the same query, at another cursor. */
@@ -91,12 +91,12 @@ export function pageRequest ({ limit, cursor, sort = 'id', ...filters }: PageQue
 }
 
 /** The answer to a write; the same again when its Idempotency-Key was used before. */
-export function sendCommitted (reply: FastifyReply, status: number, { record, etag, replayed }: Committed<unknown>, path?: string): FastifyReply {
+export function sendWriteResult (reply: FastifyReply, status: number, { record, etag, replayed }: WriteResult<unknown>, path?: string): FastifyReply {
   if (etag !== undefined) reply.header('etag', etag)
   if (path !== undefined) reply.header('location', locationOf(reply.server, path))
   if (replayed) reply.header('idempotency-replayed', 'true')
   reply.code(status)
-  return body(record)
+  return asReply(record)
 }
 
 /** The address of a record, in `Location` and `Link`. */

@@ -8,7 +8,7 @@ type Serialize = (data: unknown) => string
  *
  * @param components the named schemas, by their `$id`
  */
-export function buildSerializer (components: Record<string, unknown>): (part: { schema?: unknown }) => Serialize {
+export function buildSerializerCompiler (components: Record<string, unknown>): (part: { schema?: unknown }) => Serialize {
   const serializers = new Map<string, Serialize>()
   return ({ schema }) => {
     const text = JSON.stringify(schema)

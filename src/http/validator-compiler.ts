@@ -17,7 +17,7 @@ type Validate = (data: unknown) => ErrorObject | undefined
 interface PropertySchema { type?: string, format?: string, items?: PropertySchema }
 
 /** A Fastify validator compiler: gets all named schemas, returns the compiler of one part of one route. */
-export function buildValidator (externalSchemas: unknown): (part: Part) => (data: unknown) => { value: unknown } | { error: Error } {
+export function buildValidatorCompiler (externalSchemas: unknown): (part: Part) => (data: unknown) => { value: unknown } | { error: Error } {
   const ajv = new Ajv({
     coerceTypes: false,
     useDefaults: false,
@@ -40,22 +40,22 @@ export function buildValidator (externalSchemas: unknown): (part: Part) => (data
     const part = httpPart as HttpPart
     if (part === 'body') {
       const ids = Object.keys(properties).filter((name) => properties[name]?.format === 'int64')
-      return (data) => judgeBody(validate, data as Record<string, unknown>, ids)
+      return (data) => validateBody(validate, data as Record<string, unknown>, ids)
     }
-    return (data) => judge(validate, readText(data as Record<string, unknown>, properties), part)
+    return (data) => judge(validate, coerceStrings(data as Record<string, unknown>, properties), part)
   }
 }
 
 /** A hook: an operation that names no query parameters takes none, and says so before it says what is wrong with a body. */
-export function closeQuery (route: RouteOptions): void {
+export function rejectUnknownQuery (route: RouteOptions): void {
   const { schema } = route
   if (schema === undefined) return
   schema.querystring ??= { type: 'object', properties: {}, additionalProperties: false }
-  if (schema.body !== undefined) route.preValidation = [judgeAddress, ...[route.preValidation ?? []].flat()]
+  if (schema.body !== undefined) route.preValidation = [validateParamsAndQuery, ...[route.preValidation ?? []].flat()]
 }
 
 /** Fastify judges the body between the path and the query; the contract's order is path, query, body. */
-function judgeAddress (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
+function validateParamsAndQuery (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
   for (const [part, data] of [['params', request.params], ['querystring', request.query]] as const) {
     const judged = request.getValidationFunction(part)?.(data as object) as unknown as { error?: Error } | undefined
     if (judged?.error !== undefined) return done(judged.error)
@@ -68,7 +68,7 @@ function judge (validate: Validate, data: unknown, part: HttpPart): { value: unk
   return violation === undefined ? { value: data } : { error: new ValidationFailed(explain(violation, part)) }
 }
 
-function judgeBody (validate: Validate, data: Record<string, unknown>, ids: string[]): { value: unknown } | { error: Error } {
+function validateBody (validate: Validate, data: Record<string, unknown>, ids: string[]): { value: unknown } | { error: Error } {
   const judged = judge(validate, data, 'body')
   if ('error' in judged) return judged
   const field = loneSurrogate(data, '')
@@ -86,22 +86,22 @@ const MAX_INT64 = 2n ** 63n - 1n
 /** An id above 2^53-1 is never assigned; all of them read as this one, so that rounding reaches no row. */
 const NEVER_ASSIGNED = Number.MAX_SAFE_INTEGER + 1
 
-function readText (data: Record<string, unknown>, properties: Record<string, PropertySchema>): Record<string, unknown> {
+function coerceStrings (data: Record<string, unknown>, properties: Record<string, PropertySchema>): Record<string, unknown> {
   for (const name in data) {
     const schema = properties[name]
     if (schema === undefined) continue
     const value = data[name]
     if (schema.type === 'array') {
-      data[name] = (Array.isArray(value) ? value : [value]).map((item) => readOne(item, schema.items?.type))
+      data[name] = (Array.isArray(value) ? value : [value]).map((item) => coerceString(item, schema.items?.type))
     } else {
-      data[name] = readOne(value, schema.type)
+      data[name] = coerceString(value, schema.type)
     }
   }
   return data
 }
 
 /** Text that is not of the type stays text, and fails the schema. */
-function readOne (value: unknown, type: string | undefined): unknown {
+function coerceString (value: unknown, type: string | undefined): unknown {
   if (typeof value !== 'string') return value
   if (type === 'integer' && DIGITS.test(value)) {
     const number = Number(value)

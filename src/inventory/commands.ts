@@ -1,12 +1,12 @@
-import { refusal, type Conditions } from '../http/conditional-requests.ts'
-import type { Command, Outcome } from '../database/group-commit/command.ts'
+import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
+import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import type { Dialect } from '../database/dialect.ts'
-import { enumText, integer, jsonObject, type Stored } from '../database/sql/json-object.ts'
-import { pageQuery, type Listing, type Page, type PageRequest } from '../database/sql/keyset-pagination.ts'
+import { enumText, integer, jsonObject, type SerializedRecord } from '../database/sql/json-object.ts'
+import { pageQuery, type ListDefinition, type Page, type PageRequest } from '../database/sql/keyset-pagination.ts'
 import type { Query, Read } from '../database/read-batching.ts'
 import { PetNotFound } from '../errors.ts'
-import { count } from '../pets/rules.ts'
-import { loadPets, petUpdated, type LoadedPet } from '../pets/commands.ts'
+import { setStock } from '../pets/rules.ts'
+import { loadTrackedPets, petUpdated, type TrackedPet } from '../pets/commands.ts'
 import type { InventoryItem } from './schemas.ts'
 
 const record = (dialect: Dialect): string => jsonObject(dialect, {
@@ -19,12 +19,12 @@ const record = (dialect: Dialect): string => jsonObject(dialect, {
 const itemByPet: Query<{ account: number, id: number }, { version: bigint | null, status: string, record: string | null }> = {
   sql: (dialect) => `
     SELECT i.ord, s.version, ${dialect.fromEnum('p.status')} AS status, ${record(dialect)} AS record
-    FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
     JOIN pets p ON p.id = i.id AND p.account_id = i.account
     LEFT JOIN inventory_items s ON s.pet_id = p.id`
 }
 
-export const inventory: Listing = {
+export const inventory: ListDefinition = {
   name: 'inventory',
   from: 'inventory_items s JOIN pets p ON p.id = s.pet_id',
   record,
@@ -39,7 +39,7 @@ export const inventory: Listing = {
 }
 
 /** @returns `undefined` for an unknown pet, `null` for one that was never counted */
-export async function findInventoryItem (read: Read, account: number, petId: number): Promise<Stored | null | undefined> {
+export async function findInventoryItem (read: Read, account: number, petId: number): Promise<SerializedRecord | null | undefined> {
   const row = await read(itemByPet, { account, id: petId })
   if (row === undefined) return undefined
   return row.record === null ? null : { record: row.record, etag: inventoryEtag({ stockVersion: Number(row.version), status: row.status }) }
@@ -54,15 +54,15 @@ export interface Count { account: number, petId: number, quantity: number, condi
 export const updateInventory: Command<Count, InventoryItem> = {
   name: 'updateInventory',
   rows: ({ petId }) => ({ pets: [petId] }),
-  async run (session, inputs) {
-    const loaded = await loadPets(session, inputs.map(({ account, petId }) => ({ account, id: petId })))
-    const outcomes = inputs.map(({ account, petId, quantity, conditions }): Outcome<InventoryItem> => {
+  async run (tx, inputs) {
+    const loaded = await loadTrackedPets(tx, inputs.map(({ account, petId }) => ({ account, id: petId })))
+    const outcomes = inputs.map(({ account, petId, quantity, conditions }): CommandResult<InventoryItem> => {
       const pet = loaded.get(account, petId)
       if (pet === undefined) return new PetNotFound()
-      const refused = refusal(conditions, pet.quantity === undefined ? undefined : inventoryEtag(pet))
+      const refused = checkPreconditions(conditions, pet.quantity === undefined ? undefined : inventoryEtag(pet))
       if (refused !== undefined) return refused
       const { quantity: previous, stockVersion } = pet
-      const moved = loaded.move(pet, count(pet, quantity))
+      const moved = loaded.move(pet, setStock(pet, quantity))
       const inventory = inventoryRecord(pet)
       const etag = inventoryEtag(pet)
       if (!moved && pet.stockVersion === stockVersion) return { record: inventory, etag }
@@ -79,6 +79,6 @@ function inventoryEtag ({ stockVersion, status }: { stockVersion: number, status
   return `"${stockVersion}-${status}"`
 }
 
-export function inventoryRecord ({ id, quantity = 0, status }: LoadedPet): InventoryItem {
+export function inventoryRecord ({ id, quantity = 0, status }: TrackedPet): InventoryItem {
   return { petId: id, quantity, status }
 }

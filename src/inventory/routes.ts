@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import { pageRequest, sendCommitted, sendPage, sendStored } from '../http/responses.ts'
+import { pageRequest, sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
 import { InventoryNotFound, PetNotFound } from '../errors.ts'
-import { writerOf } from '../plugins/idempotency-key.ts'
+import { writeContext } from '../plugins/idempotency-key.ts'
 import { ref } from '../http/common-schemas.ts'
 import { InventoryItemSchema, InventoryParams, InventoryQuery, InventoryUpdateSchema } from './schemas.ts'
 import { findInventoryItem, listInventory, updateInventory } from './commands.ts'
@@ -19,7 +19,7 @@ export const inventoryRoutes: FastifyPluginAsyncTypebox = async function invento
       response: { 200: Type.Array(ref(InventoryItemSchema)) }
     }
   }, async (request, reply) => {
-    const { holder: { account }, query } = request
+    const { auth: { account }, query } = request
     return sendPage(request, reply, await listInventory(app.read, account, pageRequest(query)))
   })
 
@@ -34,11 +34,11 @@ export const inventoryRoutes: FastifyPluginAsyncTypebox = async function invento
     },
     config: { errors: [PetNotFound, InventoryNotFound] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { petId } } = request
+    const { auth: { account }, params: { petId } } = request
     const item = await findInventoryItem(app.read, account, petId)
     if (item === undefined) throw new PetNotFound()
     if (item === null) throw new InventoryNotFound()
-    return sendStored(request, reply, item)
+    return sendRecord(request, reply, item)
   })
 
   app.patch('/inventory/:petId', {
@@ -54,7 +54,7 @@ export const inventoryRoutes: FastifyPluginAsyncTypebox = async function invento
     },
     config: { errors: [PetNotFound] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { petId }, body: { quantity } } = request
-    return sendCommitted(reply, 200, await app.commit(updateInventory, { account, petId, quantity, conditions: conditionsOf(request) }, writerOf(request)))
+    const { auth: { account }, params: { petId }, body: { quantity } } = request
+    return sendWriteResult(reply, 200, await app.commit(updateInventory, { account, petId, quantity, conditions: conditionsOf(request) }, writeContext(request)))
   })
 }

@@ -1,9 +1,9 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { CLOSED, Id, PageQuery, PetStatusSchema, ref } from '../http/common-schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, PetStatusSchema, ref } from '../http/common-schemas.ts'
 
 export const InventoryUpdateSchema = Type.Object({
   quantity: Type.Integer({ minimum: 0, maximum: 2147483647, description: 'The new stock count', example: 12 })
-}, { $id: 'InventoryUpdate', ...CLOSED, description: 'What a count of the shelf found.' })
+}, { $id: 'InventoryUpdate', ...NO_ADDITIONAL_PROPERTIES, description: 'What a count of the shelf found.' })
 
 export const InventoryItemSchema = Type.Object({
   petId: Id('Id of the animal the entry tracks'),
@@ -12,10 +12,10 @@ export const InventoryItemSchema = Type.Object({
 }, { $id: 'InventoryItem', description: 'The stock of a pet that was counted.' })
 export type InventoryItem = Static<typeof InventoryItemSchema>
 
-export const InventoryParams = Type.Object({ petId: Id('Id of the pet') }, CLOSED)
+export const InventoryParams = Type.Object({ petId: Id('Id of the pet') }, NO_ADDITIONAL_PROPERTIES)
 
 export const InventoryQuery = Type.Object({
   status: Type.Optional(ref(PetStatusSchema, { description: 'Only entries of this status' })),
   petId: Type.Optional(Type.Array(Id('Id of a pet'), { minItems: 1, maxItems: 100, description: 'Only the entries of these pets; repeat the parameter, up to 100 times' })),
   ...PageQuery
-}, CLOSED)
+}, NO_ADDITIONAL_PROPERTIES)

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import { pageRequest, sendCommitted, sendPage, sendStored } from '../http/responses.ts'
+import { pageRequest, sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { MessageNotFound } from '../errors.ts'
-import { writerOf } from '../plugins/idempotency-key.ts'
+import { writeContext } from '../plugins/idempotency-key.ts'
 import { ref } from '../http/common-schemas.ts'
 import { MessageParams, MessageQuery, MessageSchema, NewMessageSchema } from './schemas.ts'
 import { createMessage, findMessage, listMessages } from './commands.ts'
@@ -18,9 +18,9 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async function messageRo
       response: { 201: ref(MessageSchema) }
     }
   }, async (request, reply) => {
-    const { holder: { account }, body: message } = request
-    const created = await app.commit(createMessage, { account, message }, writerOf(request))
-    return sendCommitted(reply, 201, created, `/messages/${created.record.id}`)
+    const { auth: { account }, body: message } = request
+    const created = await app.commit(createMessage, { account, message }, writeContext(request))
+    return sendWriteResult(reply, 201, created, `/messages/${created.record.id}`)
   })
 
   app.get('/messages', {
@@ -33,7 +33,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async function messageRo
       response: { 200: Type.Array(ref(MessageSchema)) }
     }
   }, async (request, reply) => {
-    const { holder: { account }, query } = request
+    const { auth: { account }, query } = request
     return sendPage(request, reply, await listMessages(app.read, account, pageRequest(query)))
   })
 
@@ -48,9 +48,9 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async function messageRo
     },
     config: { errors: [MessageNotFound] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { messageId } } = request
+    const { auth: { account }, params: { messageId } } = request
     const message = await findMessage(app.read, account, messageId)
     if (message === undefined) throw new MessageNotFound()
-    return sendStored(request, reply, message)
+    return sendRecord(request, reply, message)
   })
 }

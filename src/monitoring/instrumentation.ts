@@ -3,26 +3,26 @@ export type Queue = 'read' | 'commit'
 
 /**
  * Told of what happens, by whoever does it. There is one only where METRICS_PORT asks for it; everywhere
- * else `app.meter` is undefined and nothing is measured.
+ * else `app.instrumentation` is undefined and nothing is measured.
  */
-export interface Meter {
+export interface Instrumentation {
   /** A queue whose depth is asked for when somebody looks. */
   queue: (queue: Queue, depth: () => number) => void
   /** A batch begins; its first request waited `ms` for it. */
-  begun: (queue: Queue, ms: number) => void
+  batchStarted: (queue: Queue, ms: number) => void
   /** A batch of `size` requests is done after `ms`: a statement of reads, a transaction of writes. */
-  done: (queue: Queue, size: number, ms: number) => void
+  batchFinished: (queue: Queue, size: number, ms: number) => void
   /** An error was answered. */
-  failed: (code: string) => void
+  errorSent: (code: string) => void
   /** A call to a webhook ended, after `ms` if it came to one. */
-  delivered: (outcome: DeliveryOutcome, ms: number | undefined) => void
+  deliveryFinished: (outcome: DeliveryResult, ms: number | undefined) => void
 }
 
 /** What becomes of a delivery: see `Settlement`. */
-export type DeliveryOutcome = 'accepted' | 'again' | 'givenUp' | 'gone' | 'released'
+export type DeliveryResult = 'accepted' | 'again' | 'givenUp' | 'gone' | 'released'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    meter?: Meter
+    instrumentation?: Instrumentation
   }
 }

@@ -3,12 +3,12 @@ import { pino, type DestinationStream } from 'pino'
 import type { Config } from '../config.ts'
 
 /** Lines are written together, as soon as there are so many characters of them or this many ms have passed. */
-const TOGETHER = 16_000
+const BUFFER_LENGTH = 16_000
 const AT_LATEST_MS = 100
 
 /** JSON lines on standard output, or on `destination`. No line holds a key, a header or a body. */
-export function logging ({ LOG_LEVEL }: Pick<Config, 'LOG_LEVEL'>, destination: string | number | DestinationStream = 1): FastifyBaseLogger {
-  return pino({ level: LOG_LEVEL, serializers: { err: describeError } }, typeof destination === 'object' ? destination : joined(destination))
+export function createLogger ({ LOG_LEVEL }: Pick<Config, 'LOG_LEVEL'>, destination: string | number | DestinationStream = 1): FastifyBaseLogger {
+  return pino({ level: LOG_LEVEL, serializers: { err: describeError } }, typeof destination === 'object' ? destination : bufferedDestination(destination))
 }
 
 /** What hands on the lines that wait, for each destination. */
@@ -20,8 +20,8 @@ process.on('beforeExit', flushAll).on('exit', flushAll)
  * Joins lines before pino's own destination gets them. That one measures all that it holds with every line,
  * for which it copies it: with thousands of lines a second, half of a full buffer each time.
  */
-function joined (fd: string | number): DestinationStream & { flushSync: () => void } {
-  const stream = pino.destination({ dest: fd, sync: false, minLength: TOGETHER })
+function bufferedDestination (fd: string | number): DestinationStream & { flushSync: () => void } {
+  const stream = pino.destination({ dest: fd, sync: false, minLength: BUFFER_LENGTH })
   let lines: string[] = []
   let length = 0
   let timer: NodeJS.Timeout | undefined
@@ -40,7 +40,7 @@ function joined (fd: string | number): DestinationStream & { flushSync: () => vo
     write (line) {
       lines.push(line)
       length += line.length
-      if (length >= TOGETHER) return flush()
+      if (length >= BUFFER_LENGTH) return flush()
       if (timer !== undefined) return
       timer = setTimeout(flush, AT_LATEST_MS).unref()
       flushes.add(flush)
@@ -54,7 +54,7 @@ function joined (fd: string | number): DestinationStream & { flushSync: () => vo
 }
 
 /** One line for each request, once it was answered. */
-export function logRequests (app: FastifyInstance): void {
+export function requestLogging (app: FastifyInstance): void {
   app.addHook('onResponse', ({ log, method, routeOptions }, reply, done) => {
     log.info({ method, route: routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime * 100) / 100 }, 'request')
     done()

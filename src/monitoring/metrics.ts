@@ -1,8 +1,8 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { DeliveryOutcome, Meter, Queue } from './instrumentation.ts'
-import { StartError } from '../start/explain-failure.ts'
+import type { DeliveryResult, Instrumentation, Queue } from './instrumentation.ts'
+import { OperationalError } from '../start/explain-failure.ts'
 
 interface MetricsOptions {
   host: string
@@ -15,7 +15,7 @@ const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 /** Powers of two up to the largest group of writes. */
 const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
-const OUTCOMES: Record<DeliveryOutcome, string> = {
+const OUTCOMES: Record<DeliveryResult, string> = {
   accepted: 'accepted', again: 'retried', givenUp: 'given_up', gone: 'gone', released: 'released'
 }
 
@@ -28,7 +28,7 @@ export const metrics = fp(async function metrics (app: FastifyInstance, { host, 
   const registers = [register]
   collectDefaultMetrics({ register })
   countRequests(app, registers)
-  app.meter = meter(registers)
+  app.instrumentation = instrumentation(registers)
 
   const listener = Fastify({ forceCloseConnections: true })
   listener.get('/metrics', async (_request, reply) => reply.type(register.contentType).send(await register.metrics()))
@@ -39,7 +39,7 @@ export const metrics = fp(async function metrics (app: FastifyInstance, { host, 
     } catch (error) {
       const { code } = error as { code?: string }
       if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error
-      throw new StartError(`METRICS_PORT ${port} ${code === 'EACCES' ? 'may not be listened on' : 'is in use'}. Set it to another, or to nothing.`)
+      throw new OperationalError(`METRICS_PORT ${port} ${code === 'EACCES' ? 'may not be listened on' : 'is in use'}. Set it to another, or to nothing.`)
     }
   })
   // Asked until the end: how the last requests went is part of it.
@@ -73,7 +73,7 @@ function isDeprecated ({ routeOptions: { schema } }: FastifyRequest): boolean {
   return (schema as { deprecated?: boolean } | undefined)?.deprecated === true
 }
 
-function meter (registers: Registry[]): Meter {
+function instrumentation (registers: Registry[]): Instrumentation {
   const labelNames = ['queue']
   const depths = new Map<Queue, () => number>()
   const size = new Histogram({ name: 'petstore_batch_size', help: 'Requests that shared a statement of reads, or a transaction of writes', labelNames, buckets: SIZES, registers })
@@ -92,13 +92,13 @@ function meter (registers: Registry[]): Meter {
   })
   return {
     queue: (queue, ask) => { depths.set(queue, ask) },
-    begun: (queue, ms) => { wait.observe({ queue }, ms / 1000) },
-    done (queue, requests, ms) {
+    batchStarted: (queue, ms) => { wait.observe({ queue }, ms / 1000) },
+    batchFinished (queue, requests, ms) {
       size.observe({ queue }, requests)
       duration.observe({ queue }, ms / 1000)
     },
-    failed: (code) => { errors.inc({ code }) },
-    delivered (outcome, ms) {
+    errorSent: (code) => { errors.inc({ code }) },
+    deliveryFinished (outcome, ms) {
       deliveries.inc({ outcome: OUTCOMES[outcome] })
       if (ms !== undefined) call.observe(ms / 1000)
     }

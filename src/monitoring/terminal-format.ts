@@ -6,7 +6,7 @@ interface Line { msg?: string, level: number, requestId?: string, method?: strin
 const WARN = 40
 
 /** Where lines for a person go: words instead of JSON when standard output is a terminal, else `undefined`. */
-export async function terminal (): Promise<DestinationStream | undefined> {
+export async function terminalDestination (): Promise<DestinationStream | undefined> {
   if (!process.stdout.isTTY) return undefined
   const { default: pretty } = await import('pino-pretty')
   return pretty({

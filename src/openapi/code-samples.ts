@@ -13,7 +13,7 @@ interface SampleRequest {
  * An operation's request in curl, JavaScript and Python, made of the examples of its schemas. Nothing has
  * to be installed for them; `<API_KEY>` and the ids are to be put in.
  */
-export function samplesOf (document: Document, server: string, path: string, method: string): Sample[] {
+export function codeSamples (document: Document, server: string, path: string, method: string): Sample[] {
   const { parameters = [], requestBody, responses, security } = document.paths[path]![method]!
   const body = requestBody?.content['application/json']?.example
   const request: SampleRequest = {

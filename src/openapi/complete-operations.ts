@@ -3,7 +3,7 @@ import { MERGE_PATCH } from '../plugins/content-type-parsers.ts'
 import { exampleOf, resolve, type Answer, type Document, type Operation, type Schema } from './document.ts'
 import { errorAnswers, type ErrorClass } from './error-responses.ts'
 import { always, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, LIMITS, sometimes, WRITE_IF_NONE_MATCH } from './headers.ts'
-import { samplesOf } from './code-samples.ts'
+import { codeSamples } from './code-samples.ts'
 
 /** What a route says of its operation beside its schema: see `FastifyContextConfig`. */
 export interface Facts { errors?: ErrorClass[], secret?: boolean, stream?: boolean }
@@ -18,7 +18,7 @@ const READS: Record<string, string> = { createAccount: 'getAccount' }
  *
  * @param server the whole address of the service, for requests to paste
  */
-export function complete (document: Document, server: string, path: string, method: string, facts: Facts): void {
+export function completeOperation (document: Document, server: string, path: string, method: string, facts: Facts): void {
   const operation = document.paths[path]![method]!
   const write = method !== 'get'
   const conditional = method === 'patch' || method === 'delete'
@@ -41,7 +41,7 @@ export function complete (document: Document, server: string, path: string, meth
 
   if (facts.stream === true) announceStream(document, operation)
 
-  operation['x-codeSamples'] = samplesOf(document, server, path, method)
+  operation['x-codeSamples'] = codeSamples(document, server, path, method)
   const stability = operation['x-stability']
   if (stability !== undefined) operation['x-badges'] = [{ name: stability }]
 }

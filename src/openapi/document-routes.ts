@@ -2,7 +2,7 @@ import type { FastifyCorsOptions } from '@fastify/cors'
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { stringify } from 'yaml'
 import { locationOf } from '../http/responses.ts'
-import { kept, sendKept } from '../http/cached-content.ts'
+import { cachedContent, sendCached } from '../http/cached-content.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -22,12 +22,12 @@ function openToAll (app: FastifyInstance, url: string, send: (request: FastifyRe
 
 /** The document, as JSON and as YAML (RFC 9512). */
 export async function documentRoutes (app: FastifyInstance): Promise<void> {
-  const json = kept(() => JSON.stringify(app.swagger()))
+  const json = cachedContent(() => JSON.stringify(app.swagger()))
   // From the JSON, because objects that the document holds twice would become anchors and aliases.
-  const yaml = kept(() => stringify(JSON.parse(json().text), { lineWidth: 0 }))
+  const yaml = cachedContent(() => stringify(JSON.parse(json().text), { lineWidth: 0 }))
 
-  openToAll(app, '/openapi.json', (request, reply) => sendKept(request, reply, 'application/json; charset=utf-8', json()))
-  openToAll(app, '/openapi.yaml', (request, reply) => sendKept(request, reply, 'application/yaml; charset=utf-8', yaml()))
+  openToAll(app, '/openapi.json', (request, reply) => sendCached(request, reply, 'application/json; charset=utf-8', json()))
+  openToAll(app, '/openapi.yaml', (request, reply) => sendCached(request, reply, 'application/yaml; charset=utf-8', yaml()))
 }
 
 /** Where programs look for what there is (RFC 9727), as a link set (RFC 9264). Never under the base path. */
@@ -41,12 +41,12 @@ export async function catalogRoutes (app: FastifyInstance): Promise<void> {
     'service-doc': [{ href: locationOf(app, '/docs'), type: 'text/html' }],
     status: [{ href: `${app.publicUrl}/readyz`, type: 'application/json' }]
   }
-  const catalog = kept(() => JSON.stringify({ linkset: [{ anchor: locationOf(app, '') || '/', ...links }] }))
+  const catalog = cachedContent(() => JSON.stringify({ linkset: [{ anchor: locationOf(app, '') || '/', ...links }] }))
   const field = [
     `<${own}>; rel="api-catalog"`,
     ...Object.entries(links).flatMap(([rel, targets]) => targets.map(({ href, type }) => `<${href}>; rel="${rel}"; type="${type}"`))
   ].join(', ')
 
   openToAll(app, '/.well-known/api-catalog', (request, reply) =>
-    sendKept(request, reply.header('link', field), 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"', catalog()))
+    sendCached(request, reply.header('link', field), 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"', catalog()))
 }

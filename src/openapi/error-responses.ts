@@ -1,6 +1,6 @@
 import * as errors from '../errors.ts'
 import { codeOf } from '../plugins/error-handler.ts'
-import { FIELDS_LIMIT, URL_LIMIT } from '../plugins/request-head.ts'
+import { MAX_HEADER_BYTES, MAX_URL_LENGTH } from '../plugins/request-head.ts'
 import type { Answer } from './document.ts'
 import { always, certainly, sometimes } from './headers.ts'
 
@@ -25,8 +25,8 @@ const VALUES: Record<string, unknown[]> = {
   events_expired: ['the oldest that is held is 1200'],
   precondition_failed: ['If-Match'],
   payload_too_large: [131072],
-  uri_too_long: [URL_LIMIT],
-  headers_too_large: [FIELDS_LIMIT],
+  uri_too_long: [MAX_URL_LENGTH],
+  headers_too_large: [MAX_HEADER_BYTES],
   rate_limited: [12]
 }
 

@@ -5,7 +5,7 @@ import type { Config } from '../config.ts'
 import type { Document } from './document.ts'
 import type { ErrorClass } from './error-responses.ts'
 import { HEADERS } from './headers.ts'
-import { complete, type Facts } from './complete-operations.ts'
+import { completeOperation, type Facts } from './complete-operations.ts'
 import { catalogRoutes, documentRoutes } from './document-routes.ts'
 import { introduction, navigation } from './description.ts'
 import { viewerRoutes } from './viewer-routes.ts'
@@ -54,7 +54,7 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_P
       const document = ('openapiObject' in built ? built.openapiObject : {}) as unknown as Document
       const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
         Object.entries(methods).map(([method, operation]) => ({ path, method, operation })))
-      for (const { path, method, operation } of operations) complete(document, whole, path, method, facts.get(operation.operationId) ?? {})
+      for (const { path, method, operation } of operations) completeOperation(document, whole, path, method, facts.get(operation.operationId) ?? {})
       document.components.headers = referred(document)
       return { ...document, ...navigation(new Set(operations.flatMap(({ operation }) => operation.tags))) } as never
     }

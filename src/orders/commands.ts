@@ -1,15 +1,15 @@
-import { etagOf, refusal, type Conditions } from '../http/conditional-requests.ts'
-import type { Command, Outcome } from '../database/group-commit/command.ts'
+import { etagOf, checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
+import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import type { Dialect } from '../database/dialect.ts'
 import type { Table } from '../database/sql/bulk-insert.ts'
-import { boolean, integer, jsonObject, optional, time, type Stored } from '../database/sql/json-object.ts'
-import { pageQuery, type Listing, type Page, type PageRequest } from '../database/sql/keyset-pagination.ts'
+import { boolean, integer, jsonObject, optional, time, type SerializedRecord } from '../database/sql/json-object.ts'
+import { pageQuery, type ListDefinition, type Page, type PageRequest } from '../database/sql/keyset-pagination.ts'
 import type { Query, Read } from '../database/read-batching.ts'
-import { distinct, type Session } from '../database/group-commit/transaction.ts'
+import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import { InsufficientStock, OrderAlreadyShipped, OrderNotFound, PetNotAvailable, UnknownPet } from '../errors.ts'
 import { inventoryRecord } from '../inventory/commands.ts'
-import { cancel, complete as completeStock, place } from '../pets/rules.ts'
-import { loadPets, petUpdated, type LoadedPet, type LoadedPets, type Wanted } from '../pets/commands.ts'
+import { releaseStock, complete as completeStock, reserveStock } from '../pets/rules.ts'
+import { loadTrackedPets, petUpdated, type TrackedPet, type TrackedPets, type PetRequest } from '../pets/commands.ts'
 import type { NewOrder, Order, OrderUpdate } from './schemas.ts'
 
 const record = (dialect: Dialect): string => jsonObject(dialect, {
@@ -23,11 +23,11 @@ const record = (dialect: Dialect): string => jsonObject(dialect, {
 const orderById: Query<{ account: number, id: number }, { version: bigint, record: string }> = {
   sql: (dialect) => `
     SELECT i.ord, o.version, ${record(dialect)} AS record
-    FROM ${dialect.inputs('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
     JOIN orders o ON o.id = i.id AND o.account_id = i.account`
 }
 
-export const orders: Listing = {
+export const orders: ListDefinition = {
   name: 'orders',
   from: 'orders o',
   record,
@@ -42,7 +42,7 @@ export const orders: Listing = {
   ]
 }
 
-export async function findOrder (read: Read, account: number, id: number): Promise<Stored | undefined> {
+export async function findOrder (read: Read, account: number, id: number): Promise<SerializedRecord | undefined> {
   const row = await read(orderById, { account, id })
   return row && { record: row.record, etag: etagOf(row.version) }
 }
@@ -62,14 +62,14 @@ export const placeOrder: Command<{ account: number, order: NewOrder }, Order> = 
   name: 'placeOrder',
   rows: ({ order }) => ({ pets: [order.petId] }),
   creates: table,
-  async run (session, inputs) {
-    const ids = await session.newIds(table, inputs.length)
-    const loaded = await loadPets(session, taken(inputs))
+  async run (tx, inputs) {
+    const ids = await tx.allocateIds(table, inputs.length)
+    const loaded = await loadTrackedPets(tx, taken(inputs))
     const placed: object[] = []
-    const outcomes = inputs.map(({ account, order: { petId, quantity = 1, shipDate, complete = false } }): Outcome<Order> => {
+    const outcomes = inputs.map(({ account, order: { petId, quantity = 1, shipDate, complete = false } }): CommandResult<Order> => {
       const pet = loaded.get(account, petId)
       if (pet === undefined) return new UnknownPet()
-      const stock = place(pet, quantity, complete)
+      const stock = reserveStock(pet, quantity, complete)
       if (stock === 'pet_not_available') return new PetNotAvailable(pet.status)
       if (stock === 'insufficient_stock') return new InsufficientStock(shortage(pet, quantity))
       const shipped = instant(shipDate)
@@ -82,14 +82,14 @@ export const placeOrder: Command<{ account: number, order: NewOrder }, Order> = 
       return { record, etag: etagOf(1), events: [{ type: 'order.placed', data }, ...completed, ...moved] }
     })
     loaded.save()
-    session.insert(table, placed)
+    tx.insert(table, placed)
     return outcomes
   }
 }
 
 /** The pets that are ordered, with the units of all their orders. */
-function taken (inputs: Array<{ account: number, order: NewOrder }>): Wanted[] {
-  const pets = new Map<string, Required<Wanted>>()
+function taken (inputs: Array<{ account: number, order: NewOrder }>): PetRequest[] {
+  const pets = new Map<string, Required<PetRequest>>()
   for (const { account, order: { petId, quantity = 1 } } of inputs) {
     const pet = pets.get(`${account} ${petId}`)
     if (pet === undefined) pets.set(`${account} ${petId}`, { account, id: petId, takes: quantity })
@@ -98,18 +98,18 @@ function taken (inputs: Array<{ account: number, order: NewOrder }>): Wanted[] {
   return [...pets.values()]
 }
 
-interface Named { account: number, orderId: number, conditions: Conditions }
+interface OrderRef { account: number, orderId: number, conditions: Conditions }
 
-export const updateOrder: Command<Named & { patch: OrderUpdate }, Order> = {
+export const updateOrder: Command<OrderRef & { patch: OrderUpdate }, Order> = {
   name: 'updateOrder',
   rows: ({ orderId }) => ({ orders: [orderId] }),
-  async run (session, inputs) {
-    const { orders, pets } = await loadOrders(session, inputs)
+  async run (tx, inputs) {
+    const { orders, pets } = await loadOrders(tx, inputs)
     const changed = new Set<LoadedOrder>()
-    const outcomes = inputs.map(({ account, orderId, patch, conditions }): Outcome<Order> => {
+    const outcomes = inputs.map(({ account, orderId, patch, conditions }): CommandResult<Order> => {
       const order = orders.get(orderId)
       if (order?.account !== account) return new OrderNotFound()
-      const refused = refusal(conditions, etagOf(order.version))
+      const refused = checkPreconditions(conditions, etagOf(order.version))
       if (refused !== undefined) return refused
       const shipDate = patch.shipDate === undefined ? order.shipDate : instant(patch.shipDate)
       const complete = patch.complete ?? order.complete
@@ -126,36 +126,36 @@ export const updateOrder: Command<Named & { patch: OrderUpdate }, Order> = {
       return { record, etag: etagOf(order.version), events: moved ? [...events, petUpdated(pet)] : events }
     })
     pets.save()
-    const { dialect, execute } = session
+    const { dialect, execute } = tx
     await execute(`
       UPDATE orders SET ship_date = ${dialect.toTime('i."shipDate"')}, complete = i.complete, version = i.version
-      FROM ${dialect.inputs('i', { id: 'bigint', shipDate: 'text', complete: 'boolean', version: 'bigint' })}
+      FROM ${dialect.jsonRows('i', { id: 'bigint', shipDate: 'text', complete: 'boolean', version: 'bigint' })}
       WHERE orders.id = i.id`, [...changed])
     return outcomes
   }
 }
 
-export const cancelOrder: Command<Named, undefined> = {
+export const cancelOrder: Command<OrderRef, undefined> = {
   name: 'cancelOrder',
   rows: ({ orderId }) => ({ orders: [orderId] }),
-  async run (session, inputs) {
-    const { orders, pets } = await loadOrders(session, inputs)
+  async run (tx, inputs) {
+    const { orders, pets } = await loadOrders(tx, inputs)
     const gone: Array<{ id: number }> = []
-    const outcomes = inputs.map(({ account, orderId, conditions }): Outcome<undefined> => {
+    const outcomes = inputs.map(({ account, orderId, conditions }): CommandResult<undefined> => {
       const order = orders.get(orderId)
       if (order?.account !== account) return new OrderNotFound()
-      const refused = refusal(conditions, etagOf(order.version))
+      const refused = checkPreconditions(conditions, etagOf(order.version))
       if (refused !== undefined) return refused
       if (order.complete) return new OrderAlreadyShipped('cancelled')
       orders.delete(orderId)
       gone.push({ id: orderId })
       const pet = pets.get(account, order.petId)!
-      const moved = pets.move(pet, cancel(pet, order.quantity))
+      const moved = pets.move(pet, releaseStock(pet, order.quantity))
       const events = [{ type: 'order.cancelled', data: { order: orderRecord(order), inventory: inventoryRecord(pet) } }]
       return { record: undefined, events: moved ? [...events, petUpdated(pet)] : events }
     })
     pets.save()
-    await session.execute(`DELETE FROM orders WHERE id IN (SELECT i.id FROM ${session.dialect.inputs('i', { id: 'bigint' })})`, gone)
+    await tx.execute(`DELETE FROM orders WHERE id IN (SELECT i.id FROM ${tx.dialect.jsonRows('i', { id: 'bigint' })})`, gone)
     return outcomes
   }
 }
@@ -170,16 +170,16 @@ interface LoadedOrder {
   version: number
 }
 
-async function loadOrders (session: Session, inputs: Named[]): Promise<{ orders: Map<number, LoadedOrder>, pets: LoadedPets }> {
-  const { dialect, query } = session
+async function loadOrders (tx: Transaction, inputs: OrderRef[]): Promise<{ orders: Map<number, LoadedOrder>, pets: TrackedPets }> {
+  const { dialect, query } = tx
   const rows = await query<LoadedOrder>(`
     SELECT o.id, o.account_id AS account, o.pet_id AS "petId", o.quantity, ${dialect.time('o.ship_date')} AS "shipDate", o.complete, o.version
-    FROM ${dialect.inputs('i', { account: 'bigint', id: 'bigint' })}
+    FROM ${dialect.jsonRows('i', { account: 'bigint', id: 'bigint' })}
     JOIN orders o ON o.id = i.id AND o.account_id = i.account`,
   distinct(inputs.map(({ account, orderId }) => ({ account, id: orderId }))))
   // SQLite's booleans are 0 and 1.
   const orders = new Map(rows.map((row) => [row.id, { ...row, complete: Boolean(row.complete) }]))
-  const pets = await loadPets(session, rows.map(({ account, petId }) => ({ account, id: petId })), true)
+  const pets = await loadTrackedPets(tx, rows.map(({ account, petId }) => ({ account, id: petId })), true)
   return { orders, pets }
 }
 
@@ -192,7 +192,7 @@ function instant (text: string | null | undefined): string | null {
   return text == null ? null : new Date(text).toISOString()
 }
 
-function shortage ({ quantity }: LoadedPet, ordered: number): string {
+function shortage ({ quantity }: TrackedPet, ordered: number): string {
   return quantity === undefined
     ? 'The pet was never counted, so none can be ordered. Count it first: PATCH its inventory entry with a quantity'
     : `The pet has ${quantity} in stock, fewer than the ${ordered} ordered`

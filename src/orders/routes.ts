@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { pageRequest, sendCommitted, sendPage, sendStored } from '../http/responses.ts'
+import { pageRequest, sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
 import { InsufficientStock, OrderAlreadyShipped, OrderNotFound, PetNotAvailable, UnknownPet } from '../errors.ts'
-import { writerOf } from '../plugins/idempotency-key.ts'
+import { writeContext } from '../plugins/idempotency-key.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { NewOrderSchema, OrderParams, OrderQuery, OrderSchema, OrdersSchema, OrderUpdateSchema } from './schemas.ts'
 import { cancelOrder, findOrder, listOrders, placeOrder, updateOrder } from './commands.ts'
@@ -30,7 +30,7 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
       response: { 200: OrdersSchema }
     }
   }, async (request, reply) => {
-    const { holder: { account }, query } = request
+    const { auth: { account }, query } = request
     return sendPage(request, reply, await listOrders(app.read, account, pageRequest(query)))
   })
 
@@ -45,9 +45,9 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
     },
     config: { errors: [UnknownPet, PetNotAvailable, InsufficientStock] }
   }, async (request, reply) => {
-    const { holder: { account }, body: order } = request
-    const placed = await app.commit(placeOrder, { account, order }, writerOf(request))
-    return sendCommitted(reply, 201, placed, `/store/orders/${placed.record.id}`)
+    const { auth: { account }, body: order } = request
+    const placed = await app.commit(placeOrder, { account, order }, writeContext(request))
+    return sendWriteResult(reply, 201, placed, `/store/orders/${placed.record.id}`)
   })
 
   app.get('/store/orders/:orderId', {
@@ -61,10 +61,10 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
     },
     config: { errors: [OrderNotFound] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { orderId } } = request
+    const { auth: { account }, params: { orderId } } = request
     const order = await findOrder(app.read, account, orderId)
     if (order === undefined) throw new OrderNotFound()
-    return sendStored(request, reply, order)
+    return sendRecord(request, reply, order)
   })
 
   app.patch('/store/orders/:orderId', {
@@ -79,8 +79,8 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
     },
     config: { errors: [OrderNotFound, OrderAlreadyShipped] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { orderId }, body: patch } = request
-    return sendCommitted(reply, 200, await app.commit(updateOrder, { account, orderId, patch, conditions: conditionsOf(request) }, writerOf(request)))
+    const { auth: { account }, params: { orderId }, body: patch } = request
+    return sendWriteResult(reply, 200, await app.commit(updateOrder, { account, orderId, patch, conditions: conditionsOf(request) }, writeContext(request)))
   })
 
   app.delete('/store/orders/:orderId', {
@@ -95,7 +95,7 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
     },
     config: { errors: [OrderNotFound, OrderAlreadyShipped] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { orderId } } = request
-    return sendCommitted(reply, 204, await app.commit(cancelOrder, { account, orderId, conditions: conditionsOf(request) }, writerOf(request)))
+    const { auth: { account }, params: { orderId } } = request
+    return sendWriteResult(reply, 204, await app.commit(cancelOrder, { account, orderId, conditions: conditionsOf(request) }, writeContext(request)))
   })
 }

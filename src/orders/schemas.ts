@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { CLOSED, Id, Nullable, PageQuery, ref, SortQuery, Timestamp } from '../http/common-schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, Nullable, PageQuery, ref, SortQuery, Timestamp } from '../http/common-schemas.ts'
 
 const petId = Id('Id of the animal in the order')
 const QUANTITY = { minimum: 1, maximum: 2147483647, description: 'Number of units ordered', example: 2 }
@@ -12,12 +12,12 @@ export const NewOrderSchema = Type.Object({
   quantity: Type.Optional(Type.Integer({ ...QUANTITY, default: 1 })),
   shipDate: Type.Optional(shipDate),
   complete: Type.Optional(Type.Boolean({ ...COMPLETE, default: false }))
-}, { $id: 'NewOrder', ...CLOSED, description: 'Units of an available pet to be taken out of its stock.' })
+}, { $id: 'NewOrder', ...NO_ADDITIONAL_PROPERTIES, description: 'Units of an available pet to be taken out of its stock.' })
 export type NewOrder = Static<typeof NewOrderSchema>
 
 export const OrderUpdateSchema = Type.Partial(Type.Object({ shipDate: Nullable(shipDate), complete }), {
   $id: 'OrderUpdate',
-  ...CLOSED,
+  ...NO_ADDITIONAL_PROPERTIES,
   description: 'A merge patch of an order (RFC 7396): the fields to change; `shipDate: null` clears it.'
 })
 export type OrderUpdate = Static<typeof OrderUpdateSchema>
@@ -31,13 +31,13 @@ export const OrderSchema = Type.Partial(Type.Object({
 }), { $id: 'Order', description: 'A quantity of a pet, taken out of its stock.' })
 export type Order = Static<typeof OrderSchema>
 
-export const OrderParams = Type.Object({ orderId: Id('Id of the order', 21) }, CLOSED)
+export const OrderParams = Type.Object({ orderId: Id('Id of the order', 21) }, NO_ADDITIONAL_PROPERTIES)
 
 export const OrderQuery = Type.Object({
   petId: Type.Optional(Id('Only orders of this pet')),
   complete: Type.Optional(Type.Boolean({ description: 'Only orders that are complete, or only those that are not', example: false })),
   ...PageQuery,
   ...SortQuery
-}, CLOSED)
+}, NO_ADDITIONAL_PROPERTIES)
 
 export const OrdersSchema = Type.Array(ref(OrderSchema))

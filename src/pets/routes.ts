@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { locationOf, pageRequest, sendCommitted, sendPage, sendStored } from '../http/responses.ts'
+import { locationOf, pageRequest, sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
 import { InvalidStatusTransition, OperationSunset, PetInUse, PetNotFound, UnknownCategory } from '../errors.ts'
-import { writerOf } from '../plugins/idempotency-key.ts'
+import { writeContext } from '../plugins/idempotency-key.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { NewPetSchema, PetParams, PetUpdateSchema, PetQuery, PetSchema, PetsSchema } from './schemas.ts'
 import { createPet, deletePet, findPet, listPets, updatePet } from './commands.ts'
@@ -29,7 +29,7 @@ export const petRoutes: FastifyPluginAsyncTypebox<PetOptions> = async function p
       response: { 200: ref(PetsSchema) }
     }
   }, async (request, reply) => {
-    const { holder: { account }, query: { id = [], ...others } } = request
+    const { auth: { account }, query: { id = [], ...others } } = request
     if (id.length === 1 && Object.keys(others).length === 0) {
       const pet = await findPet(app.read, account, id[0]!)
       return sendPage(request, reply, { records: `[${pet?.record ?? ''}]`, next: null }, { tag: pet?.etag })
@@ -48,9 +48,9 @@ export const petRoutes: FastifyPluginAsyncTypebox<PetOptions> = async function p
     },
     config: { errors: [UnknownCategory] }
   }, async (request, reply) => {
-    const { holder: { account }, body: pet } = request
-    const created = await app.commit(createPet, { account, pet }, writerOf(request))
-    return sendCommitted(reply, 201, created, `/pets/${created.record.id}`)
+    const { auth: { account }, body: pet } = request
+    const created = await app.commit(createPet, { account, pet }, writeContext(request))
+    return sendWriteResult(reply, 201, created, `/pets/${created.record.id}`)
   })
 
   app.get('/pets/:petId', {
@@ -67,13 +67,13 @@ export const petRoutes: FastifyPluginAsyncTypebox<PetOptions> = async function p
     },
     config: { errors: [OperationSunset, PetNotFound] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { petId } } = request
+    const { auth: { account }, params: { petId } } = request
     reply.header('deprecation', DEPRECATION).header('sunset', sunsetField)
     reply.header('link', `<${locationOf(app, `/pets?id=${asAsked(petId, request.url)}`)}>; rel="successor-version"`)
     if (Date.now() >= sunsetTime.getTime()) throw new OperationSunset(sunset)
     const pet = await findPet(app.read, account, petId)
     if (pet === undefined) throw new PetNotFound()
-    return sendStored(request, reply, pet)
+    return sendRecord(request, reply, pet)
   })
 
   app.patch('/pets/:petId', {
@@ -88,9 +88,9 @@ export const petRoutes: FastifyPluginAsyncTypebox<PetOptions> = async function p
     },
     config: { errors: [PetNotFound, InvalidStatusTransition, UnknownCategory] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { petId }, body: patch } = request
-    const changed = await app.commit(updatePet, { account, petId, patch, conditions: conditionsOf(request) }, writerOf(request))
-    return sendCommitted(reply, 200, changed)
+    const { auth: { account }, params: { petId }, body: patch } = request
+    const changed = await app.commit(updatePet, { account, petId, patch, conditions: conditionsOf(request) }, writeContext(request))
+    return sendWriteResult(reply, 200, changed)
   })
 
   app.delete('/pets/:petId', {
@@ -104,8 +104,8 @@ export const petRoutes: FastifyPluginAsyncTypebox<PetOptions> = async function p
     },
     config: { errors: [PetNotFound, PetInUse] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { petId } } = request
-    return sendCommitted(reply, 204, await app.commit(deletePet, { account, petId, conditions: conditionsOf(request) }, writerOf(request)))
+    const { auth: { account }, params: { petId } } = request
+    return sendWriteResult(reply, 204, await app.commit(deletePet, { account, petId, conditions: conditionsOf(request) }, writeContext(request)))
   })
 }
 

@@ -15,16 +15,16 @@ export interface Stock {
 export type PlaceRefusal = 'pet_not_available' | 'insufficient_stock'
 
 /** Units are taken at once; an order is taken whole or refused whole. */
-export function place (stock: Stock, quantity: number, complete: boolean): Stock | PlaceRefusal {
+export function reserveStock (stock: Stock, quantity: number, completeOrder: boolean): Stock | PlaceRefusal {
   if (stock.status !== 'available') return 'pet_not_available'
   if (stock.quantity === undefined || stock.quantity < quantity) return 'insufficient_stock'
   const left = stock.quantity - quantity
-  const open = stock.open + (complete ? 0 : 1)
+  const open = stock.open + (completeOrder ? 0 : 1)
   return { status: left > 0 ? 'available' : emptied(open), quantity: left, open }
 }
 
 /** A count is the truth: units on the shelf are for sale, whatever held the pet before. */
-export function count (stock: Stock, quantity: number): Stock {
+export function setStock (stock: Stock, quantity: number): Stock {
   return { ...stock, quantity, status: quantity > 0 ? 'available' : emptied(stock.open) }
 }
 
@@ -35,7 +35,7 @@ export function complete (stock: Stock): Stock {
 }
 
 /** Units come back; only an empty stock becomes available by it, so a hold set by hand survives. */
-export function cancel (stock: Stock, quantity: number): Stock {
+export function releaseStock (stock: Stock, quantity: number): Stock {
   return {
     status: stock.quantity === 0 ? 'available' : stock.status,
     quantity: (stock.quantity ?? 0) + quantity,

@@ -2,18 +2,18 @@ import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { LRUCache } from 'lru-cache'
-import { findKey, markKeyUsed, type KeyHolder } from '../accounts/commands.ts'
+import { findKey, markKeyUsed, type ApiKeyCredential } from '../accounts/commands.ts'
 import { hashOf, isCredential } from '../accounts/api-key.ts'
 import { ReadOnlyKey, Unauthorized } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Who asks; set on every request inside the scope of key holders. */
-    holder: KeyHolder
+    auth: ApiKeyCredential
   }
   interface FastifyInstance {
     /** Ends keys in this process at once; other processes notice within `CACHE_MS`. */
-    endKeys: (ended: { key: number } | { account: number }) => void
+    revokeCachedKeys: (ended: { key: number } | { account: number }) => void
   }
 }
 
@@ -30,13 +30,13 @@ const HOUR_MS = 3_600_000
 
 /** Bearer keys (RFC 6750): `app.verifyBearerAuth` for the scope of key holders. */
 export const authentication = fp(async function authentication (app: FastifyInstance) {
-  const holders = new LRUCache<string, KeyHolder>({ max: CACHE_SIZE, ttl: CACHE_MS, ttlResolution: CACHE_EXACT_MS })
+  const holders = new LRUCache<string, ApiKeyCredential>({ max: CACHE_SIZE, ttl: CACHE_MS, ttlResolution: CACHE_EXACT_MS })
   // Ids are never used again, so what ended here stays ended, also for a look-up that began before.
   const ended = new LRUCache<string, true>({ max: CACHE_SIZE })
 
-  app.decorateRequest('holder', null as unknown as KeyHolder)
+  app.decorateRequest('auth', null as unknown as ApiKeyCredential)
 
-  app.decorate('endKeys', (which) => {
+  app.decorate('revokeCachedKeys', (which) => {
     const [name, id] = Object.entries(which)[0] as ['key' | 'account', number]
     ended.set(`${name} ${id}`, true)
   })
@@ -50,30 +50,30 @@ export const authentication = fp(async function authentication (app: FastifyInst
     auth (credential: string, request: FastifyRequest) {
       const hash = hashOf(credential)
       const holder = holders.get(hash)
-      return holder === undefined ? lookUp(credential, hash, request) : admit(holder, request)
+      return holder === undefined ? findApiKey(credential, hash, request) : authorize(holder, request)
     }
   })
 
-  async function lookUp (credential: string, hash: string, request: FastifyRequest): Promise<true> {
+  async function findApiKey (credential: string, hash: string, request: FastifyRequest): Promise<true> {
     if (!isCredential(credential)) throw new Unauthorized('This is not an API key: it is misspelt or was cut off')
     const holder = await findKey(app.read, hash)
     if (holder === undefined) throw new Unauthorized('This API key does not exist or was revoked')
     holders.set(hash, holder)
-    return admit(holder, request)
+    return authorize(holder, request)
   }
 
-  function admit (holder: KeyHolder, request: FastifyRequest): true {
+  function authorize (holder: ApiKeyCredential, request: FastifyRequest): true {
     // Mostly nothing ended, and two texts a request are made for nothing.
     if (ended.size > 0 && (ended.has(`key ${holder.key}`) || ended.has(`account ${holder.account}`))) throw new Unauthorized('This API key was revoked')
     const now = Date.now()
     if (holder.expiresAt !== undefined && now >= holder.expiresAt) throw new Unauthorized('This API key has expired')
-    noteUse(holder, now)
-    request.holder = holder
+    recordLastUse(holder, now)
+    request.auth = holder
     return true
   }
 
   /** `lastUsedAt` is kept to the hour, so a key costs one write an hour, and nobody waits for it. */
-  function noteUse (holder: KeyHolder, now: number): void {
+  function recordLastUse (holder: ApiKeyCredential, now: number): void {
     const hour = Math.floor(now / HOUR_MS) * HOUR_MS
     if (holder.lastUsedAt !== undefined && holder.lastUsedAt >= hour) return
     holder.lastUsedAt = hour
@@ -84,12 +84,12 @@ export const authentication = fp(async function authentication (app: FastifyInst
 }, { name: 'authentication', dependencies: ['database'] })
 
 /** A read-only key may ask, and nothing else. */
-export function refuseWritesOfReaders ({ holder, method }: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
-  done(holder.readOnly && method !== 'GET' && method !== 'HEAD' ? new ReadOnlyKey() : undefined)
+export function requireWriteAccess ({ auth, method }: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
+  done(auth.readOnly && method !== 'GET' && method !== 'HEAD' ? new ReadOnlyKey() : undefined)
 }
 
 /** The challenge of RFC 6750 section 3: what was wrong is said only to who sent a bearer credential. */
-export function challenge ({ headers }: FastifyRequest, reply: FastifyReply, error?: 'insufficient_scope'): void {
+export function setWwwAuthenticate ({ headers }: FastifyRequest, reply: FastifyReply, error?: 'insufficient_scope'): void {
   const bearer = /^bearer(\s|$)/i.test(headers.authorization ?? '')
   const reason = error ?? (bearer ? 'invalid_token' : undefined)
   reply.header('www-authenticate', `Bearer realm="petstore"${reason === undefined ? '' : `, error="${reason}"`}`)

@@ -16,7 +16,7 @@ export const ACCEPT_PATCH = `application/json, ${MERGE_PATCH}`
  * How request bodies are read: JSON and nothing else, where the operation takes a body; where it takes
  * none, whatever came is ignored. Works on the scope it is called with and those inside.
  */
-export function readBodies (app: FastifyInstance): void {
+export function contentTypeParsers (app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(['application/json', MERGE_PATCH], { parseAs: 'buffer' }, (_request: FastifyRequest, body: Buffer, done) => { done(null, parseJson(body)) })
   app.addContentTypeParser('*', (_request, payload, done) => {
@@ -31,16 +31,16 @@ const BODYLESS = new Set(['GET', 'HEAD'])
 
 function judgeContentType (route: RouteOptions): void {
   if ([route.method].flat().every((method) => BODYLESS.has(method))) return
-  route.preParsing = route.schema?.body === undefined ? dropContentType : checkContentType
+  route.preParsing = route.schema?.body === undefined ? ignoreBody : requireJsonContentType
 }
 
 /** Without a content type the body falls to the parser that drops it. */
-function dropContentType ({ raw: { headers } }: FastifyRequest, _reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction): void {
+function ignoreBody ({ raw: { headers } }: FastifyRequest, _reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction): void {
   delete headers['content-type']
   done()
 }
 
-function checkContentType (request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction): void {
+function requireJsonContentType (request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction): void {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.raw.headers
   const patch = request.method === 'PATCH'
   const known = IS_JSON.test(type) || (patch && IS_MERGE_PATCH.test(type))

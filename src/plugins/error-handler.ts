@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { challenge } from './authentication.ts'
+import { setWwwAuthenticate } from './authentication.ts'
 import * as errors from '../errors.ts'
 
 /** The closed list of codes, as clients see them. */
@@ -13,14 +13,14 @@ export function codeOf ({ code }: { code: string }): string {
 }
 
 /** Answers every error in the Error shape: a 4xx says what is wrong, a 5xx says nothing and logs all. */
-export function answerErrors (app: FastifyInstance): void {
+export function errorHandler (app: FastifyInstance): void {
   app.setErrorHandler<FastifyError>(async (thrown, request, reply) => {
-    const error = await limited(coded(thrown, app), request, reply)
+    const error = await applyFailedAuthLimit(toApiError(thrown, app), request, reply)
     const status = error.statusCode ?? 500
-    app.meter?.failed(codeOf(error))
+    app.instrumentation?.errorSent(codeOf(error))
     if (status >= 500) request.log.error({ err: thrown }, error.message)
-    if (status === 401) challenge(request, reply)
-    if (status === 403 && error instanceof errors.ReadOnlyKey) challenge(request, reply, 'insufficient_scope')
+    if (status === 401) setWwwAuthenticate(request, reply)
+    if (status === 403 && error instanceof errors.ReadOnlyKey) setWwwAuthenticate(request, reply, 'insufficient_scope')
     if (status === 503 || error instanceof errors.IdempotencyKeyInUse) reply.header('retry-after', RETRY_AFTER_S)
     reply.removeHeader('etag')
     return reply.code(status).headers({ 'cache-control': 'no-store' }).send({ code: codeOf(error), message: error.message, status })
@@ -29,7 +29,7 @@ export function answerErrors (app: FastifyInstance): void {
 }
 
 /** Who tries one bad credential after the other is told to wait; a good key never comes here. */
-async function limited (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyError> {
+async function applyFailedAuthLimit (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyError> {
   if (error.statusCode !== 401 || !request.headers.authorization) return error
   try {
     await request.server.limits.failedAuth(request, reply)
@@ -40,7 +40,7 @@ async function limited (error: FastifyError, request: FastifyRequest, reply: Fas
 }
 
 /** Ours as it is; Fastify's own by what it means; anything else is a defect and says nothing. */
-function coded (error: FastifyError, app: FastifyInstance): FastifyError {
+function toApiError (error: FastifyError, app: FastifyInstance): FastifyError {
   if (CODES.has(codeOf({ code: String(error.code) }))) return error
   switch (error.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE': return new errors.PayloadTooLarge(app.initialConfig.bodyLimit)

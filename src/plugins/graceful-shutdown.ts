@@ -8,7 +8,7 @@ const RESERVE_MS = 500
  * How the service stops: a request whose head was read gets its whole answer, unless it takes longer
  * than the grace; one that comes later on an open connection is told to go elsewhere.
  */
-export function stopGracefully (app: FastifyInstance, graceMs: number): void {
+export function gracefulShutdown (app: FastifyInstance, graceMs: number): void {
   let stopping = false
 
   app.addHook('preClose', async () => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import type { Writer } from '../database/group-commit/command.ts'
+import type { WriteContext } from '../database/group-commit/command.ts'
 import { ValidationFailed } from '../errors.ts'
 
 declare module 'fastify' {
@@ -16,7 +16,7 @@ declare module 'fastify' {
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /** A hook: lets writes be repeated under an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header). */
-export function takeIdempotencyKey (route: RouteOptions): void {
+export function acceptIdempotencyKey (route: RouteOptions): void {
   if ([route.method].flat().every((method) => SAFE.has(method))) return
   route.preValidation = [readIdempotencyKey, ...[route.preValidation ?? []].flat()]
 }
@@ -45,8 +45,8 @@ function unquoted (text: string): string {
 }
 
 /** In whose name a request writes, and under which Idempotency-Key. */
-export function writerOf (request: FastifyRequest): Writer {
-  const { holder: { account }, idempotencyKey: key } = request
+export function writeContext (request: FastifyRequest): WriteContext {
+  const { auth: { account }, idempotencyKey: key } = request
   return { account, idempotency: key === undefined ? undefined : { key, fingerprint: fingerprint(request) } }
 }
 

@@ -2,14 +2,14 @@ import type { FastifyInstance } from 'fastify'
 import FindMyWay from 'find-my-way'
 import { ACCEPT_PATCH } from './content-type-parsers.ts'
 import { MethodNotAllowed, RouteNotFound } from '../errors.ts'
-import { HEAD_LIMIT } from './request-head.ts'
+import { MAX_HEAD_BYTES } from './request-head.ts'
 
 /**
  * What happens to requests that no route takes: 404, 405 with `Allow`, or 204 to OPTIONS. Decided before
  * anything is read of the request. Knows every route registered after it was called.
  */
-export function answerMissed (app: FastifyInstance): void {
-  const paths = FindMyWay({ maxParamLength: HEAD_LIMIT })
+export function methodNotAllowed (app: FastifyInstance): void {
+  const paths = FindMyWay({ maxParamLength: MAX_HEAD_BYTES })
   const methods = new Map<string, Set<string>>()
 
   app.addHook('onRoute', ({ url, method }) => {

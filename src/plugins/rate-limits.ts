@@ -43,7 +43,7 @@ export const limits = fp(async function limits (app: FastifyInstance, config: Co
   }
 
   app.decorate('limits', {
-    perKey: limit(config.RATE_LIMIT_PER_KEY, MINUTE_MS, ({ holder }) => String(holder.key)),
+    perKey: limit(config.RATE_LIMIT_PER_KEY, MINUTE_MS, ({ auth }) => String(auth.key)),
     signup: limit(config.RATE_LIMIT_SIGNUP, HOUR_MS),
     failedAuth: limit(config.RATE_LIMIT_FAILED_AUTH, MINUTE_MS)
   })

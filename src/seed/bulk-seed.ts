@@ -2,7 +2,7 @@ import { ANIMALS } from './sample-data.ts'
 import { createCategory } from '../categories/commands.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Dialect } from '../database/dialect.ts'
-import { count, setStatus, type Stock } from '../pets/rules.ts'
+import { setStock, setStatus, type Stock } from '../pets/rules.ts'
 import { petTable } from '../pets/commands.ts'
 
 /** Names of pets, and to which of the categories each belongs. */
@@ -13,19 +13,19 @@ const UNCOUNTED: Stock = { status: 'available', quantity: undefined, open: 0 }
 /** What stands on the shelves, by the rules of the store: never counted, sold out, a few units or many, and one on hold. */
 const SHELVES: Stock[] = [
   UNCOUNTED,
-  ...[0, 1, 2, 3, 8, 12, 40, 120].map((units) => count(UNCOUNTED, units)),
-  setStatus(count(UNCOUNTED, 5), 'pending')!
+  ...[0, 1, 2, 3, 8, 12, 40, 120].map((units) => setStock(UNCOUNTED, units)),
+  setStatus(setStock(UNCOUNTED, 5), 'pending')!
 ]
 
 /** The categories that `seedPets` fills, as many as it needs: those that the account has, and new ones. */
 export const seedCategories: Command<{ account: number }, number[]> = {
   name: 'seedCategories',
-  async run (session, inputs) {
+  async run (tx, inputs) {
     const outcomes = []
     for (const { account } of inputs) {
-      const had = await (await session.client()).category.findMany({ where: { accountId: account }, select: { id: true }, orderBy: { id: 'asc' }, take: ANIMALS.length })
+      const had = await (await tx.client()).category.findMany({ where: { accountId: account }, select: { id: true }, orderBy: { id: 'asc' }, take: ANIMALS.length })
       const lacking = ANIMALS.slice(had.length).map(({ name, description }) => ({ account, category: { name, description } }))
-      const created = lacking.length === 0 ? [] : await createCategory.run(session, lacking)
+      const created = lacking.length === 0 ? [] : await createCategory.run(tx, lacking)
       const ids = created.map((outcome) => 'record' in outcome ? outcome.record.id : 0)
       outcomes.push({ record: [...had.map(({ id }) => Number(id)), ...ids] })
     }
@@ -40,9 +40,9 @@ export const seedCategories: Command<{ account: number }, number[]> = {
 export const seedPets: Command<{ account: number, categories: number[], pets: number }, undefined> = {
   name: 'seedPets',
   rows: ({ categories }) => ({ usedCategories: categories }),
-  async run ({ dialect, execute, newIdRanges }, inputs) {
+  async run ({ dialect, execute, allocateIdRanges }, inputs) {
     for (const { account, categories, pets } of inputs) {
-      const ranges = (await newIdRanges(petTable, pets)).map((range) => ({ account, ...range }))
+      const ranges = (await allocateIdRanges(petTable, pets)).map((range) => ({ account, ...range }))
       await execute(`INSERT INTO pets (id, account_id, category_id, name, status) ${rowsFrom(dialect)}
         SELECT n.id, n.account, ${category(categories)}, ${NAME} || ' ' || n.id, ${dialect.toEnum(STATUS, 'pet_status')} FROM n`, ranges)
       await execute(`INSERT INTO inventory_items (pet_id, account_id, quantity) ${rowsFrom(dialect)}
@@ -55,7 +55,7 @@ export const seedPets: Command<{ account: number, categories: number[], pets: nu
 /** A row `n` for each id of the ranges. */
 function rowsFrom (dialect: Dialect): string {
   return `WITH RECURSIVE n(id, last, account) AS (
-    SELECT i.first, i.last, i.account FROM ${dialect.inputs('i', { first: 'bigint', last: 'bigint', account: 'bigint' })}
+    SELECT i.first, i.last, i.account FROM ${dialect.jsonRows('i', { first: 'bigint', last: 'bigint', account: 'bigint' })}
     UNION ALL SELECT n.id + 1, n.last, n.account FROM n WHERE n.id < n.last)`
 }
 

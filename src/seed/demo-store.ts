@@ -2,8 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import { createAccount, createApiKey } from '../accounts/commands.ts'
 import { ANIMALS } from './sample-data.ts'
 import { createCategory } from '../categories/commands.ts'
-import type { Command, Done, NewEvent } from '../database/group-commit/command.ts'
-import type { Session } from '../database/group-commit/transaction.ts'
+import type { Command, CommandSuccess, NewEvent } from '../database/group-commit/command.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 import { updateInventory } from '../inventory/commands.ts'
 import { placeOrder } from '../orders/commands.ts'
 import { createPet, updatePet } from '../pets/commands.ts'
@@ -46,21 +46,21 @@ Try it:
 
 const openStore: Command<object, { apiKey: string }> = {
   name: 'openDemo',
-  async run (session, inputs) {
-    // One after the other: they share the session, and with it the ids that it gives.
+  async run (tx, inputs) {
+    // One after the other: they share the tx, and with it the ids that it gives.
     const stores = []
-    for (let i = 0; i < inputs.length; i++) stores.push(await fill(session))
+    for (let i = 0; i < inputs.length; i++) stores.push(await fill(tx))
     return stores
   }
 }
 
-async function fill (session: Session): Promise<Done<{ apiKey: string }>> {
-  const [opened] = (await createAccount.run(session, [{ account: { name: NAME } }])) as Array<Done<{ id: number, apiKey: string }>>
+async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }>> {
+  const [opened] = (await createAccount.run(tx, [{ account: { name: NAME } }])) as Array<CommandSuccess<{ id: number, apiKey: string }>>
   const { id: account } = opened!.record
   const events: NewEvent[] = []
 
   async function make<Input extends { account: number }, Record> ({ run }: Command<Input, Record>, inputs: Array<Omit<Input, 'account'>>): Promise<Record[]> {
-    const outcomes = await run(session, inputs.map((input) => ({ ...input, account }) as Input))
+    const outcomes = await run(tx, inputs.map((input) => ({ ...input, account }) as Input))
     return outcomes.map((outcome) => {
       if (outcome instanceof Error) throw outcome
       for (const event of outcome.events ?? []) events.push({ ...event, account })

@@ -1,7 +1,7 @@
 import { ConfigError } from '../config.ts'
 
 /** A process cannot do its work, for a reason that whoever runs it can change: the message says which and how. */
-export class StartError extends Error {}
+export class OperationalError extends Error {}
 
 /** What goes wrong before there is a service, by what its error says of itself, and what to do. */
 const REASONS: Array<[sign: RegExp, reason: string]> = [
@@ -22,8 +22,8 @@ const REASONS: Array<[sign: RegExp, reason: string]> = [
 interface Failure { code?: string, statusCode?: number, originalCode?: string, kind?: string, message?: string, cause?: Failure }
 
 /** One clear message for the end of a process: no stack, no password, and what to do about it. */
-export function reasonOf (error: unknown): string {
-  if (error instanceof ConfigError || error instanceof StartError) return error.message
+export function explainFailure (error: unknown): string {
+  if (error instanceof ConfigError || error instanceof OperationalError) return error.message
   const { message = '', statusCode } = error as Failure
   const signs = causes(error as Failure).flatMap(({ code, originalCode, kind, message }) => [code, originalCode, kind, message]).join(' ')
   const known = REASONS.find(([sign]) => sign.test(signs))

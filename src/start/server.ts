@@ -5,8 +5,8 @@ import { buildApp } from '../app.ts'
 import { readConfig, type Config } from '../config.ts'
 import { canWrite } from '../database/open-database.ts'
 import { openDemo } from '../seed/demo-store.ts'
-import { bringUpToDate } from '../database/migrations/startup-check.ts'
-import { reasonOf } from './explain-failure.ts'
+import { migrateOrVerify } from '../database/migrations/startup-check.ts'
+import { explainFailure } from './explain-failure.ts'
 
 /**
  * How far the heap may grow before it is collected whole, in percent of what was alive. Requests under way
@@ -20,7 +20,7 @@ const BACKLOG = 4_096
 /** The process that serves: database, listening, stopping. */
 export async function serve (config: Config): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH}`)
-  await bringUpToDate(config)
+  await migrateOrVerify(config)
   const app = await buildApp(config)
   const closing = closeWithGrace({ delay: config.SHUTDOWN_GRACE_MS, logger: false }, async ({ err: error }) => {
     if (error !== undefined) app.log.fatal({ err: error }, 'stopping after an error')
@@ -46,7 +46,7 @@ if (process.argv[1] === import.meta.filename) {
   try {
     await serve(readConfig(process.env))
   } catch (error) {
-    process.stderr.write(`${reasonOf(error)}\n`)
+    process.stderr.write(`${explainFailure(error)}\n`)
     process.exit(1)
   }
 }

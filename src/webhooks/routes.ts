@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import { pageRequest, sendCommitted, sendPage, sendStored } from '../http/responses.ts'
+import { pageRequest, sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
 import { ValidationFailed, WebhookLimitReached, WebhookNotFound } from '../errors.ts'
-import { writerOf } from '../plugins/idempotency-key.ts'
+import { writeContext } from '../plugins/idempotency-key.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { isPublicAddress, literalAddress } from '../deliveries/retry-policy.ts'
 import { NewWebhookSchema, WebhookParams, WebhookQuery, WebhookSchema, WebhookUpdateSchema, WebhookWithSecretSchema } from './schemas.ts'
@@ -27,7 +27,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox<WebhookOptions> = async fu
       response: { 200: Type.Array(ref(WebhookSchema)) }
     }
   }, async (request, reply) => {
-    const { holder: { account }, query } = request
+    const { auth: { account }, query } = request
     return sendPage(request, reply, await listWebhooks(app.read, account, pageRequest(query)))
   })
 
@@ -45,10 +45,10 @@ export const webhookRoutes: FastifyPluginAsyncTypebox<WebhookOptions> = async fu
     },
     config: { errors: [WebhookLimitReached], secret: true }
   }, async (request, reply) => {
-    const { holder: { account }, body: webhook } = request
+    const { auth: { account }, body: webhook } = request
     checkTarget(webhook.url, allowPrivate)
-    const created = await app.commit(createWebhook, { account, webhook }, writerOf(request))
-    return sendCommitted(reply.header('cache-control', 'no-store'), 201, created, `/webhooks/${created.record.id}`)
+    const created = await app.commit(createWebhook, { account, webhook }, writeContext(request))
+    return sendWriteResult(reply.header('cache-control', 'no-store'), 201, created, `/webhooks/${created.record.id}`)
   })
 
   app.get('/webhooks/:webhookId', {
@@ -62,10 +62,10 @@ export const webhookRoutes: FastifyPluginAsyncTypebox<WebhookOptions> = async fu
     },
     config: { errors: [WebhookNotFound] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { webhookId } } = request
+    const { auth: { account }, params: { webhookId } } = request
     const webhook = await findWebhook(app.read, account, webhookId)
     if (webhook === undefined) throw new WebhookNotFound()
-    return sendStored(request, reply, webhook)
+    return sendRecord(request, reply, webhook)
   })
 
   app.patch('/webhooks/:webhookId', {
@@ -80,9 +80,9 @@ export const webhookRoutes: FastifyPluginAsyncTypebox<WebhookOptions> = async fu
     },
     config: { errors: [WebhookNotFound] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { webhookId }, body: patch } = request
+    const { auth: { account }, params: { webhookId }, body: patch } = request
     checkTarget(patch.url, allowPrivate)
-    return sendCommitted(reply, 200, await app.commit(updateWebhook, { account, webhookId, patch, conditions: conditionsOf(request) }, writerOf(request)))
+    return sendWriteResult(reply, 200, await app.commit(updateWebhook, { account, webhookId, patch, conditions: conditionsOf(request) }, writeContext(request)))
   })
 
   app.delete('/webhooks/:webhookId', {
@@ -96,8 +96,8 @@ export const webhookRoutes: FastifyPluginAsyncTypebox<WebhookOptions> = async fu
     },
     config: { errors: [WebhookNotFound] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { webhookId } } = request
-    return sendCommitted(reply, 204, await app.commit(deleteWebhook, { account, webhookId, conditions: conditionsOf(request) }, writerOf(request)))
+    const { auth: { account }, params: { webhookId } } = request
+    return sendWriteResult(reply, 204, await app.commit(deleteWebhook, { account, webhookId, conditions: conditionsOf(request) }, writeContext(request)))
   })
 
   app.post('/webhooks/:webhookId/rotate', {
@@ -111,9 +111,9 @@ export const webhookRoutes: FastifyPluginAsyncTypebox<WebhookOptions> = async fu
     },
     config: { errors: [WebhookNotFound], secret: true }
   }, async (request, reply) => {
-    const { holder: { account }, params: { webhookId } } = request
-    const rotated = await app.commit(rotateSecret, { account, webhookId }, writerOf(request))
-    return sendCommitted(reply.header('cache-control', 'no-store'), 200, rotated)
+    const { auth: { account }, params: { webhookId } } = request
+    const rotated = await app.commit(rotateSecret, { account, webhookId }, writeContext(request))
+    return sendWriteResult(reply.header('cache-control', 'no-store'), 200, rotated)
   })
 
   app.post('/webhooks/:webhookId/test', {
@@ -127,8 +127,8 @@ export const webhookRoutes: FastifyPluginAsyncTypebox<WebhookOptions> = async fu
     },
     config: { errors: [WebhookNotFound] }
   }, async (request, reply) => {
-    const { holder: { account }, params: { webhookId } } = request
-    return sendCommitted(reply, 202, await app.commit(testWebhook, { account, webhookId }, writerOf(request)))
+    const { auth: { account }, params: { webhookId } } = request
+    return sendWriteResult(reply, 202, await app.commit(testWebhook, { account, webhookId }, writeContext(request)))
   })
 }
 

@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { EVENT_TYPES } from '../events/schemas.ts'
-import { CLOSED, Id, OneOf, PageQuery, SortQuery, Timestamp, ref } from '../http/common-schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, StringEnum, PageQuery, SortQuery, Timestamp, ref } from '../http/common-schemas.ts'
 
 const url = Type.String({
   format: 'uri',
@@ -10,7 +10,7 @@ const url = Type.String({
   description: 'Where events are sent by POST: an http or https address',
   example: 'https://example.com/hooks/petstore'
 })
-const events = Type.Array(OneOf(EVENT_TYPES, { description: 'A type of event', example: 'message.created' }), {
+const events = Type.Array(StringEnum(EVENT_TYPES, { description: 'A type of event', example: 'message.created' }), {
   minItems: 1,
   uniqueItems: true,
   description: 'The types of events it is sent',
@@ -23,12 +23,12 @@ export const NewWebhookSchema = Type.Object({
   url,
   events: Type.Optional(events),
   enabled: Type.Optional(Type.Boolean({ ...ENABLED, default: true }))
-}, { $id: 'NewWebhook', ...CLOSED, description: 'An address that shall hear of events: of all, unless `events` names some.' })
+}, { $id: 'NewWebhook', ...NO_ADDITIONAL_PROPERTIES, description: 'An address that shall hear of events: of all, unless `events` names some.' })
 export type NewWebhook = Static<typeof NewWebhookSchema>
 
 export const WebhookUpdateSchema = Type.Partial(Type.Object({ url, events, enabled }), {
   $id: 'WebhookUpdate',
-  ...CLOSED,
+  ...NO_ADDITIONAL_PROPERTIES,
   description: 'A merge patch of a webhook (RFC 7396): the fields to change.'
 })
 export type WebhookUpdate = Static<typeof WebhookUpdateSchema>
@@ -57,6 +57,6 @@ export const WebhookWithSecretSchema = Type.Object({
 }, { $id: 'WebhookWithSecret', description: 'A webhook with its new secret.' })
 export type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>
 
-export const WebhookParams = Type.Object({ webhookId: Id('Id of the webhook', 4) }, CLOSED)
+export const WebhookParams = Type.Object({ webhookId: Id('Id of the webhook', 4) }, NO_ADDITIONAL_PROPERTIES)
 
-export const WebhookQuery = Type.Object({ ...PageQuery, ...SortQuery }, CLOSED)
+export const WebhookQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)

@@ -1,17 +1,17 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { answered, KEY, lists, needsKey, readerOf, refused, refusesInput, refusesOtherThanJson, refusesReaders } from '../support/checks.ts'
+import { assertResponse, KEY, assertListed, assertRequiresAuth, readerOf, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey } from '../support/checks.ts'
 import { newOrder, stocked } from '../support/fixtures.ts'
 
 t.test('accounts', async (t) => {
   const running = await startApp(t)
   const { nobody, openAccount, withKey } = running
 
-  await needsKey(t, running, [['GET', '/account'], ['DELETE', '/account']])
+  await assertRequiresAuth(t, running, [['GET', '/account'], ['DELETE', '/account']])
 
   await t.test('a key of another service, however well formed, is refused', async (t) => {
     const stranger = await (await startApp(t)).openAccount()
-    refused(t, await withKey(stranger.key!).get('/account'), 401, 'unauthorized', 'does not exist or was revoked')
+    assertError(t, await withKey(stranger.key!).get('/account'), 401, 'unauthorized', 'does not exist or was revoked')
   })
 
   await t.test('the word Bearer is taken in any case', async (t) => {
@@ -21,10 +21,10 @@ t.test('accounts', async (t) => {
     }
   })
 
-  await refusesReaders(t, running, [['DELETE', '/account']])
+  await assertRejectsReadOnlyKey(t, running, [['DELETE', '/account']])
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
-    await refusesInput(t, async (body) => await nobody.post('/accounts', body), [
+    await assertRejectsInput(t, async (body) => await nobody.post('/accounts', body), [
       [{}, 'name is required'],
       [{ name: null }, 'name must be a string'],
       [{ name: '' }, 'name must have at least 1 character'],
@@ -36,13 +36,13 @@ t.test('accounts', async (t) => {
       [{ name: 'A', id: 1 }, '"id" is not known'],
       [{ name: 'A', apiKey: 'psk_' }, '"apiKey" is not known']
     ])
-    await refusesOtherThanJson(t, nobody, 'POST', '/accounts', '{"name":"A"}')
+    await assertRejectsOtherThanJson(t, nobody, 'POST', '/accounts', '{"name":"A"}')
   })
 
   await t.test('an account is opened with its first key, shown once', async (t) => {
     const opened = await nobody.post('/accounts', { name: "Ada's Animals", email: 'ada@example.com' })
     const { id, createdAt, apiKey } = opened.body
-    answered(t, opened, 201, { id, name: "Ada's Animals", email: 'ada@example.com', createdAt, apiKey })
+    assertResponse(t, opened, 201, { id, name: "Ada's Animals", email: 'ada@example.com', createdAt, apiKey })
     t.ok(Number.isSafeInteger(id) && id > 0)
     t.equal(new Date(createdAt).toISOString(), createdAt)
     t.match(apiKey, KEY)
@@ -50,17 +50,17 @@ t.test('accounts', async (t) => {
 
     const ada = withKey(apiKey)
     const read = await ada.get('/account')
-    answered(t, read, 200, { id, name: "Ada's Animals", email: 'ada@example.com', createdAt })
+    assertResponse(t, read, 200, { id, name: "Ada's Animals", email: 'ada@example.com', createdAt })
     t.equal(read.headers.etag, opened.headers.etag)
     t.match(read.headers.etag, /^"[^"]+"$/)
-    answered(t, await ada.get('/account', { 'if-none-match': read.headers.etag! }), 304)
+    assertResponse(t, await ada.get('/account', { 'if-none-match': read.headers.etag! }), 304)
     t.equal((await ada.request('HEAD', '/account')).status, 200)
   })
 
   await t.test('an email that was not given is absent, and none needs to be unique', async (t) => {
     const [one, two] = [await nobody.post('/accounts', { name: 'A' }), await nobody.post('/accounts', { name: 'A' })]
     for (const { body } of [one, two]) {
-      answered(t, await withKey(body.apiKey).get('/account'), 200, { id: body.id, name: 'A', createdAt: body.createdAt })
+      assertResponse(t, await withKey(body.apiKey).get('/account'), 200, { id: body.id, name: 'A', createdAt: body.createdAt })
     }
     t.not(one.body.id, two.body.id)
   })
@@ -80,23 +80,23 @@ t.test('accounts', async (t) => {
     const kept = await stocked(bob, 3)
     t.equal((await reader.get('/account')).status, 200)
 
-    answered(t, await ada.delete('/account', { 'idempotency-key': 'goodbye' }), 204)
+    assertResponse(t, await ada.delete('/account', { 'idempotency-key': 'goodbye' }), 204)
     for (const client of [ada, reader]) {
       for (const path of ['/account', '/pets', '/messages']) {
-        refused(t, await client.get(path), 401, 'unauthorized', /revoked|deleted/)
+        assertError(t, await client.get(path), 401, 'unauthorized', /revoked|deleted/)
       }
-      refused(t, await client.delete('/account'), 401, 'unauthorized')
+      assertError(t, await client.delete('/account'), 401, 'unauthorized')
     }
-    lists(t, await bob.get('/inventory'), [kept], 'others keep what is theirs')
+    assertListed(t, await bob.get('/inventory'), [kept], 'others keep what is theirs')
     t.ok((await openAccount()).account! > bob.account!, 'ids are not used again')
   })
 })
 
 t.test('a service that is closed to new accounts', async (t) => {
   const { nobody } = await startApp(t, { SIGNUP: 'closed' })
-  refused(t, await nobody.post('/accounts', { name: 'A' }), 403, 'signup_closed', 'opens no new accounts')
-  refused(t, await nobody.get('/account'), 401, 'unauthorized')
-  refused(t, await nobody.get('/accounts'), 405, 'method_not_allowed')
+  assertError(t, await nobody.post('/accounts', { name: 'A' }), 403, 'signup_closed', 'opens no new accounts')
+  assertError(t, await nobody.get('/account'), 401, 'unauthorized')
+  assertError(t, await nobody.get('/accounts'), 405, 'method_not_allowed')
 })
 
 t.test('addresses in answers hold the base path and the public address', async (t) => {
@@ -126,7 +126,7 @@ t.test('addresses in answers hold the base path and the public address', async (
     await ada.post(`${base}/pets`, { name: 'Bella', categoryId: category.body.id })
     const list = await ada.get(`${base}/pets?limit=1`)
     t.match(list.headers.link, new RegExp(`^<${shown}/pets\\?limit=1&cursor=[0-9a-z]+>; rel="next", <${shown}/pets\\?limit=1>; rel="first"$`))
-    if (base !== '') refused(t, await ada.get('/pets'), 404, 'route_not_found')
+    if (base !== '') assertError(t, await ada.get('/pets'), 404, 'route_not_found')
     t.equal((await nobody.get('/livez')).status, 200, 'the service routes have no prefix')
   }
 })

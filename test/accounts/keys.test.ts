@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp, type Client } from '../support/app.ts'
-import { answered, KEY, lists, needsKey, readerOf, refused, refusesInput, refusesOtherThanJson, refusesReaders, walk } from '../support/checks.ts'
+import { assertResponse, KEY, assertListed, assertRequiresAuth, readerOf, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey, walk } from '../support/checks.ts'
 import { newOrder, stocked } from '../support/fixtures.ts'
 
 const PAST = '2020-01-01T00:00:00.000Z'
@@ -19,12 +19,12 @@ t.test('API keys', async (t) => {
     return (await ada.get('/account/keys?limit=1')).body[0].id
   }
 
-  await needsKey(t, running, [['GET', '/account/keys'], ['POST', '/account/keys', {}], ['DELETE', '/account/keys/1']])
-  await refusesReaders(t, running, [['POST', '/account/keys'], ['DELETE', '/account/keys/1']])
+  await assertRequiresAuth(t, running, [['GET', '/account/keys'], ['POST', '/account/keys', {}], ['DELETE', '/account/keys/1']])
+  await assertRejectsReadOnlyKey(t, running, [['POST', '/account/keys'], ['DELETE', '/account/keys/1']])
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
     const ada = await openAccount()
-    await refusesInput(t, async (body) => await ada.post('/account/keys', body), [
+    await assertRejectsInput(t, async (body) => await ada.post('/account/keys', body), [
       [{ label: null }, 'label must be a string'],
       [{ label: '' }, 'label must have at least 1 character'],
       [{ label: 'x'.repeat(256) }, 'label must have at most 255 characters'],
@@ -35,18 +35,18 @@ t.test('API keys', async (t) => {
       [{ expiresAt: null }, 'expiresAt must be a string'],
       [{ prefix: 'abcdefgh' }, '"prefix" is not known']
     ])
-    await refusesOtherThanJson(t, ada, 'POST', '/account/keys', '{"label":"A"}')
-    await refusesInput(t, async (id) => await ada.delete(`/account/keys/${id}`), [['0', 'keyId'], ['x', 'keyId'], ['01', 'keyId']])
-    await refusesInput(t, async (query) => await ada.get(`/account/keys?${query}`), [
+    await assertRejectsOtherThanJson(t, ada, 'POST', '/account/keys', '{"label":"A"}')
+    await assertRejectsInput(t, async (id) => await ada.delete(`/account/keys/${id}`), [['0', 'keyId'], ['x', 'keyId'], ['01', 'keyId']])
+    await assertRejectsInput(t, async (query) => await ada.get(`/account/keys?${query}`), [
       ['limit=0', 'limit'], ['limit=101', 'limit'], ['sort=label', 'sort'], ['readOnly=true', '"readOnly" is not known']
     ])
-    lists(t, await ada.get('/account/keys'), [await firstKey(ada)], 'no key was made')
+    assertListed(t, await ada.get('/account/keys'), [await firstKey(ada)], 'no key was made')
   })
 
   await t.test('a key is made, and its secret shown this once', async (t) => {
     const ada = await openAccount()
     const plain = await ada.post('/account/keys', {})
-    answered(t, plain, 201, { id: plain.body.id, prefix: plain.body.prefix, readOnly: false, createdAt: plain.body.createdAt, apiKey: plain.body.apiKey })
+    assertResponse(t, plain, 201, { id: plain.body.id, prefix: plain.body.prefix, readOnly: false, createdAt: plain.body.createdAt, apiKey: plain.body.apiKey })
     t.equal(plain.headers['cache-control'], 'no-store')
     t.equal(plain.headers.location, undefined, 'a key has no address to read it at')
     t.match(plain.body.apiKey, KEY)
@@ -54,7 +54,7 @@ t.test('API keys', async (t) => {
 
     const full = await ada.post('/account/keys', { label: 'Scanner', readOnly: true, expiresAt: '2099-06-01T12:00:00.123456+02:00' })
     const { id, prefix, createdAt, apiKey } = full.body
-    answered(t, full, 201, { id, label: 'Scanner', prefix, readOnly: true, createdAt, expiresAt: '2099-06-01T10:00:00.123Z', apiKey })
+    assertResponse(t, full, 201, { id, label: 'Scanner', prefix, readOnly: true, createdAt, expiresAt: '2099-06-01T10:00:00.123Z', apiKey })
     t.equal((await withKey(apiKey).get('/account')).body.id, ada.account)
   })
 
@@ -62,7 +62,7 @@ t.test('API keys', async (t) => {
     const ada = await openAccount()
     const keys = [await newKey(ada), await newKey(ada, { label: 'Old', expiresAt: PAST })]
     const list = await ada.get('/account/keys')
-    lists(t, list, [await firstKey(ada), ...keys.map(({ id }) => id)])
+    assertListed(t, list, [await firstKey(ada), ...keys.map(({ id }) => id)])
     for (const { key } of [ada, ...keys]) t.notOk(list.text.includes(key!.slice(13)), 'the secret part is nowhere')
     const { createdAt, prefix } = list.body[2]
     t.same(list.body[2], { id: keys[1]!.id, label: 'Old', prefix, readOnly: false, createdAt, expiresAt: PAST })
@@ -90,13 +90,13 @@ t.test('API keys', async (t) => {
   await t.test('a key stops at the moment it expires', async (t) => {
     const ada = await openAccount()
     const expired = await newKey(ada, { expiresAt: PAST })
-    refused(t, await expired.get('/account'), 401, 'unauthorized', 'expired')
+    assertError(t, await expired.get('/account'), 401, 'unauthorized', 'expired')
     const end = Date.now() + 700
     const passing = await newKey(ada, { expiresAt: new Date(end).toISOString() })
     t.equal((await passing.get('/account')).status, 200)
     await new Promise((resolve) => { setTimeout(resolve, end - Date.now() + 5) })
     const late = await passing.get('/account')
-    refused(t, late, 401, 'unauthorized', 'expired')
+    assertError(t, late, 401, 'unauthorized', 'expired')
     t.equal(late.headers['www-authenticate'], 'Bearer realm="petstore", error="invalid_token"')
   })
 
@@ -116,12 +116,12 @@ t.test('API keys', async (t) => {
     const ada = await openAccount()
     const other = await newKey(ada)
     t.equal((await other.get('/account')).status, 200)
-    answered(t, await ada.delete(`/account/keys/${other.id}`), 204)
-    refused(t, await other.get('/account'), 401, 'unauthorized', 'revoked')
-    refused(t, await other.delete(`/account/keys/${other.id}`), 401, 'unauthorized')
+    assertResponse(t, await ada.delete(`/account/keys/${other.id}`), 204)
+    assertError(t, await other.get('/account'), 401, 'unauthorized', 'revoked')
+    assertError(t, await other.delete(`/account/keys/${other.id}`), 401, 'unauthorized')
     t.equal((await ada.get('/account')).status, 200)
-    refused(t, await ada.delete(`/account/keys/${other.id}`), 404, 'api_key_not_found')
-    lists(t, await ada.get('/account/keys'), [await firstKey(ada)])
+    assertError(t, await ada.delete(`/account/keys/${other.id}`), 404, 'api_key_not_found')
+    assertListed(t, await ada.get('/account/keys'), [await firstKey(ada)])
   })
 
   await t.test('a revoked key stops working in another process within 5 seconds', async (t) => {
@@ -136,26 +136,26 @@ t.test('API keys', async (t) => {
       await new Promise((resolve) => { setTimeout(resolve, 100) })
       answer = await there.get('/account')
     }
-    refused(t, answer, 401, 'unauthorized', 'revoked')
+    assertError(t, answer, 401, 'unauthorized', 'revoked')
   })
 
   await t.test('a key may revoke itself while another may write', async (t) => {
     const ada = await openAccount()
     const other = await newKey(ada)
-    answered(t, await ada.delete(`/account/keys/${await firstKey(ada)}`), 204)
-    refused(t, await ada.get('/account'), 401, 'unauthorized')
-    lists(t, await other.get('/account/keys'), [other.id])
+    assertResponse(t, await ada.delete(`/account/keys/${await firstKey(ada)}`), 204)
+    assertError(t, await ada.get('/account'), 401, 'unauthorized')
+    assertListed(t, await other.get('/account/keys'), [other.id])
   })
 
   await t.test('the last unexpired key that may write stays', async (t) => {
     const ada = await openAccount()
     const first = await firstKey(ada)
-    refused(t, await ada.delete(`/account/keys/${first}`), 409, 'last_api_key')
+    assertError(t, await ada.delete(`/account/keys/${first}`), 409, 'last_api_key')
     const reader = await newKey(ada, { readOnly: true })
     const expired = await newKey(ada, { expiresAt: PAST })
-    refused(t, await ada.delete(`/account/keys/${first}`), 409, 'last_api_key')
-    answered(t, await ada.delete(`/account/keys/${reader.id}`), 204)
-    answered(t, await ada.delete(`/account/keys/${expired.id}`), 204)
+    assertError(t, await ada.delete(`/account/keys/${first}`), 409, 'last_api_key')
+    assertResponse(t, await ada.delete(`/account/keys/${reader.id}`), 204)
+    assertResponse(t, await ada.delete(`/account/keys/${expired.id}`), 204)
     t.equal((await ada.get('/account')).status, 200)
   })
 
@@ -173,8 +173,8 @@ t.test('API keys', async (t) => {
 
   await t.test('a key that is not there, or another account\'s, is not found', async (t) => {
     const [ada, bob] = [await openAccount(), await openAccount()]
-    refused(t, await ada.delete('/account/keys/9223372036854775807'), 404, 'api_key_not_found')
-    refused(t, await ada.delete(`/account/keys/${await firstKey(bob)}`), 404, 'api_key_not_found')
+    assertError(t, await ada.delete('/account/keys/9223372036854775807'), 404, 'api_key_not_found')
+    assertError(t, await ada.delete(`/account/keys/${await firstKey(bob)}`), 404, 'api_key_not_found')
     t.equal((await bob.get('/account')).status, 200)
     t.equal((await nobody.get('/account')).status, 401)
   })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
-import { answered, refused } from '../support/checks.ts'
+import { assertResponse, assertError } from '../support/checks.ts'
 import { itemOf, newCategory, newOrder, newPet, newWebhook, petOf, setStatus, stocked } from '../support/fixtures.ts'
 import { ifMatch, ifNoneMatch } from './fields.ts'
 
@@ -69,18 +69,18 @@ t.test('conditional requests', async (t) => {
         { ...ifMatch(tag), ...ifNoneMatch(tag) }, { ...ifMatch('"other"'), ...ifNoneMatch('"other"') }
       ]) {
         const answer = await change(headers)
-        refused(t, answer, 412, 'precondition_failed', headers['if-none-match'] === undefined ? 'If-Match' : /If-(None-)?Match/, JSON.stringify(headers))
+        assertError(t, answer, 412, 'precondition_failed', headers['if-none-match'] === undefined ? 'If-Match' : /If-(None-)?Match/, JSON.stringify(headers))
         t.equal(answer.headers.etag, undefined)
       }
       const unchanged = await ada.get(read)
-      answered(t, unchanged, 200, before.body, 'nothing happened')
+      assertResponse(t, unchanged, 200, before.body, 'nothing happened')
       t.equal(unchanged.headers.etag, tag)
 
       const first = await change({ ...ifMatch(`"a", ${tag}`), ...ifNoneMatch('"a"') })
-      if (method === 'DELETE') return answered(t, first, 204)
+      if (method === 'DELETE') return assertResponse(t, first, 204)
       t.equal(first.status, 200)
       t.not(first.headers.etag, tag)
-      refused(t, await change(ifMatch(tag), bodies[1]), 412, 'precondition_failed')
+      assertError(t, await change(ifMatch(tag), bodies[1]), 412, 'precondition_failed')
       t.equal((await change(ifMatch('*'), bodies[1])).status, 200)
       t.not((await ada.get(read)).headers.etag, first.headers.etag)
     })
@@ -90,22 +90,22 @@ t.test('conditional requests', async (t) => {
     const ada = await openAccount()
     const made = await ada.post('/account/keys', {})
     const path = `/account/keys/${made.body.id}`
-    refused(t, await ada.delete(path, ifMatch('"other"')), 412, 'precondition_failed')
-    refused(t, await ada.delete(path, ifNoneMatch('*')), 412, 'precondition_failed')
-    answered(t, await ada.delete(path, ifMatch('*')), 204)
+    assertError(t, await ada.delete(path, ifMatch('"other"')), 412, 'precondition_failed')
+    assertError(t, await ada.delete(path, ifNoneMatch('*')), 412, 'precondition_failed')
+    assertResponse(t, await ada.delete(path, ifMatch('*')), 204)
   })
 
   await t.test('a record that is not there is a 404 before it is a 412', async (t) => {
     const ada = await openAccount()
     for (const headers of [ifMatch('"1"'), ifMatch('*')]) {
-      refused(t, await ada.patch('/categories/999999', { name: 'Dogs' }, headers), 404, 'category_not_found')
-      refused(t, await ada.delete('/categories/999999', headers), 404, 'category_not_found')
-      refused(t, await ada.patch('/pets/999999', { name: 'Rex' }, headers), 404, 'pet_not_found')
-      refused(t, await ada.delete('/pets/999999', headers), 404, 'pet_not_found')
-      refused(t, await ada.patch('/inventory/999999', { quantity: 1 }, headers), 404, 'pet_not_found')
-      refused(t, await ada.patch('/store/orders/999999', { complete: true }, headers), 404, 'order_not_found')
-      refused(t, await ada.delete('/store/orders/999999', headers), 404, 'order_not_found')
-      refused(t, await ada.delete('/account/keys/999999', headers), 404, 'api_key_not_found')
+      assertError(t, await ada.patch('/categories/999999', { name: 'Dogs' }, headers), 404, 'category_not_found')
+      assertError(t, await ada.delete('/categories/999999', headers), 404, 'category_not_found')
+      assertError(t, await ada.patch('/pets/999999', { name: 'Rex' }, headers), 404, 'pet_not_found')
+      assertError(t, await ada.delete('/pets/999999', headers), 404, 'pet_not_found')
+      assertError(t, await ada.patch('/inventory/999999', { quantity: 1 }, headers), 404, 'pet_not_found')
+      assertError(t, await ada.patch('/store/orders/999999', { complete: true }, headers), 404, 'order_not_found')
+      assertError(t, await ada.delete('/store/orders/999999', headers), 404, 'order_not_found')
+      assertError(t, await ada.delete('/account/keys/999999', headers), 404, 'api_key_not_found')
     }
   })
 
@@ -125,21 +125,21 @@ t.test('conditional requests', async (t) => {
       ['DELETE', `/account/keys/${(await ada.get('/account/keys')).body[0].id}`, undefined, 'last_api_key']
     ]
     for (const [method, path, body, code] of conflicts) {
-      refused(t, await ada.request(method, path, { headers: ifMatch('"other"'), body }), 412, 'precondition_failed', /\w/, code)
-      refused(t, await ada.request(method, path, { headers: ifMatch('*'), body }), 409, code)
+      assertError(t, await ada.request(method, path, { headers: ifMatch('"other"'), body }), 412, 'precondition_failed', /\w/, code)
+      assertError(t, await ada.request(method, path, { headers: ifMatch('*'), body }), 409, code)
     }
-    refused(t, await ada.patch(`/pets/${petId}`, { status: 'lost' }, ifMatch('"other"')), 400, 'validation_failed', 'status')
+    assertError(t, await ada.patch(`/pets/${petId}`, { status: 'lost' }, ifMatch('"other"')), 400, 'validation_failed', 'status')
   })
 
   await t.test('before the first count there is nothing to match', async (t) => {
     const ada = await openAccount()
     const petId = await newPet(ada)
     for (const tag of ['*', '"1"', '"0-available"', '"1-available"']) {
-      refused(t, await ada.patch(`/inventory/${petId}`, { quantity: 5 }, ifMatch(tag)), 412, 'precondition_failed', 'If-Match', tag)
+      assertError(t, await ada.patch(`/inventory/${petId}`, { quantity: 5 }, ifMatch(tag)), 412, 'precondition_failed', 'If-Match', tag)
     }
-    refused(t, await ada.get(`/inventory/${petId}`, ifNoneMatch('*')), 404, 'inventory_not_found')
-    answered(t, await ada.patch(`/inventory/${petId}`, { quantity: 5 }, ifNoneMatch('*')), 200, { petId, quantity: 5, status: 'available' })
-    refused(t, await ada.patch(`/inventory/${petId}`, { quantity: 6 }, ifNoneMatch('*')), 412, 'precondition_failed', 'If-None-Match')
+    assertError(t, await ada.get(`/inventory/${petId}`, ifNoneMatch('*')), 404, 'inventory_not_found')
+    assertResponse(t, await ada.patch(`/inventory/${petId}`, { quantity: 5 }, ifNoneMatch('*')), 200, { petId, quantity: 5, status: 'available' })
+    assertError(t, await ada.patch(`/inventory/${petId}`, { quantity: 6 }, ifNoneMatch('*')), 412, 'precondition_failed', 'If-None-Match')
     t.equal((await itemOf(ada, petId)).quantity, 5)
   })
 

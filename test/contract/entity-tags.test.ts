@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp, type Client } from '../support/app.ts'
-import { answered, linkOf } from '../support/checks.ts'
+import { assertResponse, linkOf } from '../support/checks.ts'
 import { count, newCategory, newOrder, newPet, newWebhook, setStatus, stocked } from '../support/fixtures.ts'
 import { ifNoneMatch } from './fields.ts'
 
@@ -42,14 +42,14 @@ t.test('conditional requests', async (t) => {
       for (const known of [tag, `W/${tag}`, '*', `"other", ${tag}`, `"a","b",W/${tag} , "c"`]) {
         for (const method of ['GET', 'HEAD']) {
           const answer = await ada.request(method, path, { headers: ifNoneMatch(known) })
-          answered(t, answer, 304, undefined, `${method} ${known}`)
+          assertResponse(t, answer, 304, undefined, `${method} ${known}`)
           t.same([answer.text, answer.headers.etag, answer.headers.link], ['', tag, read.headers.link])
           t.equal(answer.headers['cache-control'], 'private, no-cache')
         }
       }
       for (const unknown of ['"other"', 'W/"other"', tag.slice(1, -1), `"${tag}"`, '']) {
         const answer = await ada.get(path, ifNoneMatch(unknown))
-        answered(t, answer, 200, read.body, unknown)
+        assertResponse(t, answer, 200, read.body, unknown)
         t.equal(answer.headers.etag, tag)
       }
       const other = withKey((await ada.post('/account/keys', { readOnly: true })).body.apiKey)
@@ -67,7 +67,7 @@ t.test('conditional requests', async (t) => {
         t.match(page.headers.etag, /^"[\w-]{20,}"$/, 'called strong, so no short hash')
         for (const method of ['GET', 'HEAD']) {
           const known = await ada.request(method, path + query, { headers: ifNoneMatch(page.headers.etag) })
-          answered(t, known, 304, undefined, `${method} ${query}`)
+          assertResponse(t, known, 304, undefined, `${method} ${query}`)
           t.same([known.text, known.headers.etag, known.headers.link], ['', page.headers.etag, page.headers.link])
         }
       }
@@ -86,7 +86,7 @@ t.test('conditional requests', async (t) => {
     const last = await ada.get('/categories?limit=1')
     await newCategory(ada)
     const page = await ada.get('/categories?limit=1', ifNoneMatch(last.headers.etag))
-    answered(t, page, 200, last.body)
+    assertResponse(t, page, 200, last.body)
     t.not(page.headers.etag, last.headers.etag)
     t.ok(linkOf(page, 'next'))
   })

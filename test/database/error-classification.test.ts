@@ -1,16 +1,16 @@
 import t from 'tap'
-import { failureKind } from '../../src/database/error-classification.ts'
+import { classifyError } from '../../src/database/error-classification.ts'
 
 t.test('a server that cannot be reached is unavailable, whatever the network calls it', async (t) => {
   for (const code of ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']) {
     const error = Object.assign(new Error(`connect ${code} 10.0.0.1:5432`), { code })
-    t.equal(failureKind(error), 'unavailable', code)
-    t.equal(failureKind(new Error(`getaddrinfo ${code} db`)), 'unavailable', `${code} in a message alone`)
-    t.equal(failureKind({ code: 'P2010', message: 'Raw query failed', meta: { driverAdapterError: { cause: error } } }), 'unavailable', `${code} inside of Prisma's error`)
+    t.equal(classifyError(error), 'unavailable', code)
+    t.equal(classifyError(new Error(`getaddrinfo ${code} db`)), 'unavailable', `${code} in a message alone`)
+    t.equal(classifyError({ code: 'P2010', message: 'Raw query failed', meta: { driverAdapterError: { cause: error } } }), 'unavailable', `${code} inside of Prisma's error`)
   }
 })
 
 t.test('what the database says of a statement is neither that nor a conflict', async (t) => {
-  t.equal(failureKind(Object.assign(new Error('violates foreign key constraint'), { code: '23503' })), 'refused')
-  t.equal(failureKind(Object.assign(new Error('deadlock detected'), { code: '40P01' })), 'conflict')
+  t.equal(classifyError(Object.assign(new Error('violates foreign key constraint'), { code: '23503' })), 'statement error')
+  t.equal(classifyError(Object.assign(new Error('deadlock detected'), { code: '40P01' })), 'conflict')
 })

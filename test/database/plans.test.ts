@@ -1,7 +1,7 @@
 import t from 'tap'
 import { dialects } from '../../src/database/dialect.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
-import { indexOf, pageQuery, type Listing } from '../../src/database/sql/keyset-pagination.ts'
+import { indexOf, pageQuery, type ListDefinition } from '../../src/database/sql/keyset-pagination.ts'
 import { keys } from '../../src/accounts/commands.ts'
 import { categories } from '../../src/categories/commands.ts'
 import { inventory } from '../../src/inventory/commands.ts'
@@ -46,7 +46,7 @@ t.test('every list walks the index of its filters, in both orders', async (t) =>
 /** SQLite: SCAN of a table by itself. PostgreSQL: Seq Scan. Scanning the statement's own input is no harm. */
 const FULL_SCAN = databaseName === 'sqlite' ? /^SCAN (?!jsonb?_each|i\b|x\b|y\b|CONSTANT|value\b)/ : /Seq Scan on/
 
-function sampleOf (listing: Listing, name: string): unknown {
+function sampleOf (listing: ListDefinition, name: string): unknown {
   return listing.filters[name]?.type === 'json' ? [1, 2, 3] : SAMPLES[name]
 }
 

@@ -9,7 +9,7 @@ function successor (statements: string[] = []): Query<{ n: number }, { next: big
   return {
     sql: (dialect) => {
       statements.push('built')
-      return `SELECT i.ord, i.n + 1 AS next FROM ${dialect.inputs('i', { ord: 'ordinality', n: 'bigint' })} WHERE i.n >= 0`
+      return `SELECT i.ord, i.n + 1 AS next FROM ${dialect.jsonRows('i', { ord: 'ordinality', n: 'bigint' })} WHERE i.n >= 0`
     }
   }
 }

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { createMessage } from '../../src/messages/commands.ts'
-import { settleDeliveries } from '../../src/deliveries/complete.ts'
+import { completeDeliveries } from '../../src/deliveries/complete.ts'
 import { createWebhook } from '../../src/webhooks/commands.ts'
-import { takeDeliveries, type Taken, type TakeResult } from '../../src/deliveries/claim.ts'
+import { claimDeliveries, type ClaimedDelivery, type TakeResult } from '../../src/deliveries/claim.ts'
 import { startApp, type Client } from '../support/app.ts'
-import { answered } from '../support/checks.ts'
+import { assertResponse } from '../support/checks.ts'
 import { backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
 
@@ -79,10 +79,10 @@ t.test('events start in order, up to 8 at a time', async (t) => {
 t.test('what was taken and not sent keeps its place before what came later', async (t) => {
   const { service: { app }, ada, path } = await backlog(t, 5)
   const webhookId = Number(path.split('/').at(-1))
-  const take = async (want: number): Promise<Taken[]> => (await app.commit(takeDeliveries, { webhookId, worker: 'a', want }, { account: null })).record.taken
+  const take = async (want: number): Promise<ClaimedDelivery[]> => (await app.commit(claimDeliveries, { webhookId, worker: 'a', want }, { account: null })).record.taken
   const first = await take(3)
   await Promise.all([...first].reverse().map(async ({ id, message, url }) =>
-    await app.commit(settleDeliveries, { id, webhookId, worker: 'a', message, url, result: 'released' }, { account: null })))
+    await app.commit(completeDeliveries, { id, webhookId, worker: 'a', message, url, result: 'released' }, { account: null })))
   const again = await take(2)
   t.same(again.map(({ event, attempts }) => [event, attempts]), first.slice(0, 2).map(({ event }) => [event, 1]))
   t.same((await take(5)).map(({ event }) => event), [first[2]!.event, first[2]!.event + 1, first[2]!.event + 2])
@@ -92,7 +92,7 @@ t.test('what was taken and not sent keeps its place before what came later', asy
 t.test('what a worker had taken when it died goes before what came later', async (t) => {
   const { service: { app }, ada, path } = await backlog(t, 3)
   const webhookId = Number(path.split('/').at(-1))
-  const take = async (worker: string): Promise<TakeResult> => (await app.commit(takeDeliveries, { webhookId, worker, want: 2 }, { account: null })).record
+  const take = async (worker: string): Promise<TakeResult> => (await app.commit(claimDeliveries, { webhookId, worker, want: 2 }, { account: null })).record
   const lost = (await take('a')).taken.map(({ event }) => event)
   t.match(await take('b'), { taken: [], busy: true }, 'nothing is anybody else\'s while the lease lasts')
   await send(ada)
@@ -189,7 +189,7 @@ t.test('both secrets sign after a rotation', async (t) => {
 t.test('a test is sent once, in no feed, also when the webhook is switched off', async (t) => {
   const { ada, receiver, path } = await subscribed(t, { enabled: false })
   receiver.respond = (response) => { response.writeHead(500).end() }
-  for (let i = 0; i < 2; i++) answered(t, await ada.request('POST', `${path}/test`), 202)
+  for (let i = 0; i < 2; i++) assertResponse(t, await ada.request('POST', `${path}/test`), 202)
   await receiver.until(2)
   t.match(receiver.received[0]!.event, { id: 0, type: 'webhook.test', timestamp: String, data: { webhookId: Number } })
   t.match(receiver.received[0]!.id, /^evt_\d+_test_\d+$/)

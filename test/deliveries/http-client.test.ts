@@ -1,6 +1,6 @@
 import t from 'tap'
-import { createCaller, type Resolve } from '../../src/deliveries/http-client.ts'
-import { judge } from '../../src/deliveries/retry-policy.ts'
+import { createWebhookClient, type Resolve } from '../../src/deliveries/http-client.ts'
+import { classifyResponse } from '../../src/deliveries/retry-policy.ts'
 import { openReceiver } from '../support/receiver.ts'
 
 const never = new AbortController().signal
@@ -17,7 +17,7 @@ t.test('a name is judged by what it stands for, every time', async (t) => {
     asked.push(host)
     done(null, (answers[host] ?? []).map((address) => ({ address, family: address.includes(':') ? 6 : 4 })))
   }
-  const strict = createCaller({ allowPrivate: false, resolve })
+  const strict = createWebhookClient({ allowPrivate: false, resolve })
   t.teardown(strict.close)
   for (const host of Object.keys(answers)) {
     for (let i = 0; i < 2; i++) {
@@ -29,14 +29,14 @@ t.test('a name is judged by what it stands for, every time', async (t) => {
   t.equal(asked.length, 10, 'looked up every time')
   t.equal(receiver.received.length, 0)
 
-  const open = createCaller({ allowPrivate: true, resolve })
+  const open = createWebhookClient({ allowPrivate: true, resolve })
   t.teardown(open.close)
   t.same(await open.call({ url: `http://loopback.test:${port}/`, id: 'evt_1_1', body: '{}', secrets }, never), { status: 204 }, 'the connection goes to what was looked up')
   t.equal(receiver.received[0]?.headers.host, `loopback.test:${port}`)
 })
 
 t.test('what is no answer is told in words', async (t) => {
-  const caller = createCaller({ allowPrivate: true })
+  const caller = createWebhookClient({ allowPrivate: true })
   t.teardown(caller.close)
   const { url } = await openReceiver(t, (response) => { response.socket?.destroy() })
   const garbage = await openReceiver(t, (response) => { response.socket?.end('hello\r\n\r\n') })
@@ -51,11 +51,11 @@ t.test('what is no answer is told in words', async (t) => {
 })
 
 t.test('who wants to switch protocols has answered, and no more', { timeout: 10_000 }, async (t) => {
-  const caller = createCaller({ allowPrivate: true })
+  const caller = createWebhookClient({ allowPrivate: true })
   t.teardown(caller.close)
   const receiver = await openReceiver(t, (response) => {
     response.socket?.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
   })
   t.same(await caller.call({ url: receiver.url, id: 'evt_1_1', body: '{}', secrets }, never), { status: 101 })
-  t.equal(judge(101), 'refused')
+  t.equal(classifyResponse(101), 'refused')
 })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { isPublicAddress, judge, literalAddress, nextTry, retryAfterOf } from '../../src/deliveries/retry-policy.ts'
+import { isPublicAddress, classifyResponse, literalAddress, nextAttemptAt, retryAfterOf } from '../../src/deliveries/retry-policy.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
@@ -10,7 +10,7 @@ t.test('pauses grow, and end after about a day', async (t) => {
     let last = 0
     let attempts = 1
     for (;; attempts++) {
-      const at = nextTry({ attempts, now, giveUpAt: DAY, retryAfter: 0, random })
+      const at = nextAttemptAt({ attempts, now, giveUpAt: DAY, retryAfter: 0, random })
       if (at === undefined) break
       t.ok(at - now > last, `${attempts}: ${(at - now) / 1_000} s`)
       last = at - now
@@ -22,10 +22,10 @@ t.test('pauses grow, and end after about a day', async (t) => {
 })
 
 t.test('a receiver may ask for longer pauses, but not for more than the day', async (t) => {
-  t.equal(nextTry({ attempts: 1, now: 0, giveUpAt: DAY, retryAfter: HOUR, random: 0 }), HOUR)
-  t.equal(nextTry({ attempts: 1, now: 0, giveUpAt: DAY, retryAfter: 1_000, random: 0 }), 5_000)
-  t.equal(nextTry({ attempts: 1, now: 0, giveUpAt: DAY, retryAfter: 3 * DAY, random: 0 }), DAY)
-  t.equal(nextTry({ attempts: 2, now: DAY, giveUpAt: DAY, retryAfter: 3 * DAY, random: 0 }), undefined)
+  t.equal(nextAttemptAt({ attempts: 1, now: 0, giveUpAt: DAY, retryAfter: HOUR, random: 0 }), HOUR)
+  t.equal(nextAttemptAt({ attempts: 1, now: 0, giveUpAt: DAY, retryAfter: 1_000, random: 0 }), 5_000)
+  t.equal(nextAttemptAt({ attempts: 1, now: 0, giveUpAt: DAY, retryAfter: 3 * DAY, random: 0 }), DAY)
+  t.equal(nextAttemptAt({ attempts: 2, now: DAY, giveUpAt: DAY, retryAfter: 3 * DAY, random: 0 }), undefined)
 })
 
 t.test('Retry-After is seconds or a date', async (t) => {
@@ -37,9 +37,9 @@ t.test('Retry-After is seconds or a date', async (t) => {
 })
 
 t.test('a status is taken, gone or refused', async (t) => {
-  for (const status of [200, 201, 202, 204, 299]) t.equal(judge(status), 'accepted', `${status}`)
-  for (const status of [undefined, 0, 101, 199, 300, 301, 302, 307, 308, 400, 404, 429, 500, 503, 999]) t.equal(judge(status), 'refused', `${status}`)
-  t.equal(judge(410), 'gone')
+  for (const status of [200, 201, 202, 204, 299]) t.equal(classifyResponse(status), 'accepted', `${status}`)
+  for (const status of [undefined, 0, 101, 199, 300, 301, 302, 307, 308, 400, 404, 429, 500, 503, 999]) t.equal(classifyResponse(status), 'refused', `${status}`)
+  t.equal(classifyResponse(410), 'gone')
 })
 
 t.test('an address is public or it is not', async (t) => {

@@ -2,9 +2,9 @@ import { EventEmitter, once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import type { KeyHolder } from '../../src/accounts/commands.ts'
+import type { ApiKeyCredential } from '../../src/accounts/commands.ts'
 import type { Read } from '../../src/database/read-batching.ts'
-import { createFeed, type Feed } from '../../src/events/event-stream.ts'
+import { createEventStreams, type EventStreams } from '../../src/events/event-stream.ts'
 import { startApp, type Client, type TestApp } from '../support/app.ts'
 import { eventually } from '../support/receiver.ts'
 import { openStream } from '../support/stream.ts'
@@ -13,7 +13,7 @@ import { openStream } from '../support/stream.ts'
 interface Held {
   service: TestApp
   store: Client
-  feed: Feed
+  feed: EventStreams
   /** From now on reads wait until `goOn`. */
   hold: () => void
   goOn: () => void
@@ -43,7 +43,7 @@ async function holdReads (t: Test): Promise<Held> {
     return await service.app.read(query, input)
   }
   gate.setMaxListeners(100)
-  const feed = createFeed(read, service.app.log)
+  const feed = createEventStreams(read, service.app.log)
   t.teardown(feed.close)
   const hold = (): void => { held = true }
   const waiting = async (): Promise<void> => { await eventually(() => waits > 0) }
@@ -76,7 +76,7 @@ async function holdReads (t: Test): Promise<Held> {
   }
 }
 
-async function holderOf (store: Client): Promise<KeyHolder> {
+async function holderOf (store: Client): Promise<ApiKeyCredential> {
   const { body: [{ id }] } = await store.get('/account/keys')
   return { account: store.account!, key: id, readOnly: false, expiresAt: undefined, lastUsedAt: undefined }
 }
@@ -159,7 +159,7 @@ t.test('what fails to be read is read again, and the stream stays', async (t) =>
   const service = await startApp(t)
   const store = await service.openAccount()
   let broken = false
-  const feed = createFeed(async (query, input) => {
+  const feed = createEventStreams(async (query, input) => {
     if (broken) throw new Error('the database is away')
     return await service.app.read(query, input)
   }, service.app.log)

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { forgetEvents } from '../../src/events/retention.ts'
-import { forgetDeliveries } from '../../src/deliveries/complete.ts'
+import { deleteExpiredEvents } from '../../src/events/retention.ts'
+import { deleteSettledDeliveries } from '../../src/deliveries/complete.ts'
 import { startApp, type TestApp } from '../support/app.ts'
 import { newWebhook } from '../support/fixtures.ts'
 
@@ -10,7 +10,7 @@ const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()
 async function forget ({ app }: TestApp, before: string): Promise<number> {
   let steps = 0
   for (let after: number | undefined = 0; after !== undefined; steps++) {
-    after = (await app.commit(forgetEvents, { after, before }, { account: null })).record.after
+    after = (await app.commit(deleteExpiredEvents, { after, before }, { account: null })).record.after
   }
   return steps
 }
@@ -55,6 +55,6 @@ t.test('settled deliveries are removed after an hour, and no others', async (t) 
   for (const [id, state, settledAt] of [[1, 'delivered', ago(2 * HOUR)], [2, 'failed', ago(2 * HOUR)], [3, 'delivered', ago(HOUR / 2)]] as const) {
     await delivery.update({ where: { id }, data: { state, settledAt } })
   }
-  t.equal((await app.commit(forgetDeliveries, {}, { account: null })).record, false)
+  t.equal((await app.commit(deleteSettledDeliveries, {}, { account: null })).record, false)
   t.same((await delivery.findMany({ orderBy: { id: 'asc' } })).map(({ id }) => Number(id)), [3, 4])
 })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { beginning } from '../../src/events/rules.ts'
+import { resolveStartPosition } from '../../src/events/rules.ts'
 
 // Feeds: nothing yet; everything held; the first 30 removed; all 50 removed.
 const EMPTY = { newest: 0, oldest: undefined }
@@ -27,5 +27,5 @@ const CASES: Array<[string, { newest: number, oldest: number | undefined }, numb
 ]
 
 t.test('a reader begins where it asked, as far as events are held', async (t) => {
-  for (const [name, state, after, expected] of CASES) t.equal(beginning(state, after), expected, name)
+  for (const [name, state, after, expected] of CASES) t.equal(resolveStartPosition(state, after), expected, name)
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Answer } from '../support/app.ts'
-import { refused } from '../support/checks.ts'
+import { assertError } from '../support/checks.ts'
 import { bodyOf, pathOf, type Ids } from '../support/operations.ts'
 import { lists, operations, pathIds, queryIds, store } from '../plugins/request-heads.ts'
 
@@ -20,7 +20,7 @@ t.test('a path id is decimal digits from 1 to 2^63-1', async (t) => {
   for (const { operation, name, label } of pathIds) {
     const at = async (id: string): Promise<Answer> =>
       await client.request(operation.method, pathOf(operation, { ...ids, [name]: id }), { body: bodyOf(operation, ids) })
-    for (const id of NO_IDS) refused(t, await at(id), 400, 'validation_failed', `Path parameter ${name}`, `${label} ${id.slice(0, 30)}`)
+    for (const id of NO_IDS) assertError(t, await at(id), 400, 'validation_failed', `Path parameter ${name}`, `${label} ${id.slice(0, 30)}`)
     for (const id of UNKNOWN_IDS) t.equal((await at(id)).status, 404, `${label} ${id}`)
   }
 })
@@ -39,16 +39,16 @@ t.test('a percent-encoded digit is the digit', async (t) => {
 t.test('a message id has its own form', async (t) => {
   const { client } = await store(t)
   for (const id of ['1', 'msg_', `msg_${'0'.repeat(25)}`, `msg_${'0'.repeat(27)}`, `msg_${'A'.repeat(26)}`, `MSG_${'0'.repeat(26)}`, `msg_${'0'.repeat(26)}%0A`, '%00', `msg_${'%00'.repeat(26)}`]) {
-    refused(t, await client.get(`/messages/${id}`), 400, 'validation_failed', 'Path parameter messageId', id)
+    assertError(t, await client.get(`/messages/${id}`), 400, 'validation_failed', 'Path parameter messageId', id)
   }
-  refused(t, await client.get(`/messages/msg_${'0'.repeat(26)}`), 404, 'message_not_found')
+  assertError(t, await client.get(`/messages/msg_${'0'.repeat(26)}`), 404, 'message_not_found')
 })
 
 t.test('a query id is decimal digits from 1 to 2^63-1, and matches nothing when there is no such record', async (t) => {
   const { client, ids } = await store(t)
   for (const { operation, name, label } of queryIds) {
     for (const id of ['', ...NO_IDS]) {
-      refused(t, await client.get(`${operation.path}?${name}=${id}`), 400, 'validation_failed', `Query parameter ${name}`, `${label} ${id.slice(0, 30)}`)
+      assertError(t, await client.get(`${operation.path}?${name}=${id}`), 400, 'validation_failed', `Query parameter ${name}`, `${label} ${id.slice(0, 30)}`)
     }
     for (const id of UNKNOWN_IDS) {
       const { status, body } = await client.get(`${operation.path}?${name}=${id}`)
@@ -62,7 +62,7 @@ t.test('a query id is decimal digits from 1 to 2^63-1, and matches nothing when 
 t.test('a position in the feed is decimal digits from 0 to 2^63-1', async (t) => {
   const { client } = await store(t)
   for (const after of ['', ...NO_IDS.filter((id) => id !== '0')]) {
-    refused(t, await client.get(`/events?after=${after}`), 400, 'validation_failed', 'Query parameter after', `after ${after.slice(0, 30)}`)
+    assertError(t, await client.get(`/events?after=${after}`), 400, 'validation_failed', 'Query parameter after', `after ${after.slice(0, 30)}`)
   }
   for (const after of UNKNOWN_IDS) {
     const { status, body } = await client.get(`/events?after=${after}`)
@@ -78,7 +78,7 @@ t.test('a limit is 1 to 100, once', async (t) => {
       'limit=0', 'limit=101', 'limit=Infinity', 'limit=-Infinity', 'limit=NaN', 'limit=', 'limit', 'limit=1.0', 'limit=05', 'limit=+5', 'limit=-1', 'limit=1e1', 'limit=0x5',
       'limit=%205', 'limit=5%00', 'limit=true', 'limit=9223372036854775807', 'limit=9223372036854775808', 'limit=5&limit=5', 'limit=5&limit=6', 'limit[]=5', 'limit[0]=5'
     ]) {
-      refused(t, await client.get(`${path}?${query}`), 400, 'validation_failed', 'uery parameter', `${path}?${query}`)
+      assertError(t, await client.get(`${path}?${query}`), 400, 'validation_failed', 'uery parameter', `${path}?${query}`)
     }
     for (const limit of [1, 100]) t.equal((await client.get(`${path}?limit=${limit}`)).status, 200, `${path}?limit=${limit}`)
   }
@@ -103,7 +103,7 @@ t.test('every cursor of the documented form is accepted, with any filter and ord
       }
     }
     for (const query of ['cursor=', 'cursor', 'cursor=A', 'cursor=-1', 'cursor=1.5', 'cursor=zzzzzzzzzzz', 'cursor=%00', 'cursor=k%0A', 'cursor=%C3%A4', 'cursor=1&cursor=2', 'cursor=1&cursor=1', 'cursor[]=1']) {
-      refused(t, await client.get(`${path}?${query}`), 400, 'validation_failed', 'uery parameter', `${path}?${query}`)
+      assertError(t, await client.get(`${path}?${query}`), 400, 'validation_failed', 'uery parameter', `${path}?${query}`)
     }
   }
 })
@@ -118,7 +118,7 @@ t.test('an order, a filter or a flag of another kind is refused', async (t) => {
     ...['', '1', '0', 'TRUE', 'yes', 'null', 'true&complete=false', '%74rue%00'].map((flag) => `/store/orders?complete=${flag}`),
     `/pets?${'id=1&'.repeat(101)}`, `/inventory?${'petId=1&'.repeat(101)}`
   ]) {
-    refused(t, await client.get(path), 400, 'validation_failed', 'uery parameter', path.slice(0, 60))
+    assertError(t, await client.get(path), 400, 'validation_failed', 'uery parameter', path.slice(0, 60))
   }
   t.equal((await client.get(`/pets?${'id=1&'.repeat(100)}`)).status, 200, 'a hundred ids')
   t.equal((await client.get('/store/orders?complete=%74rue')).status, 200)
@@ -129,7 +129,7 @@ t.test('a query parameter that an operation does not know is refused by every op
   for (const operation of operations) {
     for (const name of ['x', 'Limit', 'page', '__proto__', 'constructor', 'toString', '%00', '%ED%A0%80', '%', '%zz', '']) {
       const answer = await client.request(operation.method, `${pathOf(operation, ids)}?${name}=1`, { body: bodyOf(operation, ids) })
-      refused(t, answer, 400, 'validation_failed', 'is not known here', `${operation.operationId} ?${name}=1`)
+      assertError(t, answer, 400, 'validation_failed', 'is not known here', `${operation.operationId} ?${name}=1`)
     }
   }
   for (const { method, path } of lists) t.equal((await client.request(method, `${path}?`)).status, 200, 'an empty query is none')

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { answered, linkOf, lists, needsKey, readerOf, refused, refusesInput, refusesOtherThanJson, refusesReaders, walk } from '../support/checks.ts'
+import { assertResponse, linkOf, assertListed, assertRequiresAuth, readerOf, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey, walk } from '../support/checks.ts'
 
 const ID = /^msg_[0-9a-z]{26}$/
 const UNKNOWN = 'msg_zzzzzzzzzzzzzzzzzzzzzzzzzz'
@@ -9,12 +9,12 @@ t.test('messages', async (t) => {
   const running = await startApp(t)
   const { nobody, openAccount, withKey } = running
 
-  await needsKey(t, running, [['POST', '/messages', { message: 'Hello' }], ['GET', '/messages'], ['GET', `/messages/${UNKNOWN}`]])
-  await refusesReaders(t, running, [['POST', '/messages']])
+  await assertRequiresAuth(t, running, [['POST', '/messages', { message: 'Hello' }], ['GET', '/messages'], ['GET', `/messages/${UNKNOWN}`]])
+  await assertRejectsReadOnlyKey(t, running, [['POST', '/messages']])
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
     const ada = await openAccount()
-    await refusesInput(t, async (body) => await ada.post('/messages', body), [
+    await assertRejectsInput(t, async (body) => await ada.post('/messages', body), [
       [{}, 'message is required'],
       [{ message: null }, 'message must be a string'],
       [{ message: 5 }, 'message must be a string'],
@@ -24,14 +24,14 @@ t.test('messages', async (t) => {
       [{ message: 'Hello', status: 'delivered' }, '"status" is not known'],
       [{ message: 'Hello', id: UNKNOWN }, '"id" is not known']
     ])
-    await refusesOtherThanJson(t, ada, 'POST', '/messages', '{"message":"Hello"}')
-    await refusesInput(t, async (id) => await ada.get(`/messages/${id}`), [
+    await assertRejectsOtherThanJson(t, ada, 'POST', '/messages', '{"message":"Hello"}')
+    await assertRejectsInput(t, async (id) => await ada.get(`/messages/${id}`), [
       ['7', 'messageId'],
       ['msg_', 'messageId'],
       [UNKNOWN.toUpperCase(), 'messageId'],
       [`${UNKNOWN}z`, 'messageId']
     ])
-    await refusesInput(t, async (query) => await ada.get(`/messages?${query}`), [
+    await assertRejectsInput(t, async (query) => await ada.get(`/messages?${query}`), [
       ['limit=0', 'limit'],
       ['limit=101', 'limit'],
       ['cursor=', 'cursor'],
@@ -52,34 +52,34 @@ t.test('messages', async (t) => {
     const began = Date.now()
     const sent = await send({ ...bearer, ...json }, '{"message": "Hello"}')
     const { id, createdAt } = sent.body
-    answered(t, sent, 201, { id, message: 'Hello', status: 'queued', createdAt })
+    assertResponse(t, sent, 201, { id, message: 'Hello', status: 'queued', createdAt })
     t.match(id, ID)
     t.equal(new Date(createdAt).toISOString(), createdAt)
     t.ok(Date.parse(createdAt) >= began && Date.parse(createdAt) <= Date.now(), 'it was created just now')
 
-    refused(t, await send({ ...bearer, ...json }, '{"message": "Hello"'), 400, 'invalid_json')
-    refused(t, await send({ ...bearer, ...json }, '{}'), 400, 'validation_failed', 'message is required')
-    refused(t, await send(bearer, '{"message": "Hello"}'), 400, 'invalid_content_type', 'application/json')
-    refused(t, await send(json, '{"message": "Hello"}'), 401, 'unauthorized')
-    refused(t, await send({ authorization: 'Bearer wrong', ...json }, '{"message": "Hello"}'), 401, 'unauthorized')
+    assertError(t, await send({ ...bearer, ...json }, '{"message": "Hello"'), 400, 'invalid_json')
+    assertError(t, await send({ ...bearer, ...json }, '{}'), 400, 'validation_failed', 'message is required')
+    assertError(t, await send(bearer, '{"message": "Hello"}'), 400, 'invalid_content_type', 'application/json')
+    assertError(t, await send(json, '{"message": "Hello"}'), 401, 'unauthorized')
+    assertError(t, await send({ authorization: 'Bearer wrong', ...json }, '{"message": "Hello"}'), 401, 'unauthorized')
     for (const authorization of [apiKey, `Token ${apiKey}`, `Basic ${apiKey}`, `Bearer: ${apiKey}`, `Bearer${apiKey}`, 'Bearer', `Bearer ${apiKey} ${apiKey}`]) {
-      refused(t, await send({ authorization, ...json }, '{"message": "Hello"}'), 401, 'unauthorized', /\w/, authorization.replace(apiKey, '<key>'))
+      assertError(t, await send({ authorization, ...json }, '{"message": "Hello"}'), 401, 'unauthorized', /\w/, authorization.replace(apiKey, '<key>'))
     }
   })
 
   await t.test('a message is created queued, with its address and its entity tag', async (t) => {
     const ada = await openAccount()
     const sent = await ada.post('/messages', { message: 'Hello' })
-    answered(t, sent, 201, { id: sent.body.id, message: 'Hello', status: 'queued', createdAt: sent.body.createdAt })
+    assertResponse(t, sent, 201, { id: sent.body.id, message: 'Hello', status: 'queued', createdAt: sent.body.createdAt })
     t.match(sent.headers, { location: `/messages/${sent.body.id}`, 'cache-control': 'private, no-cache', 'content-type': 'application/json; charset=utf-8' })
     t.match(sent.headers.etag, /^"[^"]+"$/)
 
     const read = await ada.get(String(sent.headers.location))
-    answered(t, read, 200, sent.body)
+    assertResponse(t, read, 200, sent.body)
     t.equal(read.headers.etag, sent.headers.etag)
     t.match(read.headers, { 'cache-control': 'private, no-cache', 'content-type': 'application/json; charset=utf-8' })
     const known = await ada.get(`/messages/${sent.body.id}`, { 'if-none-match': String(read.headers.etag) })
-    answered(t, known, 304)
+    assertResponse(t, known, 304)
     t.equal(known.headers.etag, read.headers.etag)
 
     const head = await ada.request('HEAD', `/messages/${sent.body.id}`)
@@ -98,16 +98,16 @@ t.test('messages', async (t) => {
 
   await t.test('a list goes by time, in pages', async (t) => {
     const ada = await openAccount()
-    answered(t, await ada.get('/messages'), 200, [])
+    assertResponse(t, await ada.get('/messages'), 200, [])
     const sent: any[] = []
     for (let i = 0; i < 5; i++) sent.push((await ada.post('/messages', { message: `Hello ${i}` })).body)
     const ids = sent.map(({ id }) => id)
     t.same([...ids].sort(), ids, 'ids sort by time')
-    answered(t, await ada.get('/messages'), 200, sent)
-    answered(t, await ada.get('/messages?sort=-id'), 200, [...sent].reverse())
+    assertResponse(t, await ada.get('/messages'), 200, sent)
+    assertResponse(t, await ada.get('/messages?sort=-id'), 200, [...sent].reverse())
 
     const page = await ada.get('/messages?limit=2')
-    lists(t, page, ids.slice(0, 2))
+    assertListed(t, page, ids.slice(0, 2))
     t.equal(linkOf(page, 'first'), '/messages?limit=2')
     t.match(linkOf(page, 'next'), /^\/messages\?limit=2&cursor=[0-9a-z]{1,10}$/)
     t.same(await walk(ada, '/messages?limit=2'), sent)
@@ -118,15 +118,15 @@ t.test('messages', async (t) => {
     const ada = await openAccount()
     const { body } = await ada.post('/messages', { message: 'Hello' })
     const reader = await readerOf(ada, withKey)
-    answered(t, await reader.get(`/messages/${body.id}`), 200, body)
-    answered(t, await reader.get('/messages'), 200, [body])
+    assertResponse(t, await reader.get(`/messages/${body.id}`), 200, body)
+    assertResponse(t, await reader.get('/messages'), 200, [body])
   })
 
   await t.test('a message that is not there, or another store\'s, is not found', async (t) => {
     const [ada, bob] = [await openAccount(), await openAccount()]
     const { body } = await bob.post('/messages', { message: 'Hello' })
-    refused(t, await ada.get(`/messages/${UNKNOWN}`), 404, 'message_not_found')
-    refused(t, await ada.get(`/messages/${body.id}`), 404, 'message_not_found')
-    answered(t, await ada.get('/messages'), 200, [])
+    assertError(t, await ada.get(`/messages/${UNKNOWN}`), 404, 'message_not_found')
+    assertError(t, await ada.get(`/messages/${body.id}`), 404, 'message_not_found')
+    assertResponse(t, await ada.get('/messages'), 200, [])
   })
 })

@@ -1,8 +1,8 @@
 import t from 'tap'
-import { follow, type Progress, type Step } from '../../src/messages/rules.ts'
+import { nextMessageStatus, type MessageProgress, type DeliveryOutcome } from '../../src/messages/rules.ts'
 
 /** `[before, what happens, after]`, each as status and what still waits. */
-const TABLE: Array<[Progress['status'], number, Step, Progress['status'], number]> = [
+const TABLE: Array<[MessageProgress['status'], number, DeliveryOutcome, MessageProgress['status'], number]> = [
   ['queued', 1, 'tried', 'processing', 1],
   ['queued', 2, 'tried', 'processing', 2],
   ['processing', 2, 'tried', 'processing', 2],
@@ -24,6 +24,6 @@ const TABLE: Array<[Progress['status'], number, Step, Progress['status'], number
 
 t.test('a message follows its deliveries', async (t) => {
   for (const [status, waiting, step, ...after] of TABLE) {
-    t.same(follow({ status, waiting }, step), { status: after[0], waiting: after[1] }, `${status}, ${waiting} waiting: ${step}`)
+    t.same(nextMessageStatus({ status, waiting }, step), { status: after[0], waiting: after[1] }, `${status}, ${waiting} waiting: ${step}`)
   }
 })

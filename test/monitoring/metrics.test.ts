@@ -187,5 +187,5 @@ t.test('a port in use ends the start with a reason', async (t) => {
 
 t.test('without METRICS_PORT nothing is measured', async (t) => {
   const { app } = await startApp(t)
-  t.equal(app.meter, undefined)
+  t.equal(app.instrumentation, undefined)
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { answered, refused } from '../support/checks.ts'
+import { assertResponse, assertError } from '../support/checks.ts'
 import { count, itemOf, newOrder, setStatus, stocked } from '../support/fixtures.ts'
 
 const SHIP_DATE = '2026-12-24T18:00:00.000Z'
@@ -22,15 +22,15 @@ t.test('orders', async (t) => {
     ]
     for (const [patch, order] of steps) {
       const changed = await ada.patch(path, patch)
-      answered(t, changed, 200, order)
+      assertResponse(t, changed, 200, order)
       t.not(changed.headers.etag, tag)
       tag = changed.headers.etag
       const read = await ada.get(path)
-      answered(t, read, 200, order)
+      assertResponse(t, read, 200, order)
       t.equal(read.headers.etag, tag)
       for (const same of [{}, patch]) {
         const again = await ada.patch(path, same)
-        answered(t, again, 200, order, 'changes nothing')
+        assertResponse(t, again, 200, order, 'changes nothing')
         t.equal(again.headers.etag, tag)
       }
     }
@@ -41,7 +41,7 @@ t.test('orders', async (t) => {
     const ada = await openAccount()
     const petId = await stocked(ada, 3)
     const orderId = await newOrder(ada, petId, 2)
-    answered(t, await ada.patch(`/store/orders/${orderId}`, { complete: true }), 200, { id: orderId, petId, quantity: 2, complete: true })
+    assertResponse(t, await ada.patch(`/store/orders/${orderId}`, { complete: true }), 200, { id: orderId, petId, quantity: 2, complete: true })
     t.same(await itemOf(ada, petId), { petId, quantity: 1, status: 'available' })
   })
 
@@ -80,11 +80,11 @@ t.test('orders', async (t) => {
       [completed, [{ complete: false }, { shipDate: null }, { shipDate: '2026-12-25T18:00:00Z' }]]
     ] as const) {
       const before = await ada.get(`/store/orders/${id}`)
-      for (const patch of patches) refused(t, await ada.patch(`/store/orders/${id}`, patch), 409, 'order_already_shipped', 'changed', JSON.stringify(patch))
-      refused(t, await ada.delete(`/store/orders/${id}`), 409, 'order_already_shipped', 'cancelled')
+      for (const patch of patches) assertError(t, await ada.patch(`/store/orders/${id}`, patch), 409, 'order_already_shipped', 'changed', JSON.stringify(patch))
+      assertError(t, await ada.delete(`/store/orders/${id}`), 409, 'order_already_shipped', 'cancelled')
       for (const patch of [{}, { complete: true }, before.body.shipDate === undefined ? { shipDate: null } : { shipDate: '2026-12-24T19:00:00+01:00' }]) {
         const same = await ada.patch(`/store/orders/${id}`, patch)
-        answered(t, same, 200, before.body, JSON.stringify(patch))
+        assertResponse(t, same, 200, before.body, JSON.stringify(patch))
         t.equal(same.headers.etag, before.headers.etag)
       }
     }
@@ -97,13 +97,13 @@ t.test('orders', async (t) => {
     const orderId = await newOrder(ada, petId, 3)
     t.equal((await itemOf(ada, petId)).status, 'pending')
     const cancelled = await ada.delete(`/store/orders/${orderId}`)
-    answered(t, cancelled, 204)
+    assertResponse(t, cancelled, 204)
     t.equal(cancelled.text, '')
     t.same(await itemOf(ada, petId), { petId, quantity: 3, status: 'available' })
     for (const answer of [await ada.get(`/store/orders/${orderId}`), await ada.patch(`/store/orders/${orderId}`, {}), await ada.delete(`/store/orders/${orderId}`)]) {
-      refused(t, answer, 404, 'order_not_found')
+      assertError(t, answer, 404, 'order_not_found')
     }
-    answered(t, await ada.get('/store/orders'), 200, [])
+    assertResponse(t, await ada.get('/store/orders'), 200, [])
     t.ok(await newOrder(ada, petId) > orderId, 'ids are not used again')
   })
 
@@ -128,11 +128,11 @@ t.test('orders', async (t) => {
       const path = `/store/orders/${await newOrder(ada, petId)}`
       const [completed, cancelled] = await Promise.all([ada.patch(path, { complete: true }), ada.delete(path)])
       if (completed.status === 200) {
-        refused(t, cancelled, 409, 'order_already_shipped')
+        assertError(t, cancelled, 409, 'order_already_shipped')
         t.same(await itemOf(ada, petId), { petId, quantity: 0, status: 'sold' })
       } else {
-        refused(t, completed, 404, 'order_not_found')
-        answered(t, cancelled, 204)
+        assertError(t, completed, 404, 'order_not_found')
+        assertResponse(t, cancelled, 204)
         t.same(await itemOf(ada, petId), { petId, quantity: 1, status: 'available' })
       }
     }

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { answered, linkOf, lists, needsKey, refused, refusesInput, refusesOtherThanJson, refusesReaders, walk } from '../support/checks.ts'
+import { assertResponse, linkOf, assertListed, assertRequiresAuth, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey, walk } from '../support/checks.ts'
 import { itemOf, newOrder, newPet, petOf, setStatus, stocked } from '../support/fixtures.ts'
 
 const UNKNOWN = '9223372036854775807'
@@ -10,17 +10,17 @@ t.test('orders', async (t) => {
   const running = await startApp(t)
   const { openAccount } = running
 
-  await needsKey(t, running, [
+  await assertRequiresAuth(t, running, [
     ['GET', '/store/orders'], ['POST', '/store/orders', { petId: 1 }],
     ['GET', '/store/orders/1'], ['PATCH', '/store/orders/1', { complete: true }], ['DELETE', '/store/orders/1']
   ])
-  await refusesReaders(t, running, [['POST', '/store/orders'], ['PATCH', '/store/orders/1'], ['DELETE', '/store/orders/1']])
+  await assertRejectsReadOnlyKey(t, running, [['POST', '/store/orders'], ['PATCH', '/store/orders/1'], ['DELETE', '/store/orders/1']])
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
     const ada = await openAccount()
     const petId = await stocked(ada, 5)
     const orderId = await newOrder(ada, petId)
-    await refusesInput(t, async (body) => await ada.post('/store/orders', body), [
+    await assertRejectsInput(t, async (body) => await ada.post('/store/orders', body), [
       [{}, 'petId is required'],
       [{ quantity: 1 }, 'petId is required'],
       [{ petId: null }, 'petId must be an integer'],
@@ -39,7 +39,7 @@ t.test('orders', async (t) => {
       [{ petId, shipDate: '2026-12-24T18:00:00' }, 'shipDate must be an RFC 3339 date'],
       [{ petId, id: 21 }, '"id" is not known']
     ])
-    await refusesInput(t, async (body) => await ada.patch(`/store/orders/${orderId}`, body), [
+    await assertRejectsInput(t, async (body) => await ada.patch(`/store/orders/${orderId}`, body), [
       [{ complete: null }, 'complete must be a boolean'],
       [{ complete: 1 }, 'complete must be a boolean'],
       [{ shipDate: 'soon' }, 'shipDate must be an RFC 3339 date'],
@@ -47,15 +47,15 @@ t.test('orders', async (t) => {
       [{ quantity: 2 }, '"quantity" is not known'],
       [{ petId }, '"petId" is not known']
     ])
-    await refusesOtherThanJson(t, ada, 'POST', '/store/orders', `{"petId":${petId}}`)
-    await refusesOtherThanJson(t, ada, 'PATCH', `/store/orders/${orderId}`, '{"complete":true}')
-    await refusesInput(t, async (id) => await ada.get(`/store/orders/${id}`), [['0', 'orderId'], ['-1', 'orderId'], ['01', 'orderId'], ['x', 'orderId']])
-    await refusesInput(t, async (query) => await ada.get(`/store/orders?${query}`), [
+    await assertRejectsOtherThanJson(t, ada, 'POST', '/store/orders', `{"petId":${petId}}`)
+    await assertRejectsOtherThanJson(t, ada, 'PATCH', `/store/orders/${orderId}`, '{"complete":true}')
+    await assertRejectsInput(t, async (id) => await ada.get(`/store/orders/${id}`), [['0', 'orderId'], ['-1', 'orderId'], ['01', 'orderId'], ['x', 'orderId']])
+    await assertRejectsInput(t, async (query) => await ada.get(`/store/orders?${query}`), [
       ['limit=0', 'limit'], ['limit=101', 'limit'], ['cursor=', 'cursor'], ['sort=shipDate', 'sort'],
       ['petId=0', 'petId'], ['petId=1&petId=2', 'petId'], ['complete=1', 'complete'], ['complete=TRUE', 'complete'], ['complete=true&complete=true', 'complete'],
       ['status=open', '"status" is not known']
     ])
-    lists(t, await ada.get('/store/orders'), [orderId], 'nothing was ordered')
+    assertListed(t, await ada.get('/store/orders'), [orderId], 'nothing was ordered')
     t.equal((await itemOf(ada, petId)).quantity, 4)
   })
 
@@ -64,20 +64,20 @@ t.test('orders', async (t) => {
     const petId = await stocked(ada, 10)
     const placed = await ada.post('/store/orders', { petId })
     const { id } = placed.body
-    answered(t, placed, 201, { id, petId, quantity: 1, complete: false })
+    assertResponse(t, placed, 201, { id, petId, quantity: 1, complete: false })
     t.match(placed.headers, { location: `/store/orders/${id}`, etag: /^"[^"]+"$/, 'cache-control': 'private, no-cache' })
-    answered(t, await ada.get(`/inventory/${petId}`), 200, { petId, quantity: 9, status: 'available' })
+    assertResponse(t, await ada.get(`/inventory/${petId}`), 200, { petId, quantity: 9, status: 'available' })
 
     const read = await ada.get(`/store/orders/${id}`)
-    answered(t, read, 200, placed.body)
+    assertResponse(t, read, 200, placed.body)
     t.equal(read.headers.etag, placed.headers.etag)
-    answered(t, await ada.get(`/store/orders/${id}`, { 'if-none-match': read.headers.etag! }), 304)
+    assertResponse(t, await ada.get(`/store/orders/${id}`, { 'if-none-match': read.headers.etag! }), 304)
     const head = await ada.request('HEAD', `/store/orders/${id}`)
     t.same([head.status, head.text, head.headers.etag], [200, '', read.headers.etag])
 
     const full = await ada.post('/store/orders', { petId, quantity: 3, shipDate: '2026-12-24T19:00:00.0009+01:00', complete: true })
-    answered(t, full, 201, { id: full.body.id, petId, quantity: 3, shipDate: SHIP_DATE, complete: true })
-    answered(t, await ada.get(`/store/orders/${full.body.id}`), 200, full.body)
+    assertResponse(t, full, 201, { id: full.body.id, petId, quantity: 3, shipDate: SHIP_DATE, complete: true })
+    assertResponse(t, await ada.get(`/store/orders/${full.body.id}`), 200, full.body)
     t.equal((await itemOf(ada, petId)).quantity, 6)
     const past = await ada.post('/store/orders', { petId, shipDate: '0001-01-01T00:00:00Z' })
     t.equal(past.body.shipDate, '0001-01-01T00:00:00.000Z', 'a ship date may lie in the past')
@@ -114,23 +114,23 @@ t.test('orders', async (t) => {
     const [ada, bob] = [await openAccount(), await openAccount()]
     const foreign = await stocked(bob, 3)
     for (const petId of [foreign, 999_999, 2 ** 53, 1e300]) {
-      refused(t, await ada.post('/store/orders', { petId, quantity: 5 }), 409, 'unknown_pet', 'petId', String(petId))
+      assertError(t, await ada.post('/store/orders', { petId, quantity: 5 }), 409, 'unknown_pet', 'petId', String(petId))
     }
     for (const status of ['pending', 'sold']) {
       const [never, some] = [await newPet(ada, { status }), await stocked(ada, 3)]
       await setStatus(ada, some, status)
       for (const [petId, quantity] of [[never, 1], [some, 1], [some, 3], [some, 4]] as const) {
-        refused(t, await ada.post('/store/orders', { petId, quantity }), 409, 'pet_not_available', status, `${quantity} of ${status}`)
+        assertError(t, await ada.post('/store/orders', { petId, quantity }), 409, 'pet_not_available', status, `${quantity} of ${status}`)
       }
     }
     const soldOut = await stocked(ada, 2)
     await newOrder(ada, soldOut, 2)
-    refused(t, await ada.post('/store/orders', { petId: soldOut }), 409, 'pet_not_available', 'pending')
+    assertError(t, await ada.post('/store/orders', { petId: soldOut }), 409, 'pet_not_available', 'pending')
 
-    refused(t, await ada.post('/store/orders', { petId: await newPet(ada) }), 409, 'insufficient_stock', 'never counted')
+    assertError(t, await ada.post('/store/orders', { petId: await newPet(ada) }), 409, 'insufficient_stock', 'never counted')
     const some = await stocked(ada, 3)
     for (const complete of [false, true]) {
-      refused(t, await ada.post('/store/orders', { petId: some, quantity: 4, complete }), 409, 'insufficient_stock', '3 in stock')
+      assertError(t, await ada.post('/store/orders', { petId: some, quantity: 4, complete }), 409, 'insufficient_stock', '3 in stock')
     }
     t.same(await itemOf(ada, some), { petId: some, quantity: 3, status: 'available' }, 'a refused order changes nothing')
     t.equal((await itemOf(bob, foreign)).quantity, 3)
@@ -143,9 +143,9 @@ t.test('orders', async (t) => {
     const answers = await Promise.all(Array.from({ length: 30 }, async () => await ada.post('/store/orders', { petId, quantity: 3 })))
     const placed = answers.filter(({ status }) => status === 201)
     t.equal(placed.length, 3)
-    for (const answer of answers) if (answer.status !== 201) refused(t, answer, 409, 'insufficient_stock', '1 in stock')
+    for (const answer of answers) if (answer.status !== 201) assertError(t, answer, 409, 'insufficient_stock', '1 in stock')
     t.same(await itemOf(ada, petId), { petId, quantity: 1, status: 'available' })
-    lists(t, await ada.get(`/store/orders?petId=${petId}`), placed.map(({ body }) => body.id).sort((a, b) => a - b))
+    assertListed(t, await ada.get(`/store/orders?petId=${petId}`), placed.map(({ body }) => body.id).sort((a, b) => a - b))
   })
 
   await t.test('filters narrow the list together', async (t) => {
@@ -162,12 +162,12 @@ t.test('orders', async (t) => {
       [`complete=true&petId=${minka}&sort=-id`, [d]],
       [`petId=${UNKNOWN}`, []]
     ]
-    for (const [query, ids] of table) lists(t, await ada.get(`/store/orders?${query}`), ids, query)
-    answered(t, await ada.get(`/store/orders?petId=${minka}`), 200, [
+    for (const [query, ids] of table) assertListed(t, await ada.get(`/store/orders?${query}`), ids, query)
+    assertResponse(t, await ada.get(`/store/orders?petId=${minka}`), 200, [
       { id: b, petId: minka, quantity: 2, complete: false }, { id: d, petId: minka, quantity: 1, complete: true }
     ])
     const page = await ada.get('/store/orders?limit=3')
-    lists(t, page, [a, b, c])
+    assertListed(t, page, [a, b, c])
     t.equal(linkOf(page, 'first'), '/store/orders?limit=3')
     for (const query of ['limit=1', `limit=1&petId=${rex}`, 'limit=1&complete=true', 'limit=1&complete=false&sort=-id']) {
       t.same(await walk(ada, `/store/orders?${query}`), (await ada.get(`/store/orders?${query.slice('limit=1'.length + 1)}`)).body, query)
@@ -177,9 +177,9 @@ t.test('orders', async (t) => {
   await t.test('an order that is not there is not found', async (t) => {
     const ada = await openAccount()
     for (const id of ['999999', '9007199254740993', UNKNOWN]) {
-      refused(t, await ada.get(`/store/orders/${id}`), 404, 'order_not_found')
-      refused(t, await ada.patch(`/store/orders/${id}`, { complete: true }), 404, 'order_not_found')
-      refused(t, await ada.delete(`/store/orders/${id}`), 404, 'order_not_found')
+      assertError(t, await ada.get(`/store/orders/${id}`), 404, 'order_not_found')
+      assertError(t, await ada.patch(`/store/orders/${id}`, { complete: true }), 404, 'order_not_found')
+      assertError(t, await ada.delete(`/store/orders/${id}`), 404, 'order_not_found')
     }
   })
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { answered, lists, refused } from '../support/checks.ts'
+import { assertResponse, assertListed, assertError } from '../support/checks.ts'
 import { count, newCategory, newOrder, newPet, petOf, setStatus, stocked } from '../support/fixtures.ts'
 
 const UNKNOWN = '9223372036854775807'
@@ -23,7 +23,7 @@ t.test('pets', async (t) => {
     ]
     for (const [patch, pet] of steps) {
       const changed = await ada.patch(path, patch)
-      answered(t, changed, 200, pet)
+      assertResponse(t, changed, 200, pet)
       t.not(changed.headers.etag, tag, 'a change has a new tag')
       t.equal(changed.headers['cache-control'], 'private, no-cache')
       tag = changed.headers.etag
@@ -32,7 +32,7 @@ t.test('pets', async (t) => {
     }
     for (const patch of [{}, { name: 'Rex' }, { status: 'sold' }, { name: 'Rex', categoryId: dogs, status: 'sold' }]) {
       const same = await ada.patch(path, patch)
-      answered(t, same, 200, steps.at(-1)![1])
+      assertResponse(t, same, 200, steps.at(-1)![1])
       t.equal(same.headers.etag, tag, `${JSON.stringify(patch)} changes nothing`)
     }
   })
@@ -48,7 +48,7 @@ t.test('pets', async (t) => {
     t.same([options.status, options.headers['accept-patch']], [204, 'application/json, application/merge-patch+json'])
     t.equal(options.headers.allow, 'GET, HEAD, PATCH, DELETE, OPTIONS')
     const wrong = await ada.request('PATCH', `/pets/${petId}`, { headers: { 'content-type': 'application/json-patch+json' }, body: '[]' })
-    refused(t, wrong, 400, 'invalid_content_type', 'application/merge-patch+json')
+    assertError(t, wrong, 400, 'invalid_content_type', 'application/merge-patch+json')
     t.equal(wrong.headers['accept-patch'], 'application/json, application/merge-patch+json')
     t.equal((await ada.request('OPTIONS', '/pets')).headers['accept-patch'], undefined)
   })
@@ -64,13 +64,13 @@ t.test('pets', async (t) => {
     for (const categoryId of [foreign, gone, 999_999, 2 ** 53, 1e300]) {
       const [added, changed] = [await ada.post('/pets', { name: 'Rex', categoryId }), await ada.patch(`/pets/${petId}`, { categoryId, name: 'Waldi' })]
       for (const answer of [added, changed]) {
-        refused(t, answer, 409, 'unknown_category', 'categoryId', String(categoryId))
+        assertError(t, answer, 409, 'unknown_category', 'categoryId', String(categoryId))
         answers.push(answer.text)
       }
     }
     t.equal(new Set(answers).size, 1, 'and nobody can tell which of the two')
     t.same(await petOf(ada, petId), pet, 'nothing of a refused patch is kept')
-    lists(t, await ada.get('/pets'), [petId])
+    assertListed(t, await ada.get('/pets'), [petId])
   })
 
   await t.test('a status moves by hand only as the rules say', async (t) => {
@@ -82,9 +82,9 @@ t.test('pets', async (t) => {
         const petId = await newPet(ada, { categoryId, status: from })
         const answer = await ada.patch(`/pets/${petId}`, { name: 'Waldi', status: to })
         if (from === to || allowed[from]!.includes(to)) {
-          answered(t, answer, 200, { id: petId, name: 'Waldi', categoryId, status: to }, `${from} to ${to}`)
+          assertResponse(t, answer, 200, { id: petId, name: 'Waldi', categoryId, status: to }, `${from} to ${to}`)
         } else {
-          refused(t, answer, 409, 'invalid_status_transition', new RegExp(`${from}.*${to}`), `${from} to ${to}`)
+          assertError(t, answer, 409, 'invalid_status_transition', new RegExp(`${from}.*${to}`), `${from} to ${to}`)
           t.same(await petOf(ada, petId), { id: petId, name: 'Rex', categoryId, status: from })
         }
       }
@@ -96,13 +96,13 @@ t.test('pets', async (t) => {
     const petId = await stocked(ada, 1)
     const orderId = await newOrder(ada, petId)
     t.equal((await petOf(ada, petId)).status, 'pending')
-    refused(t, await ada.patch(`/pets/${petId}`, { status: 'available' }), 409, 'invalid_status_transition', 'stock is 0')
+    assertError(t, await ada.patch(`/pets/${petId}`, { status: 'available' }), 409, 'invalid_status_transition', 'stock is 0')
     await ada.delete(`/store/orders/${orderId}`)
     t.equal((await petOf(ada, petId)).status, 'available', 'the cancelled order gave it back')
     await setStatus(ada, petId, 'pending')
-    answered(t, await ada.patch(`/pets/${petId}`, { status: 'available' }), 200, { ...await petOf(ada, petId), status: 'available' })
+    assertResponse(t, await ada.patch(`/pets/${petId}`, { status: 'available' }), 200, { ...await petOf(ada, petId), status: 'available' })
     await count(ada, petId, 0)
-    refused(t, await ada.patch(`/pets/${petId}`, { status: 'available' }), 409, 'invalid_status_transition', 'sold')
+    assertError(t, await ada.patch(`/pets/${petId}`, { status: 'available' }), 409, 'invalid_status_transition', 'sold')
   })
 
   await t.test('a pet that any order names is not deleted', async (t) => {
@@ -110,11 +110,11 @@ t.test('pets', async (t) => {
     for (const complete of [false, true]) {
       const petId = await stocked(ada, 3)
       const orderId = await newOrder(ada, petId, 1, complete)
-      refused(t, await ada.delete(`/pets/${petId}`), 409, 'pet_in_use', 'Orders name this pet')
+      assertError(t, await ada.delete(`/pets/${petId}`), 409, 'pet_in_use', 'Orders name this pet')
       t.equal((await petOf(ada, petId)).id, petId)
       if (complete) continue
       await ada.delete(`/store/orders/${orderId}`)
-      answered(t, await ada.delete(`/pets/${petId}`), 204)
+      assertResponse(t, await ada.delete(`/pets/${petId}`), 204)
     }
   })
 
@@ -122,22 +122,22 @@ t.test('pets', async (t) => {
     const ada = await openAccount()
     const petId = await stocked(ada, 3)
     const deleted = await ada.delete(`/pets/${petId}`)
-    answered(t, deleted, 204)
+    assertResponse(t, deleted, 204)
     t.equal(deleted.text, '')
     for (const answer of [await ada.get(`/pets/${petId}`), await ada.patch(`/pets/${petId}`, {}), await ada.delete(`/pets/${petId}`), await ada.get(`/inventory/${petId}`), await ada.patch(`/inventory/${petId}`, { quantity: 1 })]) {
-      refused(t, answer, 404, 'pet_not_found')
+      assertError(t, answer, 404, 'pet_not_found')
     }
-    refused(t, await ada.post('/store/orders', { petId }), 409, 'unknown_pet')
-    for (const path of ['/pets', `/pets?id=${petId}`, '/inventory', `/inventory?petId=${petId}`]) answered(t, await ada.get(path), 200, [])
+    assertError(t, await ada.post('/store/orders', { petId }), 409, 'unknown_pet')
+    for (const path of ['/pets', `/pets?id=${petId}`, '/inventory', `/inventory?petId=${petId}`]) assertResponse(t, await ada.get(path), 200, [])
     t.ok(await newPet(ada) > petId, 'its id is not used again')
   })
 
   await t.test('a pet that is not there is not found', async (t) => {
     const ada = await openAccount()
     for (const id of ['999999', '9007199254740993', UNKNOWN]) {
-      refused(t, await ada.get(`/pets/${id}`), 404, 'pet_not_found')
-      refused(t, await ada.patch(`/pets/${id}`, { name: 'Rex' }), 404, 'pet_not_found')
-      refused(t, await ada.delete(`/pets/${id}`), 404, 'pet_not_found')
+      assertError(t, await ada.get(`/pets/${id}`), 404, 'pet_not_found')
+      assertError(t, await ada.patch(`/pets/${id}`, { name: 'Rex' }), 404, 'pet_not_found')
+      assertError(t, await ada.delete(`/pets/${id}`), 404, 'pet_not_found')
     }
   })
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp, type Answer } from '../support/app.ts'
-import { answered, linkOf, lists, needsKey, refused, refusesInput, refusesOtherThanJson, refusesReaders, walk } from '../support/checks.ts'
+import { assertResponse, linkOf, assertListed, assertRequiresAuth, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey, walk } from '../support/checks.ts'
 import { newCategory, newPet, petOf } from '../support/fixtures.ts'
 
 const UNKNOWN = '9223372036854775807'
@@ -9,16 +9,16 @@ t.test('pets', async (t) => {
   const running = await startApp(t)
   const { openAccount } = running
 
-  await needsKey(t, running, [
+  await assertRequiresAuth(t, running, [
     ['GET', '/pets'], ['POST', '/pets', { name: 'Rex', categoryId: 1 }], ['GET', '/pets/1'], ['PATCH', '/pets/1', { name: 'Rex' }], ['DELETE', '/pets/1']
   ])
-  await refusesReaders(t, running, [['POST', '/pets'], ['PATCH', '/pets/1'], ['DELETE', '/pets/1']])
+  await assertRejectsReadOnlyKey(t, running, [['POST', '/pets'], ['PATCH', '/pets/1'], ['DELETE', '/pets/1']])
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
     const ada = await openAccount()
     const petId = await newPet(ada)
     const { categoryId } = await petOf(ada, petId)
-    await refusesInput(t, async (body) => await ada.post('/pets', body), [
+    await assertRejectsInput(t, async (body) => await ada.post('/pets', body), [
       [{}, /(name|categoryId) is required/],
       [{ categoryId }, 'name is required'],
       [{ name: 'Rex' }, 'categoryId is required'],
@@ -34,19 +34,19 @@ t.test('pets', async (t) => {
       [{ name: 'Rex', categoryId, id: 7 }, '"id" is not known'],
       [{ name: 'Rex', categoryId, tag: 'x' }, '"tag" is not known']
     ])
-    await refusesInput(t, async (body) => await ada.patch(`/pets/${petId}`, body), [
+    await assertRejectsInput(t, async (body) => await ada.patch(`/pets/${petId}`, body), [
       [{ name: null }, 'name must be a string'],
       [{ categoryId: null }, 'categoryId must be an integer'],
       [{ status: null }, 'status must be'],
       [{ name: '' }, 'name must have at least 1 character'],
       [{ id: petId }, '"id" is not known']
     ])
-    await refusesOtherThanJson(t, ada, 'POST', '/pets', '{"name":"Rex","categoryId":1}')
-    await refusesOtherThanJson(t, ada, 'PATCH', `/pets/${petId}`, '{"name":"Rex"}')
-    await refusesInput(t, async (id) => await ada.get(`/pets/${id}`), [
+    await assertRejectsOtherThanJson(t, ada, 'POST', '/pets', '{"name":"Rex","categoryId":1}')
+    await assertRejectsOtherThanJson(t, ada, 'PATCH', `/pets/${petId}`, '{"name":"Rex"}')
+    await assertRejectsInput(t, async (id) => await ada.get(`/pets/${id}`), [
       ['0', 'petId'], ['-1', 'petId'], ['01', 'petId'], ['1e3', 'petId'], ['1.0', 'petId'], ['rex', 'petId'], ['9223372036854775808', 'petId']
     ])
-    await refusesInput(t, async (query) => await ada.get(`/pets?${query}`), [
+    await assertRejectsInput(t, async (query) => await ada.get(`/pets?${query}`), [
       ['limit=0', 'limit'], ['limit=101', 'limit'], ['limit=', 'limit'], ['limit=Infinity', 'limit'], ['limit=1&limit=2', 'limit'],
       ['cursor=', 'cursor'], ['cursor=K', 'cursor'], ['cursor=01234567890', 'cursor'],
       ['sort=name', 'sort'], ['sort=+id', 'sort'],
@@ -55,7 +55,7 @@ t.test('pets', async (t) => {
       ['id=', 'id'], ['id=0', 'id'], ['id=1&id=x', 'id'], [Array.from({ length: 101 }, (_, i) => `id=${i + 1}`).join('&'), 'id must have at most 100'],
       ['name=Rex', '"name" is not known']
     ])
-    lists(t, await ada.get('/pets'), [petId], 'nothing was added')
+    assertListed(t, await ada.get('/pets'), [petId], 'nothing was added')
   })
 
   await t.test('a pet is added available, with its address and its entity tag', async (t) => {
@@ -63,7 +63,7 @@ t.test('pets', async (t) => {
     const categoryId = await newCategory(ada)
     const added = await ada.post('/pets', { name: 'Rex', categoryId })
     const { id } = added.body
-    answered(t, added, 201, { id, name: 'Rex', categoryId, status: 'available' })
+    assertResponse(t, added, 201, { id, name: 'Rex', categoryId, status: 'available' })
     t.ok(Number.isSafeInteger(id) && id > 0)
     t.match(added.headers, { location: `/pets/${id}`, etag: /^"[^"]+"$/, 'cache-control': 'private, no-cache' })
 
@@ -110,7 +110,7 @@ t.test('pets', async (t) => {
       [`id=${UNKNOWN}&id=9007199254740993`, []],
       [`id=${UNKNOWN}`, []]
     ]
-    for (const [query, ids] of table) lists(t, await ada.get(`/pets?${query}`), ids, query)
+    for (const [query, ids] of table) assertListed(t, await ada.get(`/pets?${query}`), ids, query)
     const list = await ada.get(`/pets?id=${rex}&id=${bella}`)
     t.same(list.body, [{ id: rex, name: 'Rex', categoryId: dogs, status: 'available' }, { id: bella, name: 'Rex', categoryId: dogs, status: 'pending' }])
   })
@@ -122,28 +122,28 @@ t.test('pets', async (t) => {
     for (let i = 0; i < 25; i++) ids.push(await newPet(ada, { categoryId }))
 
     const page = await ada.get('/pets')
-    lists(t, page, ids.slice(0, 20))
+    assertListed(t, page, ids.slice(0, 20))
     t.equal(linkOf(page, 'first'), '/pets')
-    lists(t, await ada.get(linkOf(page, 'next')!), ids.slice(20))
+    assertListed(t, await ada.get(linkOf(page, 'next')!), ids.slice(20))
     const whole = await ada.get('/pets?limit=25')
-    lists(t, whole, ids)
+    assertListed(t, whole, ids)
     t.equal(whole.headers.link, '</pets?limit=25>; rel="first"', 'there is no next page')
-    lists(t, await ada.get('/pets?limit=100'), ids)
+    assertListed(t, await ada.get('/pets?limit=100'), ids)
     for (const query of ['limit=1', 'limit=7', 'limit=24', 'limit=7&sort=-id', `limit=7&status=available&categoryId=${categoryId}`]) {
       const expected = query.includes('-id') ? [...ids].reverse() : ids
       t.same((await walk(ada, `/pets?${query}`)).map((pet: any) => pet.id), expected, query)
     }
     // Any position is a cursor, also one that no page gave out.
     for (const cursor of ['0', 'zzzzzzzzzz', '0000000001']) t.equal((await ada.get(`/pets?cursor=${cursor}`)).status, 200, cursor)
-    lists(t, await ada.get('/pets?cursor=zzzzzzzzzz'), [])
+    assertListed(t, await ada.get('/pets?cursor=zzzzzzzzzz'), [])
 
     const asked = ids.map((id) => `id=${id}`).join('&')
     const byId = await ada.get(`/pets?${asked}`)
-    lists(t, byId, ids, 'pets asked for by id fit one page')
+    assertListed(t, byId, ids, 'pets asked for by id fit one page')
     t.equal(linkOf(byId, 'next'), undefined)
     const limited = await ada.get(`/pets?${asked}&limit=20`)
-    lists(t, limited, ids.slice(0, 20))
-    lists(t, await ada.get(linkOf(limited, 'next')!), ids.slice(20))
+    assertListed(t, limited, ids.slice(0, 20))
+    assertListed(t, await ada.get(linkOf(limited, 'next')!), ids.slice(20))
   })
 
   await t.test('the list of one pet carries that pet\'s entity tag, and no other list does', async (t) => {
@@ -152,11 +152,11 @@ t.test('pets', async (t) => {
     const added = await ada.post('/pets', { name: 'Rex', categoryId })
     const path = `/pets?id=${added.body.id}`
     const list = await ada.get(path)
-    answered(t, list, 200, [added.body])
+    assertResponse(t, list, 200, [added.body])
     t.equal(list.headers.etag, added.headers.etag)
     t.equal((await ada.get(`/pets/${added.body.id}`)).headers.etag, list.headers.etag)
     const known = await ada.get(path, { 'if-none-match': list.headers.etag! })
-    answered(t, known, 304)
+    assertResponse(t, known, 304)
     t.equal(known.headers.link, list.headers.link)
     for (const query of ['&sort=id', '&limit=1', '&status=available', `&id=${added.body.id}`]) {
       t.not((await ada.get(path + query)).headers.etag, list.headers.etag, query)
@@ -181,17 +181,17 @@ t.test('the deprecated read of one pet', async (t) => {
     const ada = await openAccount()
     const petId = await newPet(ada)
     const read = await ada.get(`/pets/${petId}`)
-    answered(t, read, 200, await petOf(ada, petId))
+    assertResponse(t, read, 200, await petOf(ada, petId))
     t.same(successor(read), announced(petId))
     t.equal(read.headers['cache-control'], 'private, no-cache')
     const known = await ada.get(`/pets/${petId}`, { 'if-none-match': read.headers.etag! })
-    answered(t, known, 304)
+    assertResponse(t, known, 304)
     t.same(successor(known), announced(petId))
     t.equal(known.headers.etag, read.headers.etag)
     const head = await ada.request('HEAD', `/pets/${petId}`)
     t.same([head.status, successor(head)], [200, announced(petId)])
     const missing = await ada.get('/pets/999999')
-    refused(t, missing, 404, 'pet_not_found')
+    assertError(t, missing, 404, 'pet_not_found')
     t.same(successor(missing), announced(999_999))
     const digits = '9223372036854775807'
     t.equal((await ada.get(`/pets/${digits}`)).headers.link, `</pets?id=${digits}>; rel="successor-version"`, 'as it was asked for')
@@ -210,16 +210,16 @@ t.test('the deprecated read of one pet', async (t) => {
     for (const headers of [{}, { 'if-none-match': '*' }]) {
       for (const id of [petId, 999_999]) {
         const gone = await ada.get(`/pets/${id}`, headers)
-        refused(t, gone, 410, 'operation_sunset', '/pets?id={petId}')
+        assertError(t, gone, 410, 'operation_sunset', '/pets?id={petId}')
         t.same(successor(gone), announced(id, sunset))
         t.equal(gone.headers.etag, undefined)
       }
     }
-    refused(t, await ada.get('/pets/0'), 400, 'validation_failed')
-    refused(t, await nobody.get(`/pets/${petId}`), 401, 'unauthorized')
-    lists(t, await ada.get(`/pets?id=${petId}`), [petId], 'the successor answers')
+    assertError(t, await ada.get('/pets/0'), 400, 'validation_failed')
+    assertError(t, await nobody.get(`/pets/${petId}`), 401, 'unauthorized')
+    assertListed(t, await ada.get(`/pets?id=${petId}`), [petId], 'the successor answers')
     t.equal((await ada.patch(`/pets/${petId}`, { name: 'Waldi' })).status, 200)
-    answered(t, await ada.delete(`/pets/${petId}`), 204)
+    assertResponse(t, await ada.delete(`/pets/${petId}`), 204)
   })
 
   await t.test('announces the date that is set', async (t) => {

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { cancel, complete, count, place, setStatus, type Stock } from '../../src/pets/rules.ts'
+import { releaseStock, complete, setStock, reserveStock, setStatus, type Stock } from '../../src/pets/rules.ts'
 import { PET_STATUSES, type PetStatus } from '../../src/http/common-schemas.ts'
 
 /**
@@ -65,9 +65,9 @@ t.test('a count', async (t) => {
     'X 0 open': ['P', 'A']
   }
   forEachState(t, table, (stock, [toNone, toSome], name) => {
-    t.same(count(stock, 0), { ...stock, quantity: 0, status: LETTERS[toNone] }, `${name} to 0`)
+    t.same(setStock(stock, 0), { ...stock, quantity: 0, status: LETTERS[toNone] }, `${name} to 0`)
     // 5 is the figure that some of them have: a count is a count.
-    for (const quantity of [1, 5, 2147483647]) t.same(count(stock, quantity), { ...stock, quantity, status: LETTERS[toSome] }, `${name} to ${quantity}`)
+    for (const quantity of [1, 5, 2147483647]) t.same(setStock(stock, quantity), { ...stock, quantity, status: LETTERS[toSome] }, `${name} to ${quantity}`)
   })
 })
 
@@ -99,7 +99,7 @@ t.test('an order', async (t) => {
         : cell === 'not for sale'
           ? 'pet_not_available'
           : { status: LETTERS[cell], quantity: stock.quantity! - quantity, open: stock.open + (complete ? 0 : 1) }
-      t.same(place(stock, quantity, complete), expected, `${name}, ${quantity}${complete ? ', complete' : ''}`)
+      t.same(reserveStock(stock, quantity, complete), expected, `${name}, ${quantity}${complete ? ', complete' : ''}`)
     }
   })
 })
@@ -129,7 +129,7 @@ t.test('a cancelled order', async (t) => {
   }
   forEachState(t, table, (stock, [cancelled], name) => {
     for (const open of [1, 2]) {
-      t.same(cancel({ ...stock, open }, 3), { status: LETTERS[cancelled], quantity: stock.quantity! + 3, open: open - 1 }, `${name}, ${open} of them`)
+      t.same(releaseStock({ ...stock, open }, 3), { status: LETTERS[cancelled], quantity: stock.quantity! + 3, open: open - 1 }, `${name}, ${open} of them`)
     }
   })
 })
@@ -137,7 +137,7 @@ t.test('a cancelled order', async (t) => {
 t.test('no rule changes the state it is given', async (t) => {
   for (const [name, stock] of Object.entries(STATES)) {
     const before = Object.freeze({ ...stock })
-    for (const rule of [() => setStatus(before, 'sold'), () => count(before, 0), () => place(before, 5, false), () => complete(before), () => cancel(before, 1)]) {
+    for (const rule of [() => setStatus(before, 'sold'), () => setStock(before, 0), () => reserveStock(before, 5, false), () => complete(before), () => releaseStock(before, 1)]) {
       t.doesNotThrow(rule, name)
     }
   }
@@ -167,15 +167,15 @@ function steps (stock: Stock): Array<{ event: string, next: Stock, units: number
     if (next !== undefined) found.push({ event: `set ${status}`, next, units: 0 })
   }
   for (const quantity of [0, 1, 2, 3]) {
-    found.push({ event: `count ${quantity}`, next: count(stock, quantity), units: quantity - (stock.quantity ?? 0) })
+    found.push({ event: `count ${quantity}`, next: setStock(stock, quantity), units: quantity - (stock.quantity ?? 0) })
   }
   for (const [quantity, done] of [[1, false], [2, false], [1, true], [2, true]] as const) {
-    const next = place(stock, quantity, done)
+    const next = reserveStock(stock, quantity, done)
     if (typeof next !== 'string') found.push({ event: `order ${quantity}${done ? ' complete' : ''}`, next, units: -quantity })
   }
   if (stock.open > 0) {
     found.push({ event: 'complete', next: complete(stock), units: 0 })
-    found.push({ event: 'cancel 1', next: cancel(stock, 1), units: 1 })
+    found.push({ event: 'cancel 1', next: releaseStock(stock, 1), units: 1 })
   }
   return found
 }

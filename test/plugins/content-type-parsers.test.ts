@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Answer, Client } from '../support/app.ts'
 import { startApp } from '../support/app.ts'
-import { refused } from '../support/checks.ts'
+import { assertError } from '../support/checks.ts'
 import { bodyOf, operationsOf, pathOf, stockedStore, type Ids, type Operation } from '../support/operations.ts'
 import { sendBytes } from '../support/socket.ts'
 
@@ -31,9 +31,9 @@ t.test('what is no JSON object is refused by every operation with a body', async
     Buffer.from('{"name":"x"}', 'utf16le'), Buffer.from([0, 0, 0, 0]), '[' + '['.repeat(100_000), '{"name":'.repeat(16_000)
   ]
   for (const operation of writers) {
-    for (const body of broken) refused(t, await send(operation, body), 400, 'invalid_json', 'not valid JSON', `${operation.operationId} ${JSON.stringify(String(body).slice(0, 20))}`)
+    for (const body of broken) assertError(t, await send(operation, body), 400, 'invalid_json', 'not valid JSON', `${operation.operationId} ${JSON.stringify(String(body).slice(0, 20))}`)
     for (const body of ['null', 'true', '5', '1e400', '"text"', '[]', '[{"name":"x"}]', '['.repeat(60_000) + ']'.repeat(60_000)]) {
-      refused(t, await send(operation, body), 400, 'validation_failed', 'The body must be an object', `${operation.operationId} ${body.slice(0, 20)}`)
+      assertError(t, await send(operation, body), 400, 'validation_failed', 'The body must be an object', `${operation.operationId} ${body.slice(0, 20)}`)
     }
   }
 })
@@ -47,7 +47,7 @@ t.test('100,000 levels of nesting are no trouble wherever they stand', async (t)
     for (const [name] of Object.entries(operation.body?.properties ?? {})) {
       for (const deep of ['['.repeat(100_000) + ']'.repeat(100_000), '{"a":'.repeat(100_000) + '1' + '}'.repeat(100_000), '{"__proto__":'.repeat(20_000) + '1' + '}'.repeat(20_000)]) {
         const text = JSON.stringify(bodyOf(operation, ids, { [name]: 0 })).replace(`"${name}":0`, `"${name}":${deep}`)
-        refused(t, await send(operation, text), 400, 'validation_failed', /\w/, `${operation.operationId} ${name} ${deep.slice(0, 14)}`)
+        assertError(t, await send(operation, text), 400, 'validation_failed', /\w/, `${operation.operationId} ${name} ${deep.slice(0, 14)}`)
       }
     }
   }
@@ -62,7 +62,7 @@ t.test('a member given twice counts as its last', async (t) => {
   t.match(category, { name: 'Birds', description: 'x' })
   const { body: item } = await client.request('PATCH', `/inventory/${ids.petId}`, { headers: JSON_TYPE, body: '{"quantity": 5.5, "quantity": 6}' })
   t.equal(item.quantity, 6)
-  refused(t, await client.request('PATCH', `/inventory/${ids.petId}`, { headers: JSON_TYPE, body: '{"quantity": 6, "quantity": "6"}' }), 400, 'validation_failed', 'quantity')
+  assertError(t, await client.request('PATCH', `/inventory/${ids.petId}`, { headers: JSON_TYPE, body: '{"quantity": 6, "quantity": "6"}' }), 400, 'validation_failed', 'quantity')
 })
 
 t.test('__proto__ is refused as a member and fine as a text', async (t) => {
@@ -80,7 +80,7 @@ t.test('__proto__ is refused as a member and fine as a text', async (t) => {
     for (const member of ['"__proto__": 1', '"__proto__": null', '"__proto__": {}', '"\\u005f_proto__": {"x": 1}', `"${field}": {"__proto__": 1}`, `"${field}": [{"a": {"__proto__": null}}]`]) {
       // Last, so that it is what counts where the name was there before.
       const text = valid === '{}' ? `{${member}}` : `${valid.slice(0, -1)}, ${member}}`
-      refused(t, await send(operation, text), 400, 'validation_failed', '"__proto__" is not known here', `${operation.operationId} ${member}`)
+      assertError(t, await send(operation, text), 400, 'validation_failed', '"__proto__" is not known here', `${operation.operationId} ${member}`)
     }
   }
 })
@@ -89,7 +89,7 @@ t.test('a text that only speaks of what is forbidden is no JSON', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   for (const body of ['forbidden prototype', 'Object contains forbidden prototype property']) {
-    refused(t, await client.request('POST', '/messages', { headers: JSON_TYPE, body }), 400, 'invalid_json', /JSON/)
+    assertError(t, await client.request('POST', '/messages', { headers: JSON_TYPE, body }), 400, 'invalid_json', /JSON/)
   }
 })
 
@@ -108,19 +108,19 @@ t.test('a body must say that it is JSON, in no encoding', async (t) => {
     const text = JSON.stringify(bodyOf(operation, ids))
     const patch = operation.method === 'PATCH'
     for (const type of [undefined, '', ' ', 'text/plain', 'text/json', 'application/jsonx', 'application/json-patch+json', 'application/problem+json', 'json', 'application/', '/json', 'application/json, text/plain', 'multipart/form-data; boundary=x', 'application/x-www-form-urlencoded', '*/*', ';']) {
-      refused(t, await send(operation, text, type === undefined ? {} : { 'content-type': type }), 400, 'invalid_content_type', 'application/json', `${operation.operationId} ${type}`)
+      assertError(t, await send(operation, text, type === undefined ? {} : { 'content-type': type }), 400, 'invalid_content_type', 'application/json', `${operation.operationId} ${type}`)
     }
     for (const encoding of ['gzip', 'GZIP', 'br', 'deflate', 'x', 'gzip, identity']) {
-      refused(t, await send(operation, text, { ...JSON_TYPE, 'content-encoding': encoding }), 400, 'invalid_content_type', 'content encoding', `${operation.operationId} ${encoding}`)
+      assertError(t, await send(operation, text, { ...JSON_TYPE, 'content-encoding': encoding }), 400, 'invalid_content_type', 'content encoding', `${operation.operationId} ${encoding}`)
     }
     for (const type of ['APPLICATION/JSON', 'application/json; charset=utf-8', 'application/json;charset="UTF-8"', 'application/json; charset=latin1', 'application/json ; a=b', ...(patch ? ['application/merge-patch+json', 'Application/Merge-Patch+JSON; charset=utf-8'] : [])]) {
       t.ok((await send(operation, text, { 'content-type': type })).status < 300, `${operation.operationId} ${type}`)
     }
     t.ok((await send(operation, text, { ...JSON_TYPE, 'content-encoding': 'Identity' })).status < 300)
     const merge = await send(operation, text, { 'content-type': 'application/merge-patch+json' })
-    if (!patch) refused(t, merge, 400, 'invalid_content_type', 'application/json')
+    if (!patch) assertError(t, merge, 400, 'invalid_content_type', 'application/json')
     const nothing = await client.request(operation.method, pathOf(operation, ids))
-    refused(t, nothing, 400, 'invalid_content_type', 'application/json', `${operation.operationId} without anything`)
+    assertError(t, nothing, 400, 'invalid_content_type', 'application/json', `${operation.operationId} without anything`)
   }
 })
 
@@ -162,7 +162,7 @@ t.test('a body over the limit is refused, announced or not, and the limit itself
   for (const operation of writers) {
     for (const headers of [{}, { 'transfer-encoding': 'chunked' }] as Array<Record<string, string>>) {
       const answer = await send(operation, ' '.repeat(2049), { ...JSON_TYPE, ...headers })
-      refused(t, answer, 413, 'payload_too_large', '2048', `${operation.operationId} ${JSON.stringify(headers)}`)
+      assertError(t, answer, 413, 'payload_too_large', '2048', `${operation.operationId} ${JSON.stringify(headers)}`)
     }
   }
   const text = JSON.stringify({ message: 'x' }).padEnd(2048)

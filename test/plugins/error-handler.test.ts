@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import * as errors from '../../src/errors.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { startApp, type Answer, type Client, type TestApp } from '../support/app.ts'
-import { readerOf, refused } from '../support/checks.ts'
+import { readerOf, assertError } from '../support/checks.ts'
 import { database } from '../support/database.ts'
 import { sendBytes } from '../support/socket.ts'
 import { newCategory, newOrder, newPet, setStatus, stocked } from '../support/fixtures.ts'
@@ -192,7 +192,7 @@ t.test('each code is answered in the Error shape', async (t) => {
     await t.test(`${status} ${code}`, async (t) => {
       const app = found.settings === undefined ? shared : await startApp(t, found.settings)
       const answer = await found.raise({ ...app, t }, await app.openAccount())
-      refused(t, answer, status, code, /^["A-Za-z].*[.]$/)
+      assertError(t, answer, status, code, /^["A-Za-z].*[.]$/)
       t.notMatch(answer.text, /select|insert|prisma|sqlite|postgres|node_modules|\/src\/|\n +at |%s|undefined|petstore\.db/i, 'no SQL, path or stack')
       t.match(answer.headers['request-id'], /^[\w-]+$/)
       if (status === 503 || status === 429) t.match(answer.headers['retry-after'], /^\d+$/)
@@ -205,7 +205,7 @@ t.test('after a failure of the database the service goes on', async (t) => {
   const client = await openAccount()
   await app.database.writer.$executeRawUnsafe('ALTER TABLE categories RENAME TO elsewhere')
   for (const answer of [await client.get('/categories'), await client.post('/categories', { name: 'Dogs' }), await client.patch('/categories/1', { name: 'Dogs' })]) {
-    refused(t, answer, 500, 'internal_error', 'Something went wrong on our side. Quote the Request-Id when you report it.')
+    assertError(t, answer, 500, 'internal_error', 'Something went wrong on our side. Quote the Request-Id when you report it.')
   }
   await app.database.writer.$executeRawUnsafe('ALTER TABLE elsewhere RENAME TO categories')
   t.equal((await client.post('/categories', { name: 'Dogs' })).status, 201)
@@ -218,7 +218,7 @@ t.test('a lock of another program is waited for, then said to be in the way, and
   await whileLocked(config.DATABASE_URL, async () => {
     const started = Date.now()
     const answers = await Promise.all(Array.from({ length: 30 }, async () => await client.post('/categories', { name: 'Dogs' })))
-    for (const answer of answers) refused(t, answer, 503, 'database_unavailable')
+    for (const answer of answers) assertError(t, answer, 503, 'database_unavailable')
     t.ok(Date.now() - started < 8_000, 'soon, also for the last of many')
   })
   t.equal((await client.post('/categories', { name: 'Dogs' })).status, 201)

@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http'
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { refused } from '../support/checks.ts'
+import { assertError } from '../support/checks.ts'
 import { operationsOf, pathOf, stockedStore } from '../support/operations.ts'
 import { sendBytes } from '../support/socket.ts'
 
@@ -41,7 +41,7 @@ t.test('a wrong method is refused at every address, and Allow says what is right
     }
     for (const client_ of [client, nobody]) {
       const answer = await client_.request('PUT', `${path}?x=1`, { body: {} })
-      refused(t, answer, 405, 'method_not_allowed', 'PUT', `PUT ${path}`)
+      assertError(t, answer, 405, 'method_not_allowed', 'PUT', `PUT ${path}`)
       t.same(listed(answer.headers.allow), [...known].sort())
     }
   }
@@ -53,7 +53,7 @@ t.test('OPTIONS is answered everywhere, without a key', async (t) => {
     const { status, text, headers } = await nobody.request('OPTIONS', path, { headers: { 'content-type': 'application/json', 'content-length': '1' }, body: '{' })
     t.same({ status, text, allow: listed(headers.allow) }, { status: 204, text: '', allow: [...known].sort() }, path)
   }
-  refused(t, await nobody.request('OPTIONS', '/nothing'), 404, 'route_not_found')
+  assertError(t, await nobody.request('OPTIONS', '/nothing'), 404, 'route_not_found')
 })
 
 t.test('HEAD is answered wherever GET is, with the same fields and no body', async (t) => {
@@ -94,7 +94,7 @@ t.test('an unknown address is a 404 before anything else is looked at', async (t
   for (const path of [...unknown, ...[...methods.keys()].flatMap((path) => [`${path}/`, `/${path}`, `${path}//`])]) {
     for (const method of ['GET', 'POST', 'PUT', 'OPTIONS']) {
       for (const client_ of [client, nobody]) {
-        refused(t, await client_.request(method, path, { headers: { 'content-type': 'application/json', 'content-length': '1' }, body: '{' }), 404, 'route_not_found', 'nothing at this address', `${method} ${path}`)
+        assertError(t, await client_.request(method, path, { headers: { 'content-type': 'application/json', 'content-length': '1' }, body: '{' }), 404, 'route_not_found', 'nothing at this address', `${method} ${path}`)
       }
     }
   }
@@ -103,8 +103,8 @@ t.test('an unknown address is a 404 before anything else is looked at', async (t
 t.test('the query decides no address', async (t) => {
   const { client } = await addresses(t)
   t.equal((await client.get('/livez?x=1&x=%')).status, 200, 'service routes ignore theirs')
-  refused(t, await client.get('/nothing?/pets'), 404, 'route_not_found')
-  refused(t, await client.request('PUT', '/pets?/nothing'), 405, 'method_not_allowed')
+  assertError(t, await client.get('/nothing?/pets'), 404, 'route_not_found')
+  assertError(t, await client.request('PUT', '/pets?/nothing'), 405, 'method_not_allowed')
 })
 
 t.test('a malformed percent-escape is refused', async (t) => {
@@ -114,7 +114,7 @@ t.test('a malformed percent-escape is refused', async (t) => {
       for (const client_ of [client, nobody]) {
         const answer = await client_.request(method, path, { body: method === 'POST' ? {} : undefined })
         t.equal(answer.status, 400, `${method} ${path}`)
-        if (method !== 'HEAD') refused(t, answer, 400, 'bad_request', 'percent-escape', `${method} ${path}`)
+        if (method !== 'HEAD') assertError(t, answer, 400, 'bad_request', 'percent-escape', `${method} ${path}`)
       }
     }
   }
@@ -124,15 +124,15 @@ t.test('an address over the limit is refused, one below it is not', async (t) =>
   const { client, nobody } = await addresses(t)
   for (const client_ of [client, nobody]) {
     for (const path of [`/${'x'.repeat(8192)}`, `/pets/${'1'.repeat(8192)}`, `/pets?${'id=1&'.repeat(2000)}`, `/livez?${'x'.repeat(9000)}`]) {
-      for (const method of ['GET', 'POST', 'PUT', 'OPTIONS']) refused(t, await client_.request(method, path), 414, 'uri_too_long', '8192', `${method} ${path.slice(0, 20)}`)
+      for (const method of ['GET', 'POST', 'PUT', 'OPTIONS']) assertError(t, await client_.request(method, path), 414, 'uri_too_long', '8192', `${method} ${path.slice(0, 20)}`)
     }
   }
   for (const length of [16_000, 17_000, 40_000, 60_000, 100_000]) {
-    refused(t, await nobody.get(`/${'x'.repeat(length)}`), 414, 'uri_too_long', '8192', String(length))
-    refused(t, await client.get(`/pets/${'1'.repeat(length)}`), 414, 'uri_too_long', '8192', String(length))
+    assertError(t, await nobody.get(`/${'x'.repeat(length)}`), 414, 'uri_too_long', '8192', String(length))
+    assertError(t, await client.get(`/pets/${'1'.repeat(length)}`), 414, 'uri_too_long', '8192', String(length))
   }
-  refused(t, await client.get(`/${'x'.repeat(8191)}`), 404, 'route_not_found')
-  refused(t, await client.get(`/pets/${'1'.repeat(8000)}`), 400, 'validation_failed', 'petId')
+  assertError(t, await client.get(`/${'x'.repeat(8191)}`), 404, 'route_not_found')
+  assertError(t, await client.get(`/pets/${'1'.repeat(8000)}`), 400, 'validation_failed', 'petId')
 })
 
 t.test('an address may be sent whole, as proxies do', async (t) => {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { readerOf, refused } from '../support/checks.ts'
+import { readerOf, assertError } from '../support/checks.ts'
 import { bodyOf, operationsOf, pathOf, stockedStore } from '../support/operations.ts'
 
 // Many services are started here, one after the other.
@@ -17,10 +17,10 @@ t.test('a key is looked at before anything of the request', async (t) => {
     if (operation.operationId === 'createAccount') continue
     const path = operation.path.replace(/\{\w+\}/, 'x')
     const send = async (headers: Record<string, string>, body: string) => await nobody.request(operation.method, `${path}?x=1`, { headers: { 'idempotency-key': '', ...headers }, body })
-    refused(t, await send(JSON_TYPE, '{'), 401, 'unauthorized', /\w/, operation.operationId)
-    refused(t, await send({ 'content-type': 'text/plain', 'content-encoding': 'gzip', 'content-length': '1' }, 'x'), 401, 'unauthorized')
-    refused(t, await send({ 'content-type': 'application/json', 'content-length': '2000' }, ' '.repeat(2000)), 401, 'unauthorized')
-    refused(t, await nobody.request(operation.method, pathOf(operation, ids), { body: bodyOf(operation, ids) }), 401, 'unauthorized')
+    assertError(t, await send(JSON_TYPE, '{'), 401, 'unauthorized', /\w/, operation.operationId)
+    assertError(t, await send({ 'content-type': 'text/plain', 'content-encoding': 'gzip', 'content-length': '1' }, 'x'), 401, 'unauthorized')
+    assertError(t, await send({ 'content-type': 'application/json', 'content-length': '2000' }, ' '.repeat(2000)), 401, 'unauthorized')
+    assertError(t, await nobody.request(operation.method, pathOf(operation, ids), { body: bodyOf(operation, ids) }), 401, 'unauthorized')
   }
 })
 
@@ -31,7 +31,7 @@ t.test('what a read-only key may not do is said before the rest of the request i
     if (method === 'GET' || operationId === 'createAccount') continue
     const at = `${path.replace(/\{\w+\}/, 'x')}?x=1`
     for (const [headers, body] of [[JSON_TYPE, '{'], [{ 'content-length': '1' }, 'x'], [{ 'content-type': 'application/json', 'content-length': '2000' }, ' '.repeat(2000)]] as const) {
-      refused(t, await reader.request(method, at, { headers: { ...headers, 'idempotency-key': '' }, body }), 403, 'read_only_key', /\w/, operationId)
+      assertError(t, await reader.request(method, at, { headers: { ...headers, 'idempotency-key': '' }, body }), 403, 'read_only_key', /\w/, operationId)
     }
   }
 })
@@ -40,20 +40,20 @@ t.test('the body is read before path, query and fields are judged', async (t) =>
   const { openAccount } = await startApp(t, { BODY_LIMIT: '1024' })
   const client = await openAccount()
   const send = async (headers: Record<string, string>, body: string) => await client.request('PATCH', '/pets/x?x=1', { headers: { 'idempotency-key': '', ...headers }, body })
-  refused(t, await send({ 'content-type': 'application/json' }, ' '.repeat(2000)), 413, 'payload_too_large')
-  refused(t, await send({ 'content-type': 'text/plain' }, 'x'), 400, 'invalid_content_type')
-  refused(t, await send({ 'content-type': 'application/json' }, '{'), 400, 'invalid_json')
+  assertError(t, await send({ 'content-type': 'application/json' }, ' '.repeat(2000)), 413, 'payload_too_large')
+  assertError(t, await send({ 'content-type': 'text/plain' }, 'x'), 400, 'invalid_content_type')
+  assertError(t, await send({ 'content-type': 'application/json' }, '{'), 400, 'invalid_json')
 })
 
 t.test('headers are judged before the path, the path before the query, the query before the body', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   const body = { unknown: 1 }
-  refused(t, await client.request('PATCH', '/pets/x?x=1', { headers: { 'idempotency-key': '' }, body }), 400, 'validation_failed', 'Idempotency-Key')
-  refused(t, await client.request('PATCH', '/pets/x?x=1', { body }), 400, 'validation_failed', 'Path parameter petId')
-  refused(t, await client.request('PATCH', '/pets/1?x=1', { body }), 400, 'validation_failed', 'Query parameter "x"')
-  refused(t, await client.request('PATCH', '/pets/1', { body }), 400, 'validation_failed', '"unknown"')
-  refused(t, await client.get('/events?x=1', { accept: 'text/event-stream', 'last-event-id': 'x' }), 400, 'validation_failed', 'Last-Event-ID')
+  assertError(t, await client.request('PATCH', '/pets/x?x=1', { headers: { 'idempotency-key': '' }, body }), 400, 'validation_failed', 'Idempotency-Key')
+  assertError(t, await client.request('PATCH', '/pets/x?x=1', { body }), 400, 'validation_failed', 'Path parameter petId')
+  assertError(t, await client.request('PATCH', '/pets/1?x=1', { body }), 400, 'validation_failed', 'Query parameter "x"')
+  assertError(t, await client.request('PATCH', '/pets/1', { body }), 400, 'validation_failed', '"unknown"')
+  assertError(t, await client.get('/events?x=1', { accept: 'text/event-stream', 'last-event-id': 'x' }), 400, 'validation_failed', 'Last-Event-ID')
 })
 
 t.test('every operation with a body judges its query before it', async (t) => {
@@ -62,16 +62,16 @@ t.test('every operation with a body judges its query before it', async (t) => {
   const ids = await stockedStore(client)
   for (const operation of operationsOf(app)) {
     if (operation.body === undefined) continue
-    refused(t, await client.request(operation.method, `${pathOf(operation, ids)}?x=1`, { body: { unknown: 1 } }), 400, 'validation_failed', 'Query parameter "x"', operation.operationId)
+    assertError(t, await client.request(operation.method, `${pathOf(operation, ids)}?x=1`, { body: { unknown: 1 } }), 400, 'validation_failed', 'Query parameter "x"', operation.operationId)
   }
 })
 
 t.test('validation comes before a sunset, a sunset before a missing record', async (t) => {
   const { openAccount } = await startApp(t, { PET_READ_SUNSET: '2025-12-05' })
   const client = await openAccount()
-  refused(t, await client.get('/pets/x'), 400, 'validation_failed')
-  refused(t, await client.get('/pets/1?x=1'), 400, 'validation_failed')
-  refused(t, await client.get('/pets/1'), 410, 'operation_sunset')
+  assertError(t, await client.get('/pets/x'), 400, 'validation_failed')
+  assertError(t, await client.get('/pets/1?x=1'), 400, 'validation_failed')
+  assertError(t, await client.get('/pets/1'), 410, 'operation_sunset')
 })
 
 t.test('a missing record comes before a failed condition, a failed condition before a conflict', async (t) => {
@@ -81,8 +81,8 @@ t.test('a missing record comes before a failed condition, a failed condition bef
   const stale = { 'if-match': '"0"' }
   for (const [path, code] of [['/pets', 'pet_not_found'], ['/categories', 'category_not_found'], ['/store/orders', 'order_not_found'], ['/inventory', 'pet_not_found']] as const) {
     const body = path === '/inventory' ? { quantity: 1 } : {}
-    refused(t, await client.patch(`${path}/4711`, body, stale), 404, code)
-    if (path !== '/inventory') refused(t, await client.delete(`${path}/4711`, stale), 404, code)
+    assertError(t, await client.patch(`${path}/4711`, body, stale), 404, code)
+    if (path !== '/inventory') assertError(t, await client.delete(`${path}/4711`, stale), 404, code)
   }
   await client.patch(`/pets/${petId}`, { status: 'sold' })
   const conflicts: Array<[method: string, path: string, body: object | undefined, code: string]> = [
@@ -92,12 +92,12 @@ t.test('a missing record comes before a failed condition, a failed condition bef
     ['DELETE', `/categories/${categoryId}`, undefined, 'category_in_use']
   ]
   for (const [method, path, body, code] of conflicts) {
-    refused(t, await client.request(method, path, { headers: stale, body }), 412, 'precondition_failed')
-    refused(t, await client.request(method, path, { body }), 409, code)
+    assertError(t, await client.request(method, path, { headers: stale, body }), 412, 'precondition_failed')
+    assertError(t, await client.request(method, path, { body }), 409, code)
   }
   await client.patch(`/store/orders/${orderId}`, { complete: true })
-  refused(t, await client.delete(`/store/orders/${orderId}`, stale), 412, 'precondition_failed')
-  refused(t, await client.delete(`/store/orders/${orderId}`), 409, 'order_already_shipped')
+  assertError(t, await client.delete(`/store/orders/${orderId}`, stale), 412, 'precondition_failed')
+  assertError(t, await client.delete(`/store/orders/${orderId}`), 409, 'order_already_shipped')
 })
 
 t.test('an Idempotency-Key is looked up before the record is', async (t) => {
@@ -108,13 +108,13 @@ t.test('an Idempotency-Key is looked up before the record is', async (t) => {
   t.equal((await client.delete(`/categories/${category.id}`, key)).status, 204)
   const replay = await client.delete(`/categories/${category.id}`, { ...key, 'if-match': '"0"' })
   t.same({ status: replay.status, replayed: replay.headers['idempotency-replayed'] }, { status: 204, replayed: 'true' })
-  refused(t, await client.delete('/categories/4711', key), 422, 'idempotency_key_reused')
-  refused(t, await client.delete('/categories/4711'), 404, 'category_not_found')
+  assertError(t, await client.delete('/categories/4711', key), 422, 'idempotency_key_reused')
+  assertError(t, await client.delete('/categories/4711'), 404, 'category_not_found')
 })
 
 t.test('a closed sign-up is said before the body is read', async (t) => {
   const { nobody } = await startApp(t, { SIGNUP: 'closed' })
   for (const body of ['{', '{}', '{"name":"x"}']) {
-    refused(t, await nobody.request('POST', '/accounts', { headers: { 'content-type': 'application/json' }, body }), 403, 'signup_closed')
+    assertError(t, await nobody.request('POST', '/accounts', { headers: { 'content-type': 'application/json' }, body }), 403, 'signup_closed')
   }
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Answer } from '../support/app.ts'
-import { refused } from '../support/checks.ts'
+import { assertError } from '../support/checks.ts'
 import { bodyOf, pathOf, type Ids } from '../support/operations.ts'
 import { bodyIds, lists, operations, pathIds, queryIds, store, texts, times } from './request-heads.ts'
 
@@ -19,7 +19,7 @@ t.test('text with U+0000 or half of a surrogate pair is refused in every field, 
   const { call } = await store(t)
   for (const { operation, name, label } of texts) {
     for (const text of ['\u0000', 'a\u0000b', '\ud800', 'a\udc00', '\udc00\ud800', 'ok \ud83d']) {
-      refused(t, await call(operation, { [name]: text }), 400, 'validation_failed', new RegExp(`^${name} `), `${label} ${JSON.stringify(text)}`)
+      assertError(t, await call(operation, { [name]: text }), 400, 'validation_failed', new RegExp(`^${name} `), `${label} ${JSON.stringify(text)}`)
     }
     const kept = ' é e\u0301 \u0001\u001f"\\/😀\uffff\ufdd0 '
     const answer = await call(operation, { [name]: kept })
@@ -32,7 +32,7 @@ t.test('a member that is named U+0000 or half of a surrogate pair is unknown', a
   const { call } = await store(t)
   for (const operation of operations.filter(({ body }) => body !== undefined)) {
     for (const name of ['\u0000', '\ud800', 'id\u0000']) {
-      refused(t, await call(operation, { [name]: 'x' }), 400, 'validation_failed', 'is not known here', operation.operationId)
+      assertError(t, await call(operation, { [name]: 'x' }), 400, 'validation_failed', 'is not known here', operation.operationId)
     }
   }
 })
@@ -44,11 +44,11 @@ t.test('lengths of text are counted in code points', async (t) => {
     const longest = await call(operation, { [name]: '😀'.repeat(maxLength) })
     t.ok(longest.status < 300, `${label} takes ${maxLength}`)
     t.equal(longest.body[name], '😀'.repeat(maxLength))
-    refused(t, await call(operation, { [name]: '😀'.repeat(maxLength + 1) }), 400, 'validation_failed', `${name} must have at most ${maxLength}`, label)
+    assertError(t, await call(operation, { [name]: '😀'.repeat(maxLength + 1) }), 400, 'validation_failed', `${name} must have at most ${maxLength}`, label)
     const shortest = await call(operation, { [name]: 'x'.repeat(minLength) })
     t.ok(shortest.status < 300, `${label} takes ${minLength}`)
     t.equal(shortest.body[name], 'x'.repeat(minLength))
-    if (minLength > 0) refused(t, await call(operation, { [name]: '' }), 400, 'validation_failed', `${name} must have at least`, label)
+    if (minLength > 0) assertError(t, await call(operation, { [name]: '' }), 400, 'validation_failed', `${name} must have at least`, label)
   }
 })
 
@@ -60,10 +60,10 @@ t.test('a body id is an integer from 1 on; what is larger than any id is unknown
       return await client.request(operation.method, pathOf(operation, ids), { headers: { 'content-type': 'application/json' }, body: text })
     }
     for (const number of ['0', '-0', '-1', '-9007199254740993', '1.5', '1e400', '-1e400', '1e-400', '"1"', 'true', 'null', '[1]', '{}']) {
-      refused(t, await send(number), 400, 'validation_failed', new RegExp(`^${name} `), `${label} ${number}`)
+      assertError(t, await send(number), 400, 'validation_failed', new RegExp(`^${name} `), `${label} ${number}`)
     }
     for (const number of ['9007199254740991', '9007199254740992', '9007199254740993', '9223372036854775807', '9223372036854775808', '1e300']) {
-      refused(t, await send(number), 409, name === 'petId' ? 'unknown_pet' : 'unknown_category', name, `${label} ${number}`)
+      assertError(t, await send(number), 409, name === 'petId' ? 'unknown_pet' : 'unknown_category', name, `${label} ${number}`)
     }
     const known = ids[name as keyof Ids]
     for (const number of [`${known}.0`, `${known}e0`, `${known}0e-1`]) t.ok((await send(number)).status < 300, `${label} ${number}`)
@@ -107,7 +107,7 @@ t.test('a date-time is RFC 3339 with T and an offset, cut to milliseconds, answe
       t.equal(body[name], answered, `${label} ${sent.slice(0, 40)}`)
     }
     for (const sent of [...bad, 0, 1795255200000, true, []]) {
-      refused(t, await call(operation, { [name]: sent }), 400, 'validation_failed', new RegExp(`^${name} must be`), `${label} ${JSON.stringify(sent)}`)
+      assertError(t, await call(operation, { [name]: sent }), 400, 'validation_failed', new RegExp(`^${name} must be`), `${label} ${JSON.stringify(sent)}`)
     }
   }
 })
@@ -137,10 +137,10 @@ t.test('a quantity is a whole number, and no text is taken for one', async (t) =
       t.same({ ok: answer.status < 300, quantity: answer.body.quantity }, { ok: true, quantity: taken }, `${method} ${path} ${quantity}`)
     }
     for (const quantity of ['"5"', '""', '5.5', '1e400', '-1e400', '-1', '2147483648', '9007199254740993', '1e300', 'true', 'null', '[5]', '{}', String(least - 1)]) {
-      refused(t, await send(quantity), 400, 'validation_failed', /^quantity must be/, `${method} ${path} ${quantity}`)
+      assertError(t, await send(quantity), 400, 'validation_failed', /^quantity must be/, `${method} ${path} ${quantity}`)
     }
     for (const quantity of ['05', '+5', '.5', '5.', '0x5', 'NaN', 'Infinity', '-', "'5'"]) {
-      refused(t, await send(quantity), 400, 'invalid_json', 'not valid JSON', `${method} ${path} ${quantity}`)
+      assertError(t, await send(quantity), 400, 'invalid_json', 'not valid JSON', `${method} ${path} ${quantity}`)
     }
   }
   const most = await client.patch(`/inventory/${petId}`, { quantity: 2147483647 })
@@ -156,12 +156,12 @@ t.test('a body field that an operation does not know, or only answers, is refuse
   for (const operation of operations.filter(({ body }) => body !== undefined)) {
     const readOnly = ['id', 'createdAt', 'apiKey', 'prefix', 'version', 'account_id'].filter((name) => operation.body?.properties?.[name] === undefined)
     for (const name of [...readOnly, 'x', '', 'constructor', 'toString', 'hasOwnProperty', 'prototype', 'Name', ' name']) {
-      refused(t, await call(operation, { [name]: 1 }), 400, 'validation_failed', 'is not known here', `${operation.operationId} ${name}`)
+      assertError(t, await call(operation, { [name]: 1 }), 400, 'validation_failed', 'is not known here', `${operation.operationId} ${name}`)
     }
     for (const member of ['"__proto__": 1', '"__proto__": {"name": "x"}', '"\\u005f_proto__": null', '"constructor": {"prototype": {"x": 1}}']) {
       const text = JSON.stringify(bodyOf(operation, ids)).replace('{', '{"x9":0,').replace('"x9":0', member).replace(',}', '}')
       const answer = await client.request(operation.method, pathOf(operation, ids), { headers: { 'content-type': 'application/json' }, body: text })
-      refused(t, answer, 400, 'validation_failed', 'is not known here', `${operation.operationId} ${member}`)
+      assertError(t, answer, 400, 'validation_failed', 'is not known here', `${operation.operationId} ${member}`)
     }
   }
   t.equal(({} as Record<string, unknown>)['x'], undefined, 'no prototype was touched')

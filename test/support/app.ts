@@ -61,7 +61,7 @@ export async function startApp (t: Test, settings: Record<string, string> = {}):
   function withKey (key: string | undefined, account?: number): Client {
     const request = async (method: string, path: string, { headers = {}, body }: RequestOptions = {}): Promise<Answer> => {
       const answer = await send(agent, port, method, path, { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...headers }, body)
-      hold(t, contract, method, path, answer)
+      assertMatchesContract(t, contract, method, path, answer)
       return answer
     }
     return {
@@ -90,7 +90,7 @@ export async function startApp (t: Test, settings: Record<string, string> = {}):
 }
 
 /** An answer that the document does not describe fails the test that met it. */
-function hold (t: Test, contract: Contract, method: string, path: string, answer: Answer): void {
+function assertMatchesContract (t: Test, contract: Contract, method: string, path: string, answer: Answer): void {
   const problem = contract.problemOf(method, path, answer)
   if (problem !== undefined) t.fail(`${method} ${path} is not answered as documented: ${problem}`, { answer })
 }

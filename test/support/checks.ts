@@ -8,46 +8,46 @@ export type Call = [method: string, path: string, body?: unknown]
 export const KEY = /^psk_[0-9A-Za-z]{8}_[0-9A-Za-z]{33,}$/
 
 /** The whole answer but its headers. */
-export function answered (t: Test, answer: Answer, status: number, body?: unknown, message?: string): void {
+export function assertResponse (t: Test, answer: Answer, status: number, body?: unknown, message?: string): void {
   t.same({ status: answer.status, body: answer.body }, { status, body }, message ?? `${status}`)
 }
 
 /** An error is exactly these three members, says something to a person, and is kept by nobody. */
-export function refused (t: Test, answer: Answer, status: number, code: string, says: RegExp | string = /\w/, message?: string): void {
+export function assertError (t: Test, answer: Answer, status: number, code: string, says: RegExp | string = /\w/, message?: string): void {
   const said: unknown = answer.body?.message
-  answered(t, answer, status, { code, message: said, status }, message ?? `${status} ${code}`)
+  assertResponse(t, answer, status, { code, message: said, status }, message ?? `${status} ${code}`)
   t.match(said, says)
   t.match(answer.headers, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' })
 }
 
 /** What a replay has in common with the first answer. */
-export function essence ({ status, text, headers: { etag, location, 'content-type': type } }: Answer): object {
+export function replayableParts ({ status, text, headers: { etag, location, 'content-type': type } }: Answer): object {
   return { status, text, etag, location, type }
 }
 
-export function replays (t: Test, replay: Answer, first: Answer, message: string): void {
-  t.same(essence(replay), essence(first), message)
+export function assertReplayed (t: Test, replay: Answer, first: Answer, message: string): void {
+  t.same(replayableParts(replay), replayableParts(first), message)
   t.same([first.headers['idempotency-replayed'], replay.headers['idempotency-replayed']], [undefined, 'true'], `${message}, and says so`)
 }
 
 /** A page of a list that shows these records and nothing else. */
-export function lists (t: Test, answer: Answer, ids: unknown[], message?: string): void {
+export function assertListed (t: Test, answer: Answer, ids: unknown[], message?: string): void {
   const page: Array<{ id?: unknown, petId?: unknown }> = Array.isArray(answer.body) ? answer.body : []
   t.same({ status: answer.status, ids: page.map(({ id, petId }) => id ?? petId) }, { status: 200, ids }, message ?? answer.text)
 }
 
 /** The first two subtests of every resource: who has no key, or none that is good, is told nothing. */
-export async function needsKey (t: Test, { nobody, withKey, openAccount }: TestApp, calls: Call[]): Promise<void> {
+export async function assertRequiresAuth (t: Test, { nobody, withKey, openAccount }: TestApp, calls: Call[]): Promise<void> {
   const bare = 'Bearer realm="petstore"'
 
   await t.test('a request without a key is refused, whatever else is wrong with it', async (t) => {
     for (const [method, path] of calls) {
       const headers = { 'content-type': 'application/json', 'content-length': '1' }
       const answer = await nobody.request(method, path, { headers, body: '{' })
-      refused(t, answer, 401, 'unauthorized', 'Authorization: Bearer', `${method} ${path}`)
+      assertError(t, answer, 401, 'unauthorized', 'Authorization: Bearer', `${method} ${path}`)
       t.equal(answer.headers['www-authenticate'], bare)
       const basic = await nobody.request(method, path, { headers: { authorization: 'Basic YWRhOmFkYQ==' } })
-      refused(t, basic, 401, 'unauthorized', 'Bearer <API_KEY>', `${method} ${path}`)
+      assertError(t, basic, 401, 'unauthorized', 'Bearer <API_KEY>', `${method} ${path}`)
       t.equal(basic.headers['www-authenticate'], bare)
     }
   })
@@ -58,7 +58,7 @@ export async function needsKey (t: Test, { nobody, withKey, openAccount }: TestA
     for (const [method, path, body] of calls) {
       for (const key of ['not-a-key', `${gone.key}x`, gone.key!]) {
         const answer = await withKey(key).request(method, path, { body })
-        refused(t, answer, 401, 'unauthorized', /key/i, `${method} ${path}`)
+        assertError(t, answer, 401, 'unauthorized', /key/i, `${method} ${path}`)
         t.equal(answer.headers['www-authenticate'], `${bare}, error="invalid_token"`)
       }
     }
@@ -66,12 +66,12 @@ export async function needsKey (t: Test, { nobody, withKey, openAccount }: TestA
 }
 
 /** The third: a key that may only read. Nothing else of a write is looked at. */
-export async function refusesReaders (t: Test, { openAccount, withKey }: TestApp, calls: Call[]): Promise<void> {
+export async function assertRejectsReadOnlyKey (t: Test, { openAccount, withKey }: TestApp, calls: Call[]): Promise<void> {
   await t.test('a read-only key is refused every write', async (t) => {
     const reader = await readerOf(await openAccount(), withKey)
     for (const [method, path] of calls) {
       const answer = await reader.request(method, path, { headers: { 'content-type': 'application/json', 'content-length': '1' }, body: '{' })
-      refused(t, answer, 403, 'read_only_key', 'may only read', `${method} ${path}`)
+      assertError(t, answer, 403, 'read_only_key', 'may only read', `${method} ${path}`)
       t.equal(answer.headers['www-authenticate'], 'Bearer realm="petstore", error="insufficient_scope"')
     }
   })
@@ -83,9 +83,9 @@ export async function readerOf (client: Client, withKey: TestApp['withKey']): Pr
 }
 
 /** `[what is sent, what the message says]`: each is refused as bad form. */
-export async function refusesInput<Input> (t: Test, send: (input: Input) => Promise<Answer>, table: Array<[input: Input, says: RegExp | string]>): Promise<void> {
+export async function assertRejectsInput<Input> (t: Test, send: (input: Input) => Promise<Answer>, table: Array<[input: Input, says: RegExp | string]>): Promise<void> {
   for (const [input, says] of table) {
-    refused(t, await send(input), 400, 'validation_failed', says, shown(input))
+    assertError(t, await send(input), 400, 'validation_failed', says, shown(input))
   }
 }
 
@@ -95,18 +95,18 @@ function shown (input: unknown): string {
 }
 
 /** The three ways to send no JSON where JSON is due, each with its code. */
-export async function refusesOtherThanJson (t: Test, client: Client, method: string, path: string, text: string): Promise<void> {
+export async function assertRejectsOtherThanJson (t: Test, client: Client, method: string, path: string, text: string): Promise<void> {
   const json = { 'content-type': 'application/json' }
   for (const body of ['', '{', `${text}}`, Buffer.from(text.replace('{', '{"\xff":1,'), 'latin1')]) {
-    refused(t, await client.request(method, path, { headers: json, body }), 400, 'invalid_json', 'not valid JSON')
+    assertError(t, await client.request(method, path, { headers: json, body }), 400, 'invalid_json', 'not valid JSON')
   }
   for (const body of ['null', '[]', '"text"', '5']) {
-    refused(t, await client.request(method, path, { headers: json, body }), 400, 'validation_failed', 'must be an object', body)
+    assertError(t, await client.request(method, path, { headers: json, body }), 400, 'validation_failed', 'must be an object', body)
   }
   const others: Array<Record<string, string>> = [{}, { 'content-type': 'text/plain' }, { ...json, 'content-encoding': 'gzip' }]
   if (method !== 'PATCH') others.push({ 'content-type': 'application/merge-patch+json' })
   for (const headers of others) {
-    refused(t, await client.request(method, path, { headers, body: text }), 400, 'invalid_content_type', 'application/json', JSON.stringify(headers))
+    assertError(t, await client.request(method, path, { headers, body: text }), 400, 'invalid_content_type', 'application/json', JSON.stringify(headers))
   }
 }
 

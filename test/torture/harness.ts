@@ -49,7 +49,7 @@ export interface Setting {
 }
 
 /** Runs a program; whatever it throws is a violation. */
-export async function perform (name: string, program: Program, { serverUrl, quick }: Setting): Promise<Report> {
+export async function runScenario (name: string, program: Program, { serverUrl, quick }: Setting): Promise<Report> {
   const database = serverUrl === undefined ? 'SQLite' : 'PostgreSQL'
   const report = createReport(name, database)
   const endings: Array<() => unknown> = []

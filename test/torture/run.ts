@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { startPostgres } from '../support/postgres.ts'
 import { programs } from './programs.ts'
 import { print } from './report.ts'
-import { perform } from './harness.ts'
+import { runScenario } from './harness.ts'
 
 const { values: { quick }, positionals } = parseArgs({ options: { quick: { type: 'boolean', default: false } }, allowPositionals: true })
 const choice = process.env['DATABASE'] ?? ''
@@ -36,7 +36,7 @@ const waiting = databases.flatMap((database) => Object.entries(programs)
 await Promise.all(Array.from({ length: LANES }, async () => {
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
     const since = Date.now()
-    const report = await perform(next.name, next.program, { serverUrl: next.serverUrl, quick })
+    const report = await runScenario(next.name, next.program, { serverUrl: next.serverUrl, quick })
     print(report, (Date.now() - since) / 1000)
     violations += report.violations.length
   }

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { database } from '../support/database.ts'
 import { programs } from './programs.ts'
-import { perform } from './harness.ts'
+import { runScenario } from './harness.ts'
 
 // The torture programs, each in a short form; `npm run torture` runs them whole.
 
@@ -14,7 +14,7 @@ if (database === 'postgresql' && serverUrl === undefined) throw new Error('No Po
 for (const [name, { program, promise, databases, wholeOnly = false }] of Object.entries(programs)) {
   if (wholeOnly || !databases.includes(database)) continue
   await t.test(promise, { timeout: 300_000 }, async (t) => {
-    const { requests, violations, notes } = await perform(name, program, { serverUrl, quick: true })
+    const { requests, violations, notes } = await runScenario(name, program, { serverUrl, quick: true })
     for (const note of notes) t.comment(note)
     t.same(violations, [])
     t.ok(requests > 0, `${requests} requests`)

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { answered, lists, needsKey, refused, refusesInput, refusesOtherThanJson, refusesReaders, type Call } from '../support/checks.ts'
+import { assertResponse, assertListed, assertRequiresAuth, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey, type Call } from '../support/checks.ts'
 import { newWebhook } from '../support/fixtures.ts'
 
 const URL = 'https://example.com/hooks'
@@ -20,29 +20,29 @@ const WRITES: Call[] = [
 t.test('webhooks', async (t) => {
   const running = await startApp(t)
   const { openAccount } = running
-  await needsKey(t, running, [['GET', '/webhooks'], ['GET', '/webhooks/1'], ...WRITES])
-  await refusesReaders(t, running, WRITES)
+  await assertRequiresAuth(t, running, [['GET', '/webhooks'], ['GET', '/webhooks/1'], ...WRITES])
+  await assertRejectsReadOnlyKey(t, running, WRITES)
 
   await t.test('one is created with a secret that is shown this once', async (t) => {
     const ada = await openAccount()
     const created = await ada.post('/webhooks', { url: URL, events: ['pet.created'], enabled: false })
     const { id, secret, createdAt } = created.body
-    answered(t, created, 201, { id, url: URL, events: ['pet.created'], enabled: false, createdAt, secret })
+    assertResponse(t, created, 201, { id, url: URL, events: ['pet.created'], enabled: false, createdAt, secret })
     t.match(secret, /^whsec_[A-Za-z0-9+/]{32}$/)
     t.match(created.headers, { location: `/webhooks/${id}`, etag: '"1"', 'cache-control': 'no-store' })
     const webhook = { id, url: URL, events: ['pet.created'], enabled: false, createdAt }
-    answered(t, await ada.get(`/webhooks/${id}`), 200, { ...webhook, attempts: [] })
-    answered(t, await ada.get('/webhooks'), 200, [webhook])
+    assertResponse(t, await ada.get(`/webhooks/${id}`), 200, { ...webhook, attempts: [] })
+    assertResponse(t, await ada.get('/webhooks'), 200, [webhook])
     const { body: other } = await ada.post('/webhooks', { url: URL })
     t.match(other, { enabled: true, events: ALL })
     t.not(other.secret, secret)
-    lists(t, await ada.get('/webhooks?sort=-id'), [other.id, id])
+    assertListed(t, await ada.get('/webhooks?sort=-id'), [other.id, id])
   })
 
   await t.test('input that breaks a rule is refused', async (t) => {
     const ada = await openAccount()
     const id = await newWebhook(ada)
-    await refusesInput(t, async (body: unknown) => await ada.post('/webhooks', body), [
+    await assertRejectsInput(t, async (body: unknown) => await ada.post('/webhooks', body), [
       [{}, 'url is required'],
       [{ url: null }, 'url must be a string'],
       [{ url: URL, secret: 'whsec_x' }, 'is not known here']
@@ -51,7 +51,7 @@ t.test('webhooks', async (t) => {
       async (body: object) => await ada.post('/webhooks', { url: URL, ...body }),
       async (body: object) => await ada.patch(`/webhooks/${id}`, body)
     ]) {
-      await refusesInput(t, send, [
+      await assertRejectsInput(t, send, [
         ...['', 'x', 'ftp://example.com/', 'example.com', 'https://', 'http://[::1', 'https://exa mple.com/', 'https://example.com/\u0000', 'http://example.com:99999/', `https://example.com/${'x'.repeat(2100)}`]
           .map((url): [object, string] => [{ url }, 'url ']),
         [{ events: [] }, 'events must have at least 1 item'],
@@ -63,8 +63,8 @@ t.test('webhooks', async (t) => {
         [{ enabled: null }, 'enabled must be a boolean']
       ])
     }
-    await refusesOtherThanJson(t, ada, 'POST', '/webhooks', `{"url": "${URL}"}`)
-    lists(t, await ada.get('/webhooks'), [id])
+    await assertRejectsOtherThanJson(t, ada, 'POST', '/webhooks', `{"url": "${URL}"}`)
+    assertListed(t, await ada.get('/webhooks'), [id])
   })
 
   await t.test('an address of a private network is refused, in whatever spelling', async (t) => {
@@ -75,8 +75,8 @@ t.test('webhooks', async (t) => {
       '192.0.0.1', '192.0.2.1', '198.18.0.1', '198.51.100.1', '203.0.113.1', '224.0.0.1', '240.0.0.1', '255.255.255.255',
       '[::]', '[::1]', '[::ffff:127.0.0.1]', '[::ffff:10.0.0.1]', '[::127.0.0.1]', '[64:ff9b::7f00:1]', '[2002:7f00:1::]', '[2001:0:1::]', '[fe80::1]', '[fc00::1]', '[fd12::1]', '[fec0::1]', '[ff02::1]', '[2001:db8::1]', '[100::1]'
     ]) {
-      refused(t, await ada.post('/webhooks', { url: `http://${host}/` }), 400, 'validation_failed', 'must not be a private', host)
-      refused(t, await ada.patch(`/webhooks/${id}`, { url: `https://${host}:8443/x` }), 400, 'validation_failed', 'must not be a private', host)
+      assertError(t, await ada.post('/webhooks', { url: `http://${host}/` }), 400, 'validation_failed', 'must not be a private', host)
+      assertError(t, await ada.patch(`/webhooks/${id}`, { url: `https://${host}:8443/x` }), 400, 'validation_failed', 'must not be a private', host)
     }
     for (const host of ['8.8.8.8', '[2606:4700::1111]', 'localhost', 'example.com:8080']) {
       t.equal((await ada.post('/webhooks', { url: `http://${host}/` })).status, 201, host)
@@ -88,12 +88,12 @@ t.test('webhooks', async (t) => {
     const { body: { secret, ...webhook } } = await ada.post('/webhooks', { url: URL })
     const path = `/webhooks/${webhook.id}`
     const changed = await ada.patch(path, { url: 'http://example.org/', events: ['pet.created', 'pet.deleted'] })
-    answered(t, changed, 200, { ...webhook, url: 'http://example.org/', events: ['pet.created', 'pet.deleted'] })
+    assertResponse(t, changed, 200, { ...webhook, url: 'http://example.org/', events: ['pet.created', 'pet.deleted'] })
     t.equal(changed.headers.etag, '"2"')
-    answered(t, await ada.patch(path, { enabled: false }), 200, { ...changed.body, enabled: false })
+    assertResponse(t, await ada.patch(path, { enabled: false }), 200, { ...changed.body, enabled: false })
     const same = await ada.patch(path, { enabled: false })
     t.equal(same.headers.etag, '"3"', 'nothing changed')
-    answered(t, await ada.get(path), 200, { ...changed.body, enabled: false, attempts: [] })
+    assertResponse(t, await ada.get(path), 200, { ...changed.body, enabled: false, attempts: [] })
     t.equal((await ada.get('/events')).headers['event-id'], '0', 'changes of webhooks are no events')
   })
 
@@ -101,7 +101,7 @@ t.test('webhooks', async (t) => {
     const ada = await openAccount()
     const { body: webhook } = await ada.post('/webhooks', { url: URL })
     const rotated = await ada.request('POST', `/webhooks/${webhook.id}/rotate`)
-    answered(t, rotated, 200, { ...webhook, secret: rotated.body.secret })
+    assertResponse(t, rotated, 200, { ...webhook, secret: rotated.body.secret })
     t.not(rotated.body.secret, webhook.secret)
     t.match(rotated.headers, { etag: '"2"', 'cache-control': 'no-store' })
   })
@@ -109,9 +109,9 @@ t.test('webhooks', async (t) => {
   await t.test('a deleted one is gone', async (t) => {
     const ada = await openAccount()
     const path = `/webhooks/${await newWebhook(ada)}`
-    answered(t, await ada.delete(path), 204)
+    assertResponse(t, await ada.delete(path), 204)
     for (const [method, at, body] of [['GET', path], ['PATCH', path, {}], ['DELETE', path], ['POST', `${path}/rotate`], ['POST', `${path}/test`]] as Call[]) {
-      refused(t, await ada.request(method, at, { body }), 404, 'webhook_not_found', 'no webhook', method)
+      assertError(t, await ada.request(method, at, { body }), 404, 'webhook_not_found', 'no webhook', method)
     }
   })
 
@@ -119,7 +119,7 @@ t.test('webhooks', async (t) => {
     const ada = await openAccount()
     const answers = await Promise.all(Array.from({ length: 30 }, async () => await ada.post('/webhooks', { url: URL })))
     t.equal(answers.filter(({ status }) => status === 201).length, 20)
-    refused(t, answers.find(({ status }) => status !== 201)!, 409, 'webhook_limit_reached', '20 webhooks')
+    assertError(t, answers.find(({ status }) => status !== 201)!, 409, 'webhook_limit_reached', '20 webhooks')
     const { body: [first] } = await ada.get('/webhooks')
     await ada.delete(`/webhooks/${first.id}`)
     t.equal((await ada.post('/webhooks', { url: URL })).status, 201)
@@ -132,7 +132,7 @@ t.test('webhooks', async (t) => {
     const { reader } = running.app.database
     const where = { accountId: BigInt(ada.account!) }
     t.equal(await reader.delivery.count({ where }), 1)
-    answered(t, await ada.delete('/account'), 204)
+    assertResponse(t, await ada.delete('/account'), 204)
     t.same([await reader.delivery.count({ where }), await reader.webhook.count({ where })], [0, 0])
   })
 })

@@ -1,6 +1,6 @@
 import type { FastifyError } from '@fastify/error'
 import type { Table } from '../sql/bulk-insert.ts'
-import type { Session } from './transaction.ts'
+import type { Transaction } from './transaction.ts'
 
 /**
  * A write. `run` gets the inputs of every request of this command in the group, in order of arrival,
@@ -12,13 +12,13 @@ export interface Command<Input, Record> {
   rows?: (input: Input) => Rows
   /** The table in which each input makes a row, at most: its ids are taken before it runs. */
   creates?: Table
-  run: (session: Session, inputs: Input[]) => Promise<Array<Outcome<Record>>>
+  run: (tx: Transaction, inputs: Input[]) => Promise<Array<CommandResult<Record>>>
 }
 
 /** A coded error refuses one input and leaves its neighbours alone; it must have changed nothing. */
-export type Outcome<Record> = Done<Record> | FastifyError
+export type CommandResult<Record> = CommandSuccess<Record> | FastifyError
 
-export interface Done<Record> {
+export interface CommandSuccess<Record> {
   record: Record
   etag?: string | undefined
   /** What the account's feed shall say of it; none when nothing changed. */
@@ -40,13 +40,13 @@ export interface News {
 }
 
 /** In whose name a write is made. */
-export interface Writer {
+export interface WriteContext {
   /** `null` only for what has no account yet. */
   account: number | null
   idempotency?: IdempotencyKey | undefined
 }
 
-export interface Committed<Record> {
+export interface WriteResult<Record> {
   record: Record
   etag?: string | undefined
   /** The answer of an earlier request with the same Idempotency-Key. */
@@ -54,12 +54,12 @@ export interface Committed<Record> {
 }
 
 /** A write that waits for its turn, or is under way. */
-export interface Entry {
+export interface QueuedCommand {
   command: Command<unknown, unknown>
   input: unknown
-  writer: Writer
+  context: WriteContext
   since: number
-  resolve: (committed: Committed<unknown>) => void
+  resolve: (committed: WriteResult<unknown>) => void
   reject: (error: unknown) => void
 }
 

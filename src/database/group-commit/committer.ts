@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse, Overloaded, Unauthorized } from '../../errors.ts'
-import type { Meter } from '../../monitoring/instrumentation.ts'
-import type { Command, Committed, Done, Entry, News, Writer } from './command.ts'
+import type { Instrumentation } from '../../monitoring/instrumentation.ts'
+import type { Command, WriteResult, CommandSuccess, QueuedCommand, News, WriteContext } from './command.ts'
 import { appendEvents } from '../../events/event-log.ts'
-import { failureKind } from '../error-classification.ts'
-import { arrange, prepare } from './row-locks.ts'
-import { claimKeys, KeysHeld, settleKeys } from './idempotency-records.ts'
+import { classifyError } from '../error-classification.ts'
+import { orderIntoBatches, lockRowsAndAllocateIds } from './row-locks.ts'
+import { claimIdempotencyKeys, IdempotencyKeyLocked, storeResponses } from './idempotency-records.ts'
 import type { Database } from '../open-database.ts'
-import { createSession } from './transaction.ts'
+import { createTransaction } from './transaction.ts'
 
-export type Commit = <Input, Record>(command: Command<Input, Record>, input: Input, writer: Writer) => Promise<Committed<Record>>
+export type Commit = <Input, Record>(command: Command<Input, Record>, input: Input, context: WriteContext) => Promise<WriteResult<Record>>
 
 export interface CommitOptions {
   /** How many writes may wait before the next is refused. */
@@ -18,7 +18,7 @@ export interface CommitOptions {
   timeout: number
   /** Told after COMMIT, when there is something to tell. */
   onNews?: (news: News) => void
-  meter?: Meter | undefined
+  instrumentation?: Instrumentation | undefined
 }
 
 /** Commands in one transaction at most: bounds its time and its memory. */
@@ -45,8 +45,8 @@ const SWEEP_MS = 250
  *
  * @throws Overloaded when too many wait, DatabaseUnavailable when the outcome is unknown
  */
-export function createCommit (database: Database, { queueLimit, timeout, onNews, meter }: CommitOptions): { commit: Commit, close: () => Promise<void> } {
-  let queue: Entry[] = []
+export function createCommitter (database: Database, { queueLimit, timeout, onNews, instrumentation }: CommitOptions): { commit: Commit, close: () => Promise<void> } {
+  let queue: QueuedCommand[] = []
   /** Idempotency keys of the groups under way: a second request waits for the first. */
   const claimed = new Set<string>()
   let running = 0
@@ -55,12 +55,12 @@ export function createCommit (database: Database, { queueLimit, timeout, onNews,
   let recall: NodeJS.Timeout | undefined
   /** Told, once the service stops, that the last write was made. */
   let finished: (() => void) | undefined
-  meter?.queue('commit', () => queue.length)
+  instrumentation?.queue('commit', () => queue.length)
 
-  async function commit<Input, Record> (command: Command<Input, Record>, input: Input, writer: Writer): Promise<Committed<Record>> {
+  async function commit<Input, Record> (command: Command<Input, Record>, input: Input, context: WriteContext): Promise<WriteResult<Record>> {
     if (queue.length >= queueLimit) throw new Overloaded()
     return await new Promise((resolve, reject) => {
-      queue.push({ command, input, writer, since: Date.now(), resolve, reject } as Entry)
+      queue.push({ command, input, context, since: Date.now(), resolve, reject } as QueuedCommand)
       schedule()
     })
   }
@@ -102,20 +102,20 @@ export function createCommit (database: Database, { queueLimit, timeout, onNews,
       if (group.length === 0) return
       running++
       const began = Date.now()
-      meter?.begun('commit', began - group[0]!.since)
+      instrumentation?.batchStarted('commit', began - group[0]!.since)
       runGroup(group).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
         for (const entry of group) claimed.delete(keyOf(entry))
         running--
-        meter?.done('commit', group.length, Date.now() - began)
+        instrumentation?.batchFinished('commit', group.length, Date.now() - began)
         if (queue.length > 0) schedule()
         else if (running === 0) finished?.()
       })
     }
   }
 
-  function takeGroup (): Entry[] {
-    const group: Entry[] = []
-    const left: Entry[] = []
+  function takeGroup (): QueuedCommand[] {
+    const group: QueuedCommand[] = []
+    const left: QueuedCommand[] = []
     for (const entry of queue) {
       const key = keyOf(entry)
       if (group.length === MAX_GROUP || (key !== '' && claimed.has(key))) {
@@ -130,11 +130,11 @@ export function createCommit (database: Database, { queueLimit, timeout, onNews,
   }
 
   /** A row that somebody else holds must not make a whole group wait for it again and again. */
-  function isLate ({ since }: Entry): boolean {
+  function isLate ({ since }: QueuedCommand): boolean {
     return Date.now() - since > timeout
   }
 
-  async function runGroup (group: Entry[]): Promise<void> {
+  async function runGroup (group: QueuedCommand[]): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
         const { settled, news } = await transact(group)
@@ -142,7 +142,7 @@ export function createCommit (database: Database, { queueLimit, timeout, onNews,
         if (news.accounts.length > 0 || news.due) onNews?.(news)
         return
       } catch (error) {
-        const kind = failureKind(error)
+        const kind = classifyError(error)
         if (kind === 'conflict' && attempt < ATTEMPTS && !isLate(group[0]!)) {
           await sleep(Math.random() * 10 * attempt)
           continue
@@ -155,7 +155,7 @@ export function createCommit (database: Database, { queueLimit, timeout, onNews,
   }
 
   /** One bad command fails its whole transaction; alone, it fails by itself. */
-  async function runSingly (group: Entry[]): Promise<void> {
+  async function runSingly (group: QueuedCommand[]): Promise<void> {
     for (const entry of group) {
       if (isLate(entry)) entry.reject(new DatabaseUnavailable())
       else await runGroup([entry])
@@ -163,19 +163,19 @@ export function createCommit (database: Database, { queueLimit, timeout, onNews,
   }
 
   /** @returns how to answer each entry once COMMIT has returned, and what to tell others then */
-  async function transact (group: Entry[]): Promise<{ settled: Array<() => void>, news: News }> {
+  async function transact (group: QueuedCommand[]): Promise<{ settled: Array<() => void>, news: News }> {
     return await database.writer.$transaction(async (prisma) => {
-      const session = createSession(prisma, database.dialect)
+      const tx = createTransaction(prisma, database.dialect)
       const settled: Array<() => void> = []
-      const { fresh, replays } = await claimKeys(session, group)
+      const { fresh, replays } = await claimIdempotencyKeys(tx, group)
       for (const { entry, result } of replays) {
         settled.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
       }
-      await prepare(session, fresh)
-      const done: Array<{ entry: Entry, done: Done<unknown> }> = []
-      const failed: Entry[] = []
-      for (const { command, entries } of arrange(fresh)) {
-        const outcomes = await command.run(session, entries.map(({ input }) => input))
+      await lockRowsAndAllocateIds(tx, fresh)
+      const done: Array<{ entry: QueuedCommand, done: CommandSuccess<unknown> }> = []
+      const failed: QueuedCommand[] = []
+      for (const { command, entries } of orderIntoBatches(fresh)) {
+        const outcomes = await command.run(tx, entries.map(({ input }) => input))
         entries.forEach((entry, i) => {
           const outcome = outcomes[i]
           if (outcome === undefined) throw new Error(`${command.name} has no outcome for input ${i}`)
@@ -188,16 +188,16 @@ export function createCommit (database: Database, { queueLimit, timeout, onNews,
           }
         })
       }
-      settleKeys(session, done, failed)
-      return { settled, news: await appendEvents(session, done) }
+      storeResponses(tx, done, failed)
+      return { settled, news: await appendEvents(tx, done) }
     })
   }
 
   /** Why a command failed that was alone in its transaction. */
-  async function reasonOf (entry: Entry, error: unknown): Promise<unknown> {
-    if (error instanceof KeysHeld) return new IdempotencyKeyInUse()
-    if (failureKind(error) === 'conflict') return new DatabaseUnavailable({ cause: error })
-    const { account } = entry.writer
+  async function reasonOf (entry: QueuedCommand, error: unknown): Promise<unknown> {
+    if (error instanceof IdempotencyKeyLocked) return new IdempotencyKeyInUse()
+    if (classifyError(error) === 'conflict') return new DatabaseUnavailable({ cause: error })
+    const { account } = entry.context
     if (account === null) return error
     const row = await database.reader.account.findUnique({ where: { id: account }, select: { id: true } }).catch(() => ({}))
     return row === null ? new Unauthorized('The account of this API key was deleted') : error
@@ -224,11 +224,11 @@ export function createCommit (database: Database, { queueLimit, timeout, onNews,
   }
 }
 
-function rejectAll (entries: Entry[], error: unknown): void {
+function rejectAll (entries: QueuedCommand[], error: unknown): void {
   for (const entry of entries) entry.reject(error)
 }
 
 /** What two requests must share to be the same write; empty without an Idempotency-Key. */
-function keyOf ({ writer }: Entry): string {
-  return writer.idempotency === undefined ? '' : `${writer.account} ${writer.idempotency.key}`
+function keyOf ({ context }: QueuedCommand): string {
+  return context.idempotency === undefined ? '' : `${context.account} ${context.idempotency.key}`
 }

@@ -1,23 +1,23 @@
-import type { Command, Entry, Rows } from './command.ts'
+import type { Command, QueuedCommand, Rows } from './command.ts'
 import type { InputType } from '../dialect.ts'
 import type { Table } from '../sql/bulk-insert.ts'
-import { idsOf, type Session } from './transaction.ts'
+import { idsOf, type Transaction } from './transaction.ts'
 
 export interface Batch {
   command: Command<unknown, unknown>
-  entries: Entry[]
+  entries: QueuedCommand[]
 }
 
 /**
  * Puts a group's entries into batches of one command each, in order of arrival as far as anybody can
  * tell: an entry joins an earlier batch of its command only past batches that touch other rows.
  */
-export function arrange (group: Entry[]): Batch[] {
+export function orderIntoBatches (group: QueuedCommand[]): Batch[] {
   const [first] = group
   if (first !== undefined && group.every(({ command }) => command === first.command)) return [{ command: first.command, entries: group }]
   const batches: Array<Batch & { touched: Set<string> }> = []
   for (const entry of group) {
-    const touched = touchedBy(entry)
+    const touched = lockKeys(entry)
     let home: typeof batches[number] | undefined
     for (let i = batches.length - 1; i >= 0; i--) {
       const batch = batches[i]!
@@ -37,7 +37,7 @@ export function arrange (group: Entry[]): Batch[] {
   return batches
 }
 
-function touchedBy ({ command, input }: Entry): string[] {
+function lockKeys ({ command, input }: QueuedCommand): string[] {
   const { categories = [], usedCategories = [], pets = [], orders = [], webhooks = [] } = command.rows?.(input) ?? {}
   return [
     ...categories.map((id) => `category ${id}`),
@@ -54,39 +54,39 @@ function touchedBy ({ command, input }: Entry): string[] {
  * do the same, so locks never cross. A pet's lock stands for its inventory entry and its orders too. What the
  * categories' locks show of them is kept.
  */
-export async function prepare ({ dialect, query, categories, ids }: Session, group: Entry[]): Promise<void> {
+export async function lockRowsAndAllocateIds ({ dialect, query, categories, ids }: Transaction, group: QueuedCommand[]): Promise<void> {
   const wanted = rowsOf(group)
   const all = (name: keyof Rows): Array<{ id: number }> => Array.from(wanted[name], (id) => ({ id }))
   const locks: string[] = []
   const parts: string[] = []
   const inputs: object[][] = []
-  const input = (list: object[], columns: Record<string, InputType>): string => dialect.inputs('i', columns, inputs.push(list))
+  const input = (list: object[], columns: Record<string, InputType>): string => dialect.jsonRows('i', columns, inputs.push(list))
   const oneOf = (list: object[]): string => `SELECT i.id FROM ${input(list, { id: 'bigint' })}`
 
   const changed = all('categories')
   const used = all('usedCategories')
   if (changed.length + used.length > 0) {
     locks.push(`held_categories AS MATERIALIZED (
-      SELECT c.id, c.account_id FROM categories c WHERE ${dialect.isOneOf('c.id', oneOf([...changed, ...used]))} ORDER BY c.id
+      SELECT c.id, c.account_id FROM categories c WHERE ${dialect.inSubquery('c.id', oneOf([...changed, ...used]))} ORDER BY c.id
       ${changed.length > 0 ? dialect.forUpdate : dialect.forKeyShare})`)
     parts.push("SELECT 'category' AS kind, id, account_id AS value FROM held_categories")
   }
   const lock = (name: string, of: string): void => {
-    locks.push(`held_${name} AS MATERIALIZED (SELECT r.id FROM ${name} r WHERE ${dialect.isOneOf('r.id', of)} ORDER BY r.id ${dialect.forUpdate})`)
+    locks.push(`held_${name} AS MATERIALIZED (SELECT r.id FROM ${name} r WHERE ${dialect.inSubquery('r.id', of)} ORDER BY r.id ${dialect.forUpdate})`)
     // Whoever does not read them does not lock them. UNION ALL reads its parts one after the other.
     parts.push(`SELECT 'lock' AS kind, count(*) AS id, 0 AS value FROM held_${name}`)
   }
   if (dialect.forUpdate !== '') {
     const pets = all('pets')
     const orders = all('orders')
-    const ofOrders = (): string => `SELECT o.pet_id FROM orders o WHERE ${dialect.isOneOf('o.id', oneOf(orders))}`
+    const ofOrders = (): string => `SELECT o.pet_id FROM orders o WHERE ${dialect.inSubquery('o.id', oneOf(orders))}`
     if (pets.length + orders.length > 0) lock('pets', orders.length > 0 ? `${oneOf(pets)} UNION ${ofOrders()}` : oneOf(pets))
     const webhooks = all('webhooks')
     if (webhooks.length > 0) lock('webhooks', oneOf(webhooks))
   }
   // In one order always: a statement's text is prepared once.
   for (const [{ name, id }, count] of [...newRows(group)].sort(([a], [b]) => a.name < b.name ? -1 : 1)) {
-    parts.push(`SELECT '${name}' AS kind, first AS id, last AS value FROM (${dialect.newIds(name, id, input([{ count }], { count: 'bigint' }))}) AS new_${name}`)
+    parts.push(`SELECT '${name}' AS kind, first AS id, last AS value FROM (${dialect.allocateIds(name, id, input([{ count }], { count: 'bigint' }))}) AS new_${name}`)
   }
   if (parts.length === 0) return
 
@@ -107,7 +107,7 @@ interface Prepared {
 }
 
 /** The rows of all the group's commands. */
-function rowsOf (group: Entry[]): Record<keyof Rows, Set<number>> {
+function rowsOf (group: QueuedCommand[]): Record<keyof Rows, Set<number>> {
   const all = { categories: new Set<number>(), usedCategories: new Set<number>(), pets: new Set<number>(), orders: new Set<number>(), webhooks: new Set<number>() }
   for (const { command, input } of group) {
     const rows = command.rows?.(input)
@@ -117,7 +117,7 @@ function rowsOf (group: Entry[]): Record<keyof Rows, Set<number>> {
 }
 
 /** How many rows the group may make in each table. */
-function newRows (group: Entry[]): Map<Table, number> {
+function newRows (group: QueuedCommand[]): Map<Table, number> {
   const counts = new Map<Table, number>()
   for (const { command: { creates } } of group) {
     if (creates !== undefined) counts.set(creates, (counts.get(creates) ?? 0) + 1)

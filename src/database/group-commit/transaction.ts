@@ -3,7 +3,7 @@ import { insertSql, type Table } from '../sql/bulk-insert.ts'
 import type { TransactionClient } from '../open-database.ts'
 
 /** What a command works on: one transaction, shared by all commands of its group. */
-export interface Session {
+export interface Transaction {
   dialect: Dialect
   /** When the group began, RFC 3339 in UTC with milliseconds; the time of all its changes. */
   now: string
@@ -15,17 +15,17 @@ export interface Session {
    * As `execute`, but it waits for the next statement that is run, or for the events, with which all that waits goes
    * in one statement where the database can. No two that wait may write the same row.
    */
-  later: (sql: StatementOf, inputs: readonly object[]) => void
+  defer: (sql: StatementOf, inputs: readonly object[]) => void
   /** Runs a statement in one with all that waits. Only where a statement may hold others. */
-  together: <Row>(sql: TogetherOf, ...inputs: Array<readonly object[]>) => Promise<Row[]>
+  queryWithDeferred: <Row>(sql: TogetherOf, ...inputs: Array<readonly object[]>) => Promise<Row[]>
   /** Runs all that waits. */
-  written: () => Promise<void>
+  flush: () => Promise<void>
   /** Inserts rows, `later`, with ids that were taken before. */
   insert: (table: Table, rows: readonly object[]) => void
   /** Ids for rows about to be inserted, ascending: those that were taken when the group began, if they suffice. */
-  newIds: (table: Table, count: number) => Promise<number[]>
+  allocateIds: (table: Table, count: number) => Promise<number[]>
   /** As `newIds`, as ranges without a gap. */
-  newIdRanges: (table: Table, count: number) => Promise<Range[]>
+  allocateIdRanges: (table: Table, count: number) => Promise<Range[]>
   /** Prisma's own client, within the transaction. */
   client: () => Promise<TransactionClient>
   /** The categories that pets of the group may be put into, with their accounts: none goes while the group lasts. */
@@ -42,7 +42,7 @@ export type TogetherOf = (parameter: number, written: string) => { with: string[
 
 export interface Range { first: number, last: number }
 
-export function createSession (prisma: TransactionClient, dialect: Dialect): Session {
+export function createTransaction (prisma: TransactionClient, dialect: Dialect): Transaction {
   let waiting: Array<{ sql: StatementOf, inputs: readonly object[] }> = []
   const ids = new Map<string, number[]>()
 
@@ -52,7 +52,7 @@ export function createSession (prisma: TransactionClient, dialect: Dialect): Ses
     return taken
   }
 
-  async function written (): Promise<void> {
+  async function flush (): Promise<void> {
     for (const { sql, inputs } of takeWaiting()) await prisma.$executeRawUnsafe(sql(1), JSON.stringify(inputs))
   }
 
@@ -63,18 +63,18 @@ export function createSession (prisma: TransactionClient, dialect: Dialect): Ses
   }
 
   async function query<Row> (sql: string, ...inputs: Array<readonly object[]>): Promise<Row[]> {
-    await written()
+    await flush()
     return await run<Row>(sql, inputs)
   }
 
-  function later (sql: StatementOf, inputs: readonly object[]): void {
+  function defer (sql: StatementOf, inputs: readonly object[]): void {
     if (inputs.length > 0) waiting.push({ sql, inputs })
   }
 
-  async function newIdRanges ({ name, id }: Table, count: number): Promise<Range[]> {
+  async function allocateIdRanges ({ name, id }: Table, count: number): Promise<Range[]> {
     // SQLite would count them a second time.
     ids.delete(name)
-    const ranges = await query<Range>(dialect.newIds(name, id, dialect.inputs('i', { count: 'bigint' })), [{ count }])
+    const ranges = await query<Range>(dialect.allocateIds(name, id, dialect.jsonRows('i', { count: 'bigint' })), [{ count }])
     return ranges.sort((a, b) => a.first - b.first)
   }
 
@@ -84,12 +84,12 @@ export function createSession (prisma: TransactionClient, dialect: Dialect): Ses
     query,
     async execute (sql, inputs) {
       if (inputs.length === 0) return
-      await written()
+      await flush()
       await prisma.$executeRawUnsafe(sql, JSON.stringify(inputs))
     },
-    later,
-    written,
-    async together (sql, ...inputs) {
+    defer,
+    flush,
+    async queryWithDeferred (sql, ...inputs) {
       // In one order always: a statement's text is prepared once, and the same parts come in any order.
       const before = takeWaiting().map((write) => ({ ...write, text: write.sql(1) })).sort((a, b) => a.text < b.text ? -1 : 1)
       const names = before.map((_, i) => `written_${i + 1}`)
@@ -98,15 +98,15 @@ export function createSession (prisma: TransactionClient, dialect: Dialect): Ses
       return await run(`WITH ${[...writes, ...parts].join(', ')} ${select}`, [...before.map(({ inputs }) => inputs), ...inputs])
     },
     insert (table, rows) {
-      later((parameter) => insertSql(dialect, table, parameter), rows)
+      defer((parameter) => insertSql(dialect, table, parameter), rows)
     },
-    async newIds (table, count) {
+    async allocateIds (table, count) {
       const taken = ids.get(table.name) ?? []
-      return taken.length >= count ? taken.splice(0, count) : (await newIdRanges(table, count)).flatMap(idsOf)
+      return taken.length >= count ? taken.splice(0, count) : (await allocateIdRanges(table, count)).flatMap(idsOf)
     },
-    newIdRanges,
+    allocateIdRanges,
     async client () {
-      await written()
+      await flush()
       return prisma
     },
     categories: new Map(),

@@ -116,7 +116,7 @@ export async function withSchemaEngine<T> (url: string, use: (engine: SchemaEngi
     connect: async () => {
       const adapter = await factory.connect()
       connected.push(adapter)
-      await forgetUnfinished(adapter)
+      await rollBackUnfinishedMigrations(adapter)
       return inTransactions(adapter)
     },
     connectToShadowDb: async () => await factory.connectToShadowDb()
@@ -135,8 +135,8 @@ export async function withSchemaEngine<T> (url: string, use: (engine: SchemaEngi
  * A migration that was begun and not finished has changed nothing: its process was killed, or it failed. The engine
  * would refuse to go on; noted as rolled back, it is applied anew. Under the lock, because another process may be at it.
  */
-async function forgetUnfinished (adapter: SqlDriverAdapter): Promise<void> {
-  const forget = ended(adapter, 'rolled_back_at')
+async function rollBackUnfinishedMigrations (adapter: SqlDriverAdapter): Promise<void> {
+  const forget = markMigrationSql(adapter, 'rolled_back_at')
   if (adapter.provider === 'sqlite') {
     // The mode that the engine sets, too: this connection keeps the lock from here on. Foreign keys are judged at each
     // migration's end, because a table that is made anew is gone for a moment, and within a transaction this stays as it is.
@@ -154,7 +154,7 @@ async function forgetUnfinished (adapter: SqlDriverAdapter): Promise<void> {
  */
 function inTransactions (adapter: SqlDriverAdapter): SqlDriverAdapter {
   const execute = adapter.executeScript.bind(adapter)
-  const finish = ended(adapter, 'finished_at')
+  const finish = markMigrationSql(adapter, 'finished_at')
   adapter.executeScript = async (script) => {
     if (adapter.provider !== 'sqlite') {
       // PostgreSQL takes statements that are sent together for one transaction.
@@ -175,7 +175,7 @@ function inTransactions (adapter: SqlDriverAdapter): SqlDriverAdapter {
 }
 
 /** Notes how the migration that was begun has ended, with the time as the engine writes it. */
-function ended ({ provider }: SqlDriverAdapter, how: 'finished_at' | 'rolled_back_at'): string {
+function markMigrationSql ({ provider }: SqlDriverAdapter, how: 'finished_at' | 'rolled_back_at'): string {
   const now = provider === 'sqlite' ? "strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now')" : 'now()'
   return `UPDATE _prisma_migrations SET ${how} = ${now} WHERE finished_at IS NULL AND rolled_back_at IS NULL`
 }

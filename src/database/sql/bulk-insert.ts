@@ -19,5 +19,5 @@ export function insertSql (dialect: Dialect, { name, id, columns }: Table, param
   })
   return `
     INSERT INTO ${name} (${[id, ...names].join(', ')}) SELECT ${[`i.${id}`, ...values].join(', ')}
-    FROM ${dialect.inputs('i', { [id]: 'bigint', ...types }, parameter)}`
+    FROM ${dialect.jsonRows('i', { [id]: 'bigint', ...types }, parameter)}`
 }

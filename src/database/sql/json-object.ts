@@ -1,7 +1,7 @@
 import type { Dialect } from '../dialect.ts'
 
 /** A record as the database hands it over: its JSON text, and its entity tag. */
-export interface Stored {
+export interface SerializedRecord {
   record: string
   etag: string
 }

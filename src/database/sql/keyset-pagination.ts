@@ -2,7 +2,7 @@ import type { Dialect, InputType } from '../dialect.ts'
 import type { Query } from '../read-batching.ts'
 
 /** A resource's list as the database sees it. Columns are named as in `from`, such as `p.status`. */
-export interface Listing {
+export interface ListDefinition {
   name: string
   /** The tables, such as `pets p`. */
   from: string
@@ -51,7 +51,7 @@ const queries = new Map<string, Query<object, Page>>()
  * The statement for one shape of a list (its filters, order and length), and its input. Each shape has
  * its own text, so that the database can walk the index that fits; calls of one shape share a statement.
  */
-export function pageQuery (listing: Listing, { limit, descending, after, filters }: PageRequest, account: number): [Query<object, Page>, object] {
+export function pageQuery (listing: ListDefinition, { limit, descending, after, filters }: PageRequest, account: number): [Query<object, Page>, object] {
   const used = Object.keys(filters).filter((name) => filters[name] !== undefined).sort()
   const shape = `${listing.name} ${used.join(',')} ${descending ? 'down' : 'up'} ${limit}`
   let query = queries.get(shape)
@@ -63,7 +63,7 @@ export function pageQuery (listing: Listing, { limit, descending, after, filters
 }
 
 /** The index that a list with these filters walks. */
-export function indexOf ({ filters, indexes }: Listing, used: string[]): Index {
+export function indexOf ({ filters, indexes }: ListDefinition, used: string[]): Index {
   const known = new Set(used.filter((name) => filters[name]!.type !== 'json').map((name) => filters[name]!.column))
   const [longest] = indexes
     .filter(({ columns }) => columns.every((column) => isAccount(column) || known.has(column)))
@@ -75,7 +75,7 @@ function isAccount (column: string): boolean {
   return column.endsWith('.account_id')
 }
 
-function pageSql (dialect: Dialect, listing: Listing, used: string[], descending: boolean, limit: number): string {
+function pageSql (dialect: Dialect, listing: ListDefinition, used: string[], descending: boolean, limit: number): string {
   const { from, record, filters } = listing
   const { columns, position } = indexOf(listing, used)
   const inputs: Record<string, InputType> = { ord: 'ordinality', account: 'bigint', after: 'bigint' }
@@ -85,14 +85,14 @@ function pageSql (dialect: Dialect, listing: Listing, used: string[], descending
     const { type, column, enum: enumType } = filters[name]!
     const value = `i."${name}"`
     inputs[name] = type
-    if (type === 'json') among.push(dialect.among(column, value))
+    if (type === 'json') among.push(dialect.inJsonArray(column, value))
     else values.set(column, enumType === undefined ? value : dialect.toEnum(value, enumType))
   }
   const prefix = columns.map((column): [string, string] => [column, isAccount(column) ? 'i.account' : values.get(column)!])
   for (const column of columns) values.delete(column)
   const others = [...[...values].map(([column, value]) => `${column} = ${value}`), ...among]
   // A list of ids is looked up, not walked.
-  const { where, orderBy } = (among.length > 0 ? dialect.walkPlainly : dialect.walk)(prefix, position, 'i.after', descending)
+  const { where, orderBy } = (among.length > 0 ? dialect.keyset : dialect.keysetByIndex)(prefix, position, 'i.after', descending)
   const rows = `FROM ${from} WHERE ${[where, ...others].join(' AND ')} ORDER BY ${orderBy}`
   return `
     SELECT i.ord,
@@ -100,5 +100,5 @@ function pageSql (dialect: Dialect, listing: Listing, used: string[], descending
         FROM (SELECT ${position} AS position, ${record(dialect)} AS json ${rows} LIMIT ${limit}) AS x) AS records,
       (SELECT CASE WHEN count(*) = 2 THEN ${descending ? 'max' : 'min'}(y.position) END
         FROM (SELECT ${position} AS position ${rows} LIMIT 2 OFFSET ${limit - 1}) AS y) AS next
-    FROM ${dialect.inputs('i', inputs)}`
+    FROM ${dialect.jsonRows('i', inputs)}`
 }

@@ -3,9 +3,9 @@ import { PrismaBetterSqlite3 } from '@prisma/adapter-better-sqlite3'
 import type {
   SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory, SqlQuery, Transaction
 } from '@prisma/driver-adapter-utils'
-import { closing } from '../transaction-guard.ts'
+import { rejectStatementsAfterEnd } from '../transaction-guard.ts'
 import { isLocked } from '../error-classification.ts'
-import { keepStatements } from './statement-cache.ts'
+import { cachePreparedStatements } from './statement-cache.ts'
 
 /** A lock of another process is tried again this often, in ms, without blocking the event loop. */
 const LOCK_RETRY_MS = 10
@@ -53,7 +53,7 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
       await adapter.dispose()
       throw error
     }
-    keepStatements(adapter)
+    cachePreparedStatements(adapter)
     return withSafeTransactions(adapter, this.#lockTimeout)
   }
 
@@ -76,7 +76,7 @@ function withSafeTransactions (adapter: SqlDriverAdapter, lockTimeout: number): 
       end()
       throw error
     }
-    return closing(transaction(adapter, end))
+    return rejectStatementsAfterEnd(transaction(adapter, end))
   }
 
   return {

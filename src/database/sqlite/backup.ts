@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { StartError } from '../../start/explain-failure.ts'
+import { OperationalError } from '../../start/explain-failure.ts'
 import { databaseOf } from '../dialect.ts'
 import { fileOf, isMissing } from '../migrations/startup-check.ts'
 
@@ -15,10 +15,10 @@ import { fileOf, isMissing } from '../migrations/startup-check.ts'
  * @throws StartError when it cannot be made as asked
  */
 export async function saveCopy (url: string, file: string): Promise<number> {
-  if (databaseOf(url) === 'postgresql') throw new StartError('DATABASE_URL names a PostgreSQL database. Back it up with its own tool: pg_dump --format=custom --file=FILE "$DATABASE_URL"')
-  if (isMissing(url)) throw new StartError(`There is no database at ${fileOf(url)}. Set DATABASE_URL to the one to save.`)
-  if (existsSync(file)) throw new StartError(`${file} exists already. Name a file that does not.`)
-  if (!existsSync(dirname(file))) throw new StartError(`The folder of ${file} does not exist. Create it, or name another file.`)
+  if (databaseOf(url) === 'postgresql') throw new OperationalError('DATABASE_URL names a PostgreSQL database. Back it up with its own tool: pg_dump --format=custom --file=FILE "$DATABASE_URL"')
+  if (isMissing(url)) throw new OperationalError(`There is no database at ${fileOf(url)}. Set DATABASE_URL to the one to save.`)
+  if (existsSync(file)) throw new OperationalError(`${file} exists already. Name a file that does not.`)
+  if (!existsSync(dirname(file))) throw new OperationalError(`The folder of ${file} does not exist. Create it, or name another file.`)
 
   const part = `${file}.part-${process.pid}`
   const { SqliteAdapterFactory } = await import('./adapter.ts')

@@ -9,15 +9,15 @@ const STATEMENTS = 200
  * Lets an adapter's connection prepare each statement once. The adapter prepares for every call, which
  * costs as much as running a small statement, and leaves an object for the garbage collector to close.
  */
-export function keepStatements (adapter: SqlDriverAdapter): void {
+export function cachePreparedStatements (adapter: SqlDriverAdapter): void {
   const { client } = adapter as unknown as { client: Database }
   const prepare = client.prepare.bind(client) as (sql: string) => Statement
-  const kept = new LRUCache<string, Kept>({ max: STATEMENTS })
+  const kept = new LRUCache<string, CachedStatement>({ max: STATEMENTS })
 
   client.prepare = ((sql: string) => {
     let statement = kept.get(sql)
     if (statement === undefined) {
-      statement = keep(prepare(sql))
+      statement = wrap(prepare(sql))
       kept.set(sql, statement)
     }
     return statement
@@ -25,19 +25,19 @@ export function keepStatements (adapter: SqlDriverAdapter): void {
 }
 
 /** As much of a statement as the adapter asks for. Its `bind` binds for one call, not for ever. */
-interface Kept {
-  bind: (values: unknown[]) => Bound
+interface CachedStatement {
+  bind: (values: unknown[]) => BoundStatement
   run: () => unknown
 }
 
-interface Bound {
+interface BoundStatement {
   reader: boolean
   columns: () => unknown
   raw: () => { all: () => unknown }
   run: () => unknown
 }
 
-function keep (statement: Statement): Kept {
+function wrap (statement: Statement): CachedStatement {
   const { reader } = statement
   const columns = reader ? statement.raw().columns() : []
   return {

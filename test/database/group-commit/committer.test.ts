@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Command } from '../../../src/database/group-commit/command.ts'
-import { createCommit, type Commit } from '../../../src/database/group-commit/committer.ts'
+import { createCommitter, type Commit } from '../../../src/database/group-commit/committer.ts'
 import type { Table } from '../../../src/database/sql/bulk-insert.ts'
 import { openDatabase, type Database } from '../../../src/database/open-database.ts'
 import { UnknownCategory } from '../../../src/errors.ts'
@@ -23,7 +23,7 @@ async function open (t: Test, { queueLimit = 100, timeout = 5_000 } = {}): Promi
   const url = await freshDatabase(t)
   const database = await openDatabase({ url, pool: 5, timeout })
   const onlooker = await openDatabase({ url, pool: 2, timeout })
-  const { commit, close } = createCommit(database, { queueLimit, timeout })
+  const { commit, close } = createCommitter(database, { queueLimit, timeout })
   t.teardown(async () => {
     await close()
     await Promise.all([database.close(), onlooker.close()])
@@ -231,8 +231,8 @@ function insertCategory (name: string, { creates = true, limit = Infinity, say =
   return {
     name,
     ...(creates ? { creates: CATEGORIES } : {}),
-    async run ({ newIds, insert }, inputs) {
-      const ids = await newIds(CATEGORIES, inputs.length)
+    async run ({ allocateIds, insert }, inputs) {
+      const ids = await allocateIds(CATEGORIES, inputs.length)
       insert(CATEGORIES, inputs.slice(0, limit).map(({ account }, i) => ({ id: ids[i]!, account_id: account, name })))
       return inputs.map(({ account }, i) => ({
         record: i < limit ? ids[i] : undefined,
@@ -249,7 +249,7 @@ t.test('what waits to be written is there for the next statement of its group, a
     name,
     async run ({ dialect, query, execute, client }, inputs) {
       if (through === 'execute') {
-        await execute(`UPDATE categories SET name = name || '!' FROM ${dialect.inputs('i', { account: 'bigint' })} WHERE account_id = i.account AND name = 'c'`, inputs)
+        await execute(`UPDATE categories SET name = name || '!' FROM ${dialect.jsonRows('i', { account: 'bigint' })} WHERE account_id = i.account AND name = 'c'`, inputs)
         seen.push([])
       } else if (through === 'query') seen.push((await query<{ name: string }>('SELECT name FROM categories ORDER BY id')).map(({ name }) => name))
       else seen.push((await (await client()).category.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name))

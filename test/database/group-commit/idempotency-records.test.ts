@@ -1,12 +1,12 @@
 import t from 'tap'
-import { createCommit } from '../../../src/database/group-commit/committer.ts'
-import { forgetExpired } from '../../../src/database/group-commit/idempotency-records.ts'
+import { createCommitter } from '../../../src/database/group-commit/committer.ts'
+import { deleteExpiredIdempotencyRecords } from '../../../src/database/group-commit/idempotency-records.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import { freshDatabase } from '../../support/database.ts'
 
 t.test('expired records are removed a step at a time, and others stay', async (t) => {
   const database = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
-  const { commit, close } = createCommit(database, { queueLimit: 10, timeout: 5_000 })
+  const { commit, close } = createCommitter(database, { queueLimit: 10, timeout: 5_000 })
   t.teardown(async () => {
     await close()
     await database.close()
@@ -19,8 +19,8 @@ t.test('expired records are removed a step at a time, and others stay', async (t
   await database.writer.idempotencyRecord.createMany({
     data: [...Array.from({ length: 700 }, (_, i) => record(`old ${i}`, past)), record('new', future)] as never
   })
-  t.equal((await commit(forgetExpired, {}, { account: null })).record, true, 'there is more')
+  t.equal((await commit(deleteExpiredIdempotencyRecords, {}, { account: null })).record, true, 'there is more')
   t.equal(await database.reader.idempotencyRecord.count(), 201)
-  t.equal((await commit(forgetExpired, {}, { account: null })).record, false)
+  t.equal((await commit(deleteExpiredIdempotencyRecords, {}, { account: null })).record, false)
   t.same((await database.reader.idempotencyRecord.findMany()).map(({ key }) => key), ['new'])
 })

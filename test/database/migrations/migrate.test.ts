@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { migrate, migrationNames, pendingMigrations } from '../../../src/database/migrations/migrate.ts'
 import { openDatabase, type TransactionClient } from '../../../src/database/open-database.ts'
-import { reasonOf } from '../../../src/start/explain-failure.ts'
+import { explainFailure } from '../../../src/start/explain-failure.ts'
 import { database, emptyDatabase, freshDatabase } from '../../support/database.ts'
 
 const CLI = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
@@ -65,7 +65,7 @@ t.test('one that fails leaves nothing, and is applied once what was in its way i
   await within(url, async (prisma) => { await prisma.$executeRawUnsafe('CREATE TABLE deliveries (id INTEGER)') })
   for (let i = 0; i < 2; i++) {
     const error = await migrate(url).then(() => undefined, (error: unknown) => error)
-    t.match(reasonOf(error), /^Stopped by an error: .*deliveries.* already exists/)
+    t.match(explainFailure(error), /^Stopped by an error: .*deliveries.* already exists/)
     t.notOk((await namesIn(url)).includes('webhooks'), 'nothing of what came before it')
   }
   await within(url, async (prisma) => { await prisma.$executeRawUnsafe('DROP TABLE deliveries') })

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Command } from '../../../src/database/group-commit/command.ts'
-import { createCommit } from '../../../src/database/group-commit/committer.ts'
-import { failureKind } from '../../../src/database/error-classification.ts'
+import { createCommitter } from '../../../src/database/group-commit/committer.ts'
+import { classifyError } from '../../../src/database/error-classification.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import { database as databaseName, freshDatabase } from '../../support/database.ts'
 import { stallingNetwork } from '../../support/stall.ts'
@@ -14,7 +14,7 @@ t.test('a transaction whose server stalls leaves nothing to the next one on its 
   const network = await stallingNetwork(t, url)
   const database = await openDatabase({ url: network.url, pool: 1, timeout: TIMEOUT_MS })
   const onlooker = await openDatabase({ url, pool: 1, timeout: 5_000 })
-  const { commit, close } = createCommit(database, { queueLimit: 100, timeout: TIMEOUT_MS })
+  const { commit, close } = createCommitter(database, { queueLimit: 100, timeout: TIMEOUT_MS })
   t.teardown(async () => {
     await close()
     await Promise.all([database.close(), onlooker.close()])
@@ -66,7 +66,7 @@ t.test('what a transaction was about when its time ended does not go on after it
     await prisma.account.create({ data: { name: 'A store', createdAt, apiKeys: { create: { prefix: 'p', hash: 'h', createdAt } } } })
   }, { timeout: 200, maxWait: 5_000 }).then(() => undefined, (error: unknown) => error)
   // Outside the transaction the key's account is missing, which would pass for a defect.
-  t.equal(failureKind(error), 'unavailable', String(error))
+  t.equal(classifyError(error), 'unavailable', String(error))
   await held
   t.equal(await other.writer.apiKey.count(), 0)
 })
