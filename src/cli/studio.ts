@@ -6,7 +6,7 @@ import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { databaseOf } from '../database/dialect.ts'
 import { fileOf, verifyMigrations } from '../database/migrations/startup-check.ts'
-import { OperationalError } from '../start/explain-failure.ts'
+import { OperationalError } from '../operational-error.ts'
 import { parseInteger } from './parse-arguments.ts'
 
 interface StudioOptions { port: number, browser: boolean }

@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import { createCommitter, type Commit } from '../database/group-commit/committer.ts'
 import { openDatabase, type Database } from '../database/open-database.ts'
 import { createRead, type Read } from '../database/read-batching.ts'
-import { OperationalError } from '../start/explain-failure.ts'
+import { OperationalError } from '../operational-error.ts'
 import { buildValidatorCompiler } from '../http/validator-compiler.ts'
 
 /** What a command of the command line works on: the same reads and commands as the service, in a process of its own. */
@@ -29,7 +29,7 @@ export async function withDatabase (config: Config, use: (store: OpenDatabase) =
   }
 }
 
-/** @throws StartError when there is none */
+/** @throws OperationalError when there is none */
 export async function requireAccount ({ database }: OpenDatabase, account: number): Promise<void> {
   const found = await database.reader.account.findUnique({ where: { id: account }, select: { id: true } })
   if (found === null) throw new OperationalError(`There is no account ${account}.`)

@@ -2,7 +2,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { DeliveryResult, Instrumentation, Queue } from './instrumentation.ts'
-import { OperationalError } from '../start/explain-failure.ts'
+import { OperationalError } from '../operational-error.ts'
 
 interface MetricsOptions {
   host: string

@@ -1,7 +1,5 @@
 import { ConfigError } from '../config.ts'
-
-/** A process cannot do its work, for a reason that whoever runs it can change: the message says which and how. */
-export class OperationalError extends Error {}
+import { OperationalError } from '../operational-error.ts'
 
 /** What goes wrong before there is a service, by what its error says of itself, and what to do. */
 const REASONS: Array<[sign: RegExp, reason: string]> = [

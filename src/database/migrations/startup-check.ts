@@ -1,16 +1,16 @@
 import { existsSync } from 'node:fs'
 import type { Config } from '../../config.ts'
-import { OperationalError } from '../../start/explain-failure.ts'
+import { OperationalError } from '../../operational-error.ts'
 import { databaseOf } from '../dialect.ts'
 import { migrate, migrationNames, pendingMigrations } from './migrate.ts'
 
-/** Applies pending migrations where the settings allow it. @throws StartError where they do not */
+/** Applies pending migrations where the settings allow it. @throws OperationalError where they do not */
 export async function migrateOrVerify (config: Pick<Config, 'DATABASE_URL' | 'MIGRATE_ON_START'>): Promise<void> {
   if (migratesOnStart(config)) await migrate(config.DATABASE_URL)
   else await verifyMigrations(config.DATABASE_URL)
 }
 
-/** @throws StartError for a database that is not there or misses migrations */
+/** @throws OperationalError for a database that is not there or misses migrations */
 export async function verifyMigrations (url: string): Promise<void> {
   const pending = await pendingWithoutCreating(url)
   if (pending.length > 0) throw new OperationalError(`The database misses ${pending.length} migration(s): ${pending.join(', ')}. Apply them with: npx --no petstore migrate`)

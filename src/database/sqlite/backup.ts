@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { OperationalError } from '../../start/explain-failure.ts'
+import { OperationalError } from '../../operational-error.ts'
 import { databaseOf } from '../dialect.ts'
 import { fileOf, isMissing } from '../migrations/startup-check.ts'
 
@@ -12,7 +12,7 @@ import { fileOf, isMissing } from '../migrations/startup-check.ts'
  * VACUUM INTO reads one snapshot; SQLite's backup API would begin again with each write of another process.
  *
  * @returns its size in bytes
- * @throws StartError when it cannot be made as asked
+ * @throws OperationalError when it cannot be made as asked
  */
 export async function saveCopy (url: string, file: string): Promise<number> {
   if (databaseOf(url) === 'postgresql') throw new OperationalError('DATABASE_URL names a PostgreSQL database. Back it up with its own tool: pg_dump --format=custom --file=FILE "$DATABASE_URL"')
