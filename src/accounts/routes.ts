@@ -1,9 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import { pageRequest, sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
+import { pageRequest } from '../http/pagination.ts'
+import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
 import { ApiKeyNotFound, LastApiKey, SignupClosed } from '../errors.ts'
-import { writeContext } from '../plugins/idempotency-key.ts'
+import { writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import {
   AccountSchema, AccountWithKeySchema, ApiKeySchema, ApiKeyWithSecretSchema, KeyParams, KeyQuery, NewAccountSchema, NewApiKeySchema

@@ -1,32 +1,34 @@
 import { Type, type Static, type TSchema, type TUnsafe } from '@sinclair/typebox'
 
 /**
- * The pieces that all resources' schemas are made of. A schema with an `$id` is a component of the
- * OpenAPI document and is referred to, never pasted.
+ * Parts of the schemas of all resources. A schema with an `$id` is a component of the OpenAPI document: other schemas
+ * refer to it and never copy it.
  */
 
-/** A reference to a component that keeps its static type. */
+/** Returns a reference to a component, with the static type of the component. */
 export function ref<T extends TSchema> (schema: T, options: { description?: string } = {}): TUnsafe<Static<T>> {
   return Type.Unsafe<Static<T>>({ ...options, $ref: `${schema.$id}#` })
 }
 
-/** An id in a path, query or body. No `maximum`: JavaScript cannot print 2^63-1. */
+/** Defines an id in a path, query or body. Has no `maximum`: JavaScript cannot print 2^63-1. */
 export const Id = (description: string, example = 7) =>
   Type.Integer({ format: 'int64', minimum: 1, description, example })
 
-/** Text without U+0000, which PostgreSQL cannot store. Lengths count code points. */
+/** Defines text without U+0000, which PostgreSQL cannot store. Lengths count code points. */
 export const Text = (minLength: number, maxLength: number, description: string, example: string) =>
   Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$', description, example })
 
-/** RFC 3339 with `T` and an offset; answered in UTC with milliseconds. */
+/** Defines an RFC 3339 timestamp with `T` and an offset. Responses have it in UTC with milliseconds. */
 export const Timestamp = (description: string, example = '2026-11-21T10:00:00.000Z') =>
   Type.String({ format: 'date-time', description, example })
 
-/** An enumeration as generators want it: `enum`, not `anyOf` of constants. */
-export const StringEnum = <T extends string>(values: readonly T[], options: { $id?: string, description: string, default?: T, example?: T }) =>
+interface StringEnumOptions<T> { $id?: string, description: string, default?: T, example?: T }
+
+/** Defines an enumeration by `enum`, which code generators handle better than `anyOf` with constants. */
+export const StringEnum = <T extends string>(values: readonly T[], options: StringEnumOptions<T>) =>
   Type.Unsafe<T>({ type: 'string', enum: [...values], ...options })
 
-/** Request bodies are closed: an unknown or read-only field is an error, not ignored. */
+/** Makes an unknown or read-only field of a request body an error. */
 export const NO_ADDITIONAL_PROPERTIES = { additionalProperties: false } as const
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const
@@ -40,24 +42,30 @@ export type PetStatus = Static<typeof PetStatusSchema>
 
 export const ErrorSchema = Type.Object({
   code: Type.String({ description: 'Machine-readable code from a closed list' }),
-  message: Type.String({ description: 'What is wrong and what would be right, for a person' }),
-  status: Type.Integer({ description: 'The HTTP status, repeated' })
-}, { $id: 'Error', ...NO_ADDITIONAL_PROPERTIES, description: 'Every error answer, and nothing more than this.' })
+  message: Type.String({ description: 'Human-readable message: the error and how to fix it' }),
+  status: Type.Integer({ description: 'HTTP status of the response' })
+}, { $id: 'Error', ...NO_ADDITIONAL_PROPERTIES, description: 'The body of every error response.' })
 
-/** Lists are read in pages: `limit`, and the opaque `cursor` of the `Link` header. */
+/** The paging parameters of lists. */
 export const PageQuery = {
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'How many records to answer at most', example: 20 })),
-  cursor: Type.Optional(Type.String({ pattern: '^[0-9a-z]{1,10}$', description: 'Where the page begins: taken from the `Link` header of the page before', example: 'k' }))
+  limit: Type.Optional(Type.Integer({
+    minimum: 1, maximum: 100, default: 20, description: 'Maximum number of records to return', example: 20
+  })),
+  cursor: Type.Optional(Type.String({
+    pattern: '^[0-9a-z]{1,10}$', description: 'Start of the page: the `cursor` of a `Link` header', example: 'k'
+  }))
 }
 
-/** Lists go by id, upwards or downwards. */
+/** The sort parameter of lists, which are ordered by id. */
 export const SortQuery = {
-  sort: Type.Optional(StringEnum(['id', '-id'], { description: 'Order by id: `id` upwards, `-id` downwards', default: 'id', example: 'id' }))
+  sort: Type.Optional(StringEnum(['id', '-id'], {
+    description: 'Sort order: `id` is ascending, `-id` descending', default: 'id', example: 'id'
+  }))
 }
 
-/** An answer without a body. */
-export const NoContent = Type.Null({ description: 'Done; there is nothing to say.' })
+/** The schema of a 204 response. */
+export const NoContent = Type.Null({ description: 'Success; the response has no body.' })
 
-/** A field of a merge patch that `null` clears. OpenAPI 3.0 says `nullable`, and so does our validator. */
+/** Defines a field of a merge patch that `null` clears. OpenAPI 3.0 and Ajv both call it `nullable`. */
 export const Nullable = <T extends TSchema>(schema: T): TUnsafe<Static<T> | null> =>
   Type.Unsafe<Static<T> | null>({ ...schema, nullable: true })

@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyRequest } from 'fastify'
 import { PreconditionFailed } from '../errors.ts'
 
-/** The conditional fields of a write (RFC 9110 section 13.1), as they came. */
+/** The precondition fields of a write (RFC 9110 section 13.1), unparsed. */
 export interface Conditions {
   ifMatch?: string | undefined
   ifNoneMatch?: string | undefined
@@ -12,17 +12,19 @@ export function conditionsOf ({ headers }: FastifyRequest): Conditions {
 }
 
 /**
- * Why a write must not happen, if so. Judged inside the write's transaction.
+ * Returns the error of a write whose preconditions fail. Must be called inside the transaction of the write.
  *
- * @param etag the record's current one; `undefined` when there is no record yet
+ * @param etag the current entity tag of the record; `undefined` if there is no record yet
  */
-export function checkPreconditions ({ ifMatch, ifNoneMatch }: Conditions, etag: string | undefined): FastifyError | undefined {
+export function checkPreconditions (
+  { ifMatch, ifNoneMatch }: Conditions, etag: string | undefined
+): FastifyError | undefined {
   if (ifMatch !== undefined && !strongMatch(ifMatch, etag)) return new PreconditionFailed('If-Match')
   if (ifNoneMatch !== undefined && weakMatch(ifNoneMatch, etag)) return new PreconditionFailed('If-None-Match')
   return undefined
 }
 
-/** RFC 9110 section 8.8.3.2: for reads, a weak tag is as good as a strong one. */
+/** Compares weakly (RFC 9110 section 8.8.3.2): a weak tag matches the strong tag with the same value. */
 export function weakMatch (field: string, etag: string | undefined): boolean {
   return etag !== undefined && (field.trim() === '*' || tags(field).some((tag) => tag.replace(/^W\//, '') === etag))
 }
@@ -35,7 +37,7 @@ function tags (field: string): string[] {
   return field.match(/(W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g) ?? []
 }
 
-/** A row's version as a strong entity tag. */
+/** Returns the version of a row as a strong entity tag. */
 export function etagOf (version: number | bigint): string {
   return `"${version}"`
 }

@@ -1,14 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
-/** A client's own id is kept when it can stand in a header and a log line. */
-const ACCEPTED = /^[A-Za-z0-9._~:-]{1,128}$/
+/** Ids that clients may choose: they contain nothing that a header or a log line cannot. */
+const CLIENT_ID = /^[A-Za-z0-9._~:-]{1,128}$/
 
-const origin = randomBytes(9).toString('base64url')
+const processId = randomBytes(9).toString('base64url')
 let count = 0
 
-/** The id of a request, the same in its answer and its log lines: the client's, or a new one. What cannot be read is none. */
+/**
+ * Returns the id of a request, which its response and log lines contain: the valid id that the client sent, or a new
+ * one. A request that could not be parsed is `undefined`.
+ */
 export function requestId (request?: IncomingMessage): string {
-  const own = request?.headers['request-id']
-  return typeof own === 'string' && ACCEPTED.test(own) ? own : `${origin}-${(count++).toString(36)}`
+  const clientId = request?.headers['request-id']
+  if (typeof clientId === 'string' && CLIENT_ID.test(clientId)) return clientId
+  return `${processId}-${(count++).toString(36)}`
 }

@@ -1,18 +1,21 @@
 import build, { type Schema } from 'fast-json-stringify'
 
 type Serialize = (data: unknown) => string
+type SerializerCompiler = (part: { schema?: unknown }) => Serialize
 
 /**
- * A Fastify serializer compiler, with Fastify's own serializers. Each schema is compiled when its first answer is
- * written, and once for all routes that answer with it: all of them together would be a tenth of the time that a start takes.
+ * Builds a Fastify serializer compiler that uses Fastify's own serializers. It compiles a schema for its first
+ * response, once for all routes with that schema: compiling all schemas would take a tenth of the start-up time.
  *
  * @param components the named schemas, by their `$id`
  */
-export function buildSerializerCompiler (components: Record<string, unknown>): (part: { schema?: unknown }) => Serialize {
+export function buildSerializerCompiler (components: Record<string, unknown>): SerializerCompiler {
   const serializers = new Map<string, Serialize>()
+  const compile = (schema: unknown): Serialize =>
+    build(schema as Schema, { schema: components as Record<string, Schema> })
   return ({ schema }) => {
     const text = JSON.stringify(schema)
-    const serialize = serializers.get(text) ?? onFirstUse(() => build(schema as Schema, { schema: components as Record<string, Schema> }))
+    const serialize = serializers.get(text) ?? onFirstUse(() => compile(schema))
     serializers.set(text, serialize)
     return serialize
   }

@@ -1,24 +1,36 @@
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import type { FastifyBaseLogger } from 'fastify'
 import { pino, type DestinationStream } from 'pino'
 import type { Config } from '../config.ts'
 
-/** Lines are written together, as soon as there are so many characters of them or this many ms have passed. */
+/** Number of buffered characters at which lines are written: many lines share one write. */
 const BUFFER_LENGTH = 16_000
-const AT_LATEST_MS = 100
 
-/** JSON lines on standard output, or on `destination`. No line holds a key, a header or a body. */
-export function createLogger ({ LOG_LEVEL }: Pick<Config, 'LOG_LEVEL'>, destination: string | number | DestinationStream = 1): FastifyBaseLogger {
-  return pino({ level: LOG_LEVEL, serializers: { err: describeError } }, typeof destination === 'object' ? destination : bufferedDestination(destination))
+/** Maximum time that a line stays in the buffer, so that a quiet service also logs promptly. */
+const MAX_DELAY_MS = 100
+
+/** A path, a file descriptor or a stream. */
+type Destination = string | number | DestinationStream
+
+/**
+ * Creates a logger that writes JSON lines. No line contains a key, a header or a body.
+ *
+ * @param destination by default standard output
+ */
+export function createLogger (
+  { LOG_LEVEL }: Pick<Config, 'LOG_LEVEL'>, destination: Destination = 1
+): FastifyBaseLogger {
+  const stream = typeof destination === 'object' ? destination : bufferedDestination(destination)
+  return pino({ level: LOG_LEVEL, serializers: { err: describeError } }, stream)
 }
 
-/** What hands on the lines that wait, for each destination. */
+/** The flush functions of all destinations that have buffered a line. */
 const flushes = new Set<() => void>()
 const flushAll = (): void => { for (const flush of flushes) flush() }
 process.on('beforeExit', flushAll).on('exit', flushAll)
 
 /**
- * Joins lines before pino's own destination gets them. That one measures all that it holds with every line,
- * for which it copies it: with thousands of lines a second, half of a full buffer each time.
+ * Joins lines before pino's own destination gets them. For each line, that destination copies its whole buffer to
+ * measure it: at thousands of lines per second, half of a full buffer on average.
  */
 function bufferedDestination (fd: string | number): DestinationStream & { flushSync: () => void } {
   const stream = pino.destination({ dest: fd, sync: false, minLength: BUFFER_LENGTH })
@@ -42,10 +54,10 @@ function bufferedDestination (fd: string | number): DestinationStream & { flushS
       length += line.length
       if (length >= BUFFER_LENGTH) return flush()
       if (timer !== undefined) return
-      timer = setTimeout(flush, AT_LATEST_MS).unref()
+      timer = setTimeout(flush, MAX_DELAY_MS).unref()
       flushes.add(flush)
     },
-    // For pino, after a line that is fatal.
+    // Pino calls this after a fatal line.
     flushSync () {
       flush()
       stream.flushSync()
@@ -53,18 +65,10 @@ function bufferedDestination (fd: string | number): DestinationStream & { flushS
   }
 }
 
-/** One line for each request, once it was answered. */
-export function requestLogging (app: FastifyInstance): void {
-  app.addHook('onResponse', ({ log, method, routeOptions }, reply, done) => {
-    log.info({ method, route: routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime * 100) / 100 }, 'request')
-    done()
-  })
-}
+interface ErrorDescription { type: string, code?: string, message: string, stack?: string, cause?: ErrorDescription }
 
-interface Described { type: string, code?: string, message: string, stack?: string, cause?: Described }
-
-/** Prisma's errors may quote the arguments of a call, so only their last line is kept. */
-function describeError (error: Error & { code?: string }): Described {
+/** Describes an error. Keeps only the last line of its message: Prisma's errors quote the arguments of a call. */
+function describeError (error: Error & { code?: string }): ErrorDescription {
   const { name, code, message, stack, cause } = error
   return {
     type: name,

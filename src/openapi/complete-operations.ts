@@ -126,11 +126,11 @@ function violation (document: Document, { requestBody, parameters = [] }: Operat
   const [required] = body === undefined ? [] : resolve(document, body).required ?? []
   if (required !== undefined) return `${required} is required`
   const inPath = parameters.find((parameter) => parameter.in === 'path')
-  if (inPath?.schema.pattern !== undefined) return `Path parameter ${inPath.name} does not have the form ${inPath.schema.pattern}`
+  if (inPath?.schema.pattern !== undefined) return `Path parameter ${inPath.name} must match the pattern ${inPath.schema.pattern}`
   if (inPath !== undefined) return `Path parameter ${inPath.name} must be an integer`
   const limit = parameters.find(({ name }) => name === 'limit')
   if (limit !== undefined) return `Query parameter limit must be ${limit.schema.maximum} or less`
-  return 'Query parameter "page" is not known here'
+  return 'Query parameter "page" is not allowed'
 }
 
 /** RFC 9745, RFC 8594: where the pet is read instead, on what the operation itself answers. */

@@ -1,15 +1,7 @@
-import type { FastifyCorsOptions } from '@fastify/cors'
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { stringify } from 'yaml'
 import { locationOf } from '../http/responses.ts'
 import { cachedContent, sendCached } from '../http/cached-content.ts'
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Read by @fastify/cors in place of its own options; false where it has nothing to do. */
-    cors?: FastifyCorsOptions | false
-  }
-}
 
 /** Whatever is read by programs of others may be read by their pages, too. */
 const OPEN_TO_ALL: FastifyContextConfig = { cors: { origin: '*' } }

@@ -12,8 +12,8 @@ export type ErrorClass = new (...values: any[]) => Error
 const VALUES: Record<string, unknown[]> = {
   invalid_json: ['see position 12'],
   invalid_content_type: ['application/json'],
-  validation_failed: ['Query parameter "page" is not known here'],
-  bad_request: ['The address holds a broken percent-escape'],
+  validation_failed: ['Query parameter "page" is not allowed'],
+  bad_request: ['The URL contains an invalid percent-escape'],
   unauthorized: ['Send your API key as "Authorization: Bearer <API_KEY>"'],
   method_not_allowed: ['PUT'],
   pet_not_available: ['sold'],

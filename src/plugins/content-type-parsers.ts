@@ -1,58 +1,65 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunction, RouteOptions } from 'fastify'
+import fp from 'fastify-plugin'
 import secureJson from 'secure-json-parse'
 import { InvalidContentType, InvalidJson, ValidationFailed } from '../errors.ts'
 
-/** A patch may say that it is a merge patch (RFC 7396); it is read as one either way. */
+/** The media type of a merge patch (RFC 7396). A PATCH body is a merge patch with either media type. */
 export const MERGE_PATCH = 'application/merge-patch+json'
 
 const IS_JSON = /^\s*application\/json\s*(;|$)/i
 const IS_MERGE_PATCH = /^\s*application\/merge-patch\+json\s*(;|$)/i
 
-/** What `Accept-Patch` (RFC 5789 section 3.1) says wherever a patch is taken. */
+/** The value of `Accept-Patch` (RFC 5789 section 3.1) for every path that has a PATCH operation. */
 export const ACCEPT_PATCH = `application/json, ${MERGE_PATCH}`
 
 /**
- * How request bodies are read: JSON and nothing else, where the operation takes a body; where it takes
- * none, whatever came is ignored. Works on the scope it is called with and those inside.
+ * Accepts JSON bodies alone, for operations with a body, and ignores the bodies of all other operations. Applies to
+ * the scope in which it is registered, and to the scopes inside it.
  */
-export function contentTypeParsers (app: FastifyInstance): void {
+export const contentTypeParsers = fp(async function contentTypeParsers (app: FastifyInstance) {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser(['application/json', MERGE_PATCH], { parseAs: 'buffer' }, (_request: FastifyRequest, body: Buffer, done) => { done(null, parseJson(body)) })
+  app.addContentTypeParser<Buffer>(['application/json', MERGE_PATCH], { parseAs: 'buffer' }, (_request, body, done) => {
+    done(null, parseJson(body))
+  })
   app.addContentTypeParser('*', (_request, payload, done) => {
     payload.resume()
     done(null, undefined)
   })
-  app.addHook('onRoute', judgeContentType)
-}
+  app.addHook('onRoute', addContentTypeCheck)
+}, { name: 'content-type-parsers' })
 
-/** Fastify reads no body of these. */
-const BODYLESS = new Set(['GET', 'HEAD'])
+/** Methods whose bodies Fastify does not read. */
+const BODILESS_METHODS = new Set(['GET', 'HEAD'])
 
-function judgeContentType (route: RouteOptions): void {
-  if ([route.method].flat().every((method) => BODYLESS.has(method))) return
+function addContentTypeCheck (route: RouteOptions): void {
+  if ([route.method].flat().every((method) => BODILESS_METHODS.has(method))) return
   route.preParsing = route.schema?.body === undefined ? ignoreBody : requireJsonContentType
 }
 
-/** Without a content type the body falls to the parser that drops it. */
-function ignoreBody ({ raw: { headers } }: FastifyRequest, _reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction): void {
+/** Removes the content type, so that the parser for `*` discards the body. */
+function ignoreBody (
+  { raw: { headers } }: FastifyRequest, _reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction
+): void {
   delete headers['content-type']
   done()
 }
 
-function requireJsonContentType (request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction): void {
+function requireJsonContentType (
+  request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction
+): void {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.raw.headers
-  const patch = request.method === 'PATCH'
-  const known = IS_JSON.test(type) || (patch && IS_MERGE_PATCH.test(type))
-  if (!known || encoding.toLowerCase() !== 'identity') {
-    if (patch) reply.header('accept-patch', ACCEPT_PATCH)
-    throw new InvalidContentType(patch ? `application/json or ${MERGE_PATCH}` : 'application/json')
+  const isPatch = request.method === 'PATCH'
+  const isAllowed = IS_JSON.test(type) || (isPatch && IS_MERGE_PATCH.test(type))
+  if (!isAllowed || encoding.toLowerCase() !== 'identity') {
+    if (isPatch) reply.header('accept-patch', ACCEPT_PATCH)
+    throw new InvalidContentType(isPatch ? `application/json or ${MERGE_PATCH}` : 'application/json')
   }
   done()
 }
 
-/** What secure-json-parse says. V8's own words quote the body, which may hold anything. */
-const FORBIDDEN = 'Object contains forbidden prototype property'
+/** A message of secure-json-parse. Messages of V8 are never sent: they quote the body, which may hold secrets. */
+const FORBIDDEN_MEMBER = 'Object contains forbidden prototype property'
 
 function parseJson (body: Buffer): unknown {
   if (body.length === 0) throw new InvalidJson('it is empty')
@@ -61,13 +68,13 @@ function parseJson (body: Buffer): unknown {
     return secureJson.parse(body.toString('utf8'), undefined, { protoAction: 'error', constructorAction: 'ignore' })
   } catch (error) {
     const { message } = error as Error
-    if (message === FORBIDDEN) throw new ValidationFailed('"__proto__" is not known here')
-    throw new InvalidJson(position(message))
+    if (message === FORBIDDEN_MEMBER) throw new ValidationFailed('"__proto__" is not allowed')
+    throw new InvalidJson(describeSyntaxError(message))
   }
 }
 
-/** What V8 says, without the piece of the body that it quotes. */
-function position (message: string): string {
-  const [at] = /position \d+/.exec(message) ?? []
-  return at === undefined ? 'it ends too early or holds what JSON does not allow' : `see ${at}`
+/** Returns the position that V8 reports, without the part of the body that V8 quotes. */
+function describeSyntaxError (message: string): string {
+  const [position] = /position \d+/.exec(message) ?? []
+  return position === undefined ? 'it is incomplete or contains a syntax error' : `see ${position}`
 }

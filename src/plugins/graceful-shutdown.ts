@@ -1,27 +1,31 @@
 import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import type { Config } from '../config.ts'
 import { ShuttingDown } from '../errors.ts'
 
-/** What is left of the grace for closing the database once the last connection is gone, in ms. */
-const RESERVE_MS = 500
+/** Part of the grace period that is reserved for closing the database after the last connection. */
+const DATABASE_CLOSE_MS = 500
 
 /**
- * How the service stops: a request whose head was read gets its whole answer, unless it takes longer
- * than the grace; one that comes later on an open connection is told to go elsewhere.
+ * Stops the service. Requests in flight get a complete response unless they take longer than the grace period;
+ * later requests on open connections get 503 and `Connection: close`.
  */
-export function gracefulShutdown (app: FastifyInstance, graceMs: number): void {
-  let stopping = false
+export const gracefulShutdown = fp(async function gracefulShutdown (
+  app: FastifyInstance, { SHUTDOWN_GRACE_MS: graceMs }: Pick<Config, 'SHUTDOWN_GRACE_MS'>
+) {
+  let isStopping = false
 
   app.addHook('preClose', async () => {
-    stopping = true
-    // Connections without a request are closed now; those that have one, as soon as it is answered.
+    isStopping = true
+    // Closes idle connections now, and all others as soon as their response is sent.
     app.server.keepAliveTimeout = 1
-    const cut = setTimeout(() => { app.server.closeAllConnections() }, Math.max(0, graceMs - RESERVE_MS))
-    app.server.once('close', () => { clearTimeout(cut) })
+    const deadline = setTimeout(() => { app.server.closeAllConnections() }, Math.max(0, graceMs - DATABASE_CLOSE_MS))
+    app.server.once('close', () => { clearTimeout(deadline) })
   })
 
   app.addHook('onRequest', (_request, reply, done) => {
-    if (!stopping) return done()
+    if (!isStopping) return done()
     reply.header('connection', 'close')
     done(new ShuttingDown())
   })
-}
+}, { name: 'graceful-shutdown' })

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { DatabaseUnavailable } from '../errors.ts'
 
-/** Routes about the service itself: no key, no prefix, not in the document. */
-export async function serviceRoutes (app: FastifyInstance): Promise<void> {
+/** Adds routes about the service itself: without a key or a prefix, and not in the OpenAPI document. */
+export async function healthChecks (app: FastifyInstance): Promise<void> {
   app.addHook('onRequest', async (_request, reply) => { reply.header('cache-control', 'no-store') })
 
   app.get('/livez', { schema: { hide: true } }, async () => ({ status: 'ok' }))

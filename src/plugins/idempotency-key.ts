@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto'
-import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import type { WriteContext } from '../database/group-commit/command.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import fp from 'fastify-plugin'
 import { ValidationFailed } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The answer holds a secret that is never stored, so it cannot be replayed. */
+    /** The response contains a secret that is never stored, so it cannot be replayed. */
     secret?: boolean
   }
   interface FastifyRequest {
@@ -13,50 +12,41 @@ declare module 'fastify' {
   }
 }
 
-const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** A hook: lets writes be repeated under an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header). */
-export function acceptIdempotencyKey (route: RouteOptions): void {
-  if ([route.method].flat().every((method) => SAFE.has(method))) return
-  route.preValidation = [readIdempotencyKey, ...[route.preValidation ?? []].flat()]
-}
+/**
+ * Reads the Idempotency-Key of the writes in a scope (draft-ietf-httpapi-idempotency-key-header). Register it after
+ * query-validation: its hook must run first, because the contract validates headers before path, query and body.
+ */
+export const idempotencyKey = fp(async function idempotencyKey (app: FastifyInstance) {
+  app.decorateRequest('idempotencyKey', undefined)
+  app.addHook('onRoute', (route: RouteOptions) => {
+    if ([route.method].flat().every((method) => SAFE_METHODS.has(method))) return
+    route.preValidation = [readIdempotencyKey, ...[route.preValidation ?? []].flat()]
+  })
+}, { name: 'idempotency-key', dependencies: ['query-validation'] })
 
 function readIdempotencyKey (request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
   const field = request.headers['idempotency-key']
-  if (field !== undefined) request.idempotencyKey = keyOf(field, request)
+  if (field !== undefined) request.idempotencyKey = parseIdempotencyKey(field, request)
   done()
 }
 
-function keyOf (field: string | string[], request: FastifyRequest): string {
+function parseIdempotencyKey (field: string | string[], request: FastifyRequest): string {
   if (request.routeOptions.config.secret === true) {
-    throw new ValidationFailed('Idempotency-Key is not taken here: the answer holds a secret, which is never stored and so cannot be replayed')
+    throw new ValidationFailed(
+      'Idempotency-Key is not allowed: the response contains a secret, which is never stored and cannot be replayed'
+    )
   }
   const [text = ''] = [field].flat()
-  const key = unquoted(text)
+  const key = unquote(text)
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new ValidationFailed('Idempotency-Key must be 1 to 255 visible ASCII characters')
   }
   return key
 }
 
-/** The draft makes the field a quoted string (RFC 8941 section 3.3.3); most clients send it bare. */
-function unquoted (text: string): string {
+/** Removes quotes: the draft makes the field a quoted string (RFC 8941 section 3.3.3), but most clients omit them. */
+function unquote (text: string): string {
   return /^"(.*)"$/.test(text) ? text.slice(1, -1).replace(/\\(["\\])/g, '$1') : text
-}
-
-/** In whose name a request writes, and under which Idempotency-Key. */
-export function writeContext (request: FastifyRequest): WriteContext {
-  const { auth: { account }, idempotencyKey: key } = request
-  return { account, idempotency: key === undefined ? undefined : { key, fingerprint: fingerprint(request) } }
-}
-
-/** The same request is the same method, path and JSON value, however the path's characters are escaped. */
-function fingerprint ({ method, url, body }: FastifyRequest): string {
-  const [path = ''] = url.split('?')
-  return createHash('sha256').update(`${method} ${decodeURIComponent(path)} ${JSON.stringify(body, sortMembers)}`).digest('hex')
-}
-
-function sortMembers (_name: string, value: unknown): unknown {
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => a < b ? -1 : 1))
 }

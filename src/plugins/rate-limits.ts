@@ -6,28 +6,29 @@ import { RateLimited } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Each counts one use and throws RateLimited when it was one too many; does nothing when its limit is off. */
+    /** The rate limits. Each function counts one use and throws RateLimited above its limit, if its limit is on. */
     limits: {
-      perKey: Limit
-      signup: Limit
-      failedAuth: Limit
+      perKey: RateLimit
+      signup: RateLimit
+      failedAuth: RateLimit
     }
   }
 }
 
-export type Limit = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+type RateLimit = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+type ClientKey = (request: FastifyRequest) => string
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 
-/** Callers remembered at once; beyond them the one not seen for longest is forgotten. */
-const CALLERS = 50_000
+/** Maximum number of clients counted at once. One more replaces the client that was idle for the longest time. */
+const MAX_CLIENTS = 50_000
 
-/** Rate limits, counted by this process alone. An IPv6 caller is its /64, which is what one is given. */
-export const limits = fp(async function limits (app: FastifyInstance, config: Config) {
-  await app.register(rateLimit, { global: false, cache: CALLERS })
+/** Adds the rate limits, counted in this process alone. All addresses of an IPv6 /64 count as one client. */
+export const rateLimits = fp(async function rateLimits (app: FastifyInstance, config: Config) {
+  await app.register(rateLimit, { global: false, cache: MAX_CLIENTS })
 
-  function limit (max: number, timeWindow: number, keyGenerator?: (request: FastifyRequest) => string): Limit {
+  function createLimit (max: number, timeWindow: number, keyGenerator?: ClientKey): RateLimit {
     if (max === 0) return async () => {}
     const count = app.createRateLimit({ max, timeWindow, ...(keyGenerator && { keyGenerator }) })
     return async (request, reply) => {
@@ -43,8 +44,8 @@ export const limits = fp(async function limits (app: FastifyInstance, config: Co
   }
 
   app.decorate('limits', {
-    perKey: limit(config.RATE_LIMIT_PER_KEY, MINUTE_MS, ({ auth }) => String(auth.key)),
-    signup: limit(config.RATE_LIMIT_SIGNUP, HOUR_MS),
-    failedAuth: limit(config.RATE_LIMIT_FAILED_AUTH, MINUTE_MS)
+    perKey: createLimit(config.RATE_LIMIT_PER_KEY, MINUTE_MS, ({ auth }) => String(auth.key)),
+    signup: createLimit(config.RATE_LIMIT_SIGNUP, HOUR_MS),
+    failedAuth: createLimit(config.RATE_LIMIT_FAILED_AUTH, MINUTE_MS)
   })
-}, { name: 'limits' })
+}, { name: 'rate-limits' })

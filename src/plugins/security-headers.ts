@@ -1,17 +1,18 @@
 import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
 
-/** For answers that nobody shows as a page; the pages of the service have policies of their own. */
-export const SECURITY = {
+/** Headers for responses that browsers do not display as a page. The service's own pages have other policies. */
+export const SECURITY_HEADERS = {
   'content-security-policy': "default-src 'none';frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY'
 }
 
-/** What every answer carries, errors included. */
-export function standardHeaders (app: FastifyInstance): void {
+/** Adds the security headers and `Request-Id` to every response, errors included. */
+export const securityHeaders = fp(async function securityHeaders (app: FastifyInstance) {
   app.addHook('onRequest', ({ id }, reply, done) => {
-    reply.headers(SECURITY).header('request-id', id)
+    reply.headers(SECURITY_HEADERS).header('request-id', id)
     done()
   })
-}
+}, { name: 'security-headers' })

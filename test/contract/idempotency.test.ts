@@ -90,7 +90,7 @@ t.test('Idempotency-Key', async (t) => {
     const ada = await openAccount()
     for (const [name, prepare] of Object.entries(SECRET)) {
       const [method, path, body] = await prepare(ada)
-      assertError(t, await ada.request(method, path, { headers: key('a'), body }), 400, 'validation_failed', 'Idempotency-Key is not taken here', name)
+      assertError(t, await ada.request(method, path, { headers: key('a'), body }), 400, 'validation_failed', 'Idempotency-Key is not allowed', name)
     }
     t.equal((await ada.get('/account/keys')).body.length, 1)
   })

@@ -45,7 +45,7 @@ t.test('webhooks', async (t) => {
     await assertRejectsInput(t, async (body: unknown) => await ada.post('/webhooks', body), [
       [{}, 'url is required'],
       [{ url: null }, 'url must be a string'],
-      [{ url: URL, secret: 'whsec_x' }, 'is not known here']
+      [{ url: URL, secret: 'whsec_x' }, 'is not allowed']
     ])
     for (const send of [
       async (body: object) => await ada.post('/webhooks', { url: URL, ...body }),

@@ -1,0 +1,35 @@
+import fastifyCors, { type FastifyCorsOptions } from '@fastify/cors'
+import type { FastifyInstance, RouteOptions } from 'fastify'
+import fp from 'fastify-plugin'
+import type { Config } from '../config.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The CORS options of this route; `false` switches @fastify/cors off for it. */
+    cors?: FastifyCorsOptions | false
+  }
+}
+
+/** Lets pages of the origins in `CORS_ORIGINS` use the service. Routes that every origin may read say so themselves. */
+export const cors = fp(async function cors (app: FastifyInstance, { CORS_ORIGINS }: Pick<Config, 'CORS_ORIGINS'>) {
+  const origins = CORS_ORIGINS.split(',').map((origin) => origin.trim()).filter((origin) => origin !== '')
+  await app.register(fastifyCors, {
+    // The plugin method-not-allowed answers OPTIONS.
+    preflightContinue: true,
+    strictPreflight: false,
+    origin: origins.length === 0 ? false : origins.includes('*') ? '*' : origins,
+    methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'],
+    allowedHeaders: [
+      'Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'Last-Event-ID', 'Request-Id'
+    ],
+    exposedHeaders: [
+      'ETag', 'Link', 'Location', 'Request-Id', 'Deprecation', 'Sunset', 'Retry-After', 'RateLimit',
+      'RateLimit-Policy', 'Idempotency-Replayed', 'Event-Id', 'WWW-Authenticate'
+    ]
+  })
+}, { name: 'cors' })
+
+/** Switches CORS off for the routes of a scope: without an allowed origin, its work would be wasted. */
+export const corsOff = fp(async function corsOff (app: FastifyInstance) {
+  app.addHook('onRoute', (route: RouteOptions) => { route.config = { ...route.config, cors: false } })
+}, { name: 'cors-off', dependencies: ['cors'] })
