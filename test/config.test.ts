@@ -71,16 +71,16 @@ t.test('a bad value is named with its rule', async (t) => {
     ...['v1', '/', '/v1/', '//v1', '/v 1', '/v1?x', '/a//b', '/%41'].map((value) => ['BASE_PATH', value, /such as \/v1/] as [string, string, RegExp]),
     ...['pets.example', 'https://', 'https://pets.example/', 'ftp://pets.example', 'https://pets.example?x', 'https://pets.example/#x', 'https://a b'].map((value) => ['PUBLIC_URL', value, /such as https:/] as [string, string, RegExp]),
     ...['app.example', 'https://app.example/', 'https://a.example,,https://b.example', 'https://a.example;https://b.example', '*,https://a.example', 'null'].map((value) => ['CORS_ORIGINS', value, /separated by commas/] as [string, string, RegExp]),
-    ...['/livez', '/readyz', '/.well-known/api-catalog'].map((value) => ['BASE_PATH', value, /none of/] as [string, string, RegExp]),
-    ...['https://例.jp', 'https://pets.example/größe', 'https://a"b', 'https://a<b', 'https://[::1', 'https://pets.example:99999'].map((value) => ['PUBLIC_URL', value, /over the wire/] as [string, string, RegExp]),
-    ['TRUST_PROXY', 'loopback!', /addresses of proxies/],
-    ...['abc', '10.0.0.0/33', '::1/129', '10.0.0', '10.0.0.1/', '10.0.0.1,', '10.0.0.0/8/8', 'true, 10.0.0.1'].map((value) => ['TRUST_PROXY', value, /IP addresses and networks|addresses of proxies/] as [string, string, RegExp]),
-    ...['2030-12-5', '2030-13-01', '2026-02-30', '2025-12-04', '05.12.2030', '2030-12-05T00:00:00Z', 'never', '0000-00-00', '2025-11-31'].map((value) => ['PET_READ_SUNSET', value, /date|410/] as [string, string, RegExp])
+    ...['/livez', '/readyz', '/.well-known/api-catalog'].map((value) => ['BASE_PATH', value, /other than/] as [string, string, RegExp]),
+    ...['https://例.jp', 'https://pets.example/größe', 'https://a"b', 'https://a<b', 'https://[::1', 'https://pets.example:99999'].map((value) => ['PUBLIC_URL', value, /in ASCII/] as [string, string, RegExp]),
+    ['TRUST_PROXY', 'loopback!', /IP addresses and networks/],
+    ...['abc', '10.0.0.0/33', '::1/129', '10.0.0', '10.0.0.1/', '10.0.0.1,', '10.0.0.0/8/8', 'true, 10.0.0.1'].map((value) => ['TRUST_PROXY', value, /IP addresses and networks/] as [string, string, RegExp]),
+    ...['2030-12-5', '2030-13-01', '2026-02-30', '2025-12-04', '05.12.2030', '2030-12-05T00:00:00Z', 'never', '0000-00-00', '2025-11-31'].map((value) => ['PET_READ_SUNSET', value, /be a date/] as [string, string, RegExp])
   ]
   for (const [name, value, rule] of bad) {
     const [line = '', ...others] = problems({ [name]: value })
     t.match(line, rule, `${name}=${value}`)
-    t.ok(line.startsWith(`${name} is "${value}" and must`), line)
+    t.ok(line.startsWith(`${name} is "${value}" but must`), line)
     t.same(others, [])
   }
 })
@@ -104,7 +104,7 @@ t.test('a service at either end of every number starts and answers', async (t) =
 })
 
 t.test('a sunset before the deprecation is refused', async (t) => {
-  t.same(problems({ PET_READ_SUNSET: '2025-12-04' }), ['PET_READ_SUNSET is "2025-12-04" and must be a date not before 2025-12-05'])
+  t.same(problems({ PET_READ_SUNSET: '2025-12-04' }), ['PET_READ_SUNSET is "2025-12-04" but must be a date, such as 2030-12-05, and not before 2025-12-05'])
 })
 
 t.test('every bad value is listed at once, each on one line', async (t) => {
@@ -140,7 +140,7 @@ t.test('every bad value is listed at once, each on one line', async (t) => {
 t.test('a password is not repeated', async (t) => {
   for (const url of ['mysql://ada:hunter2@h/d', 'hunter2', 'postgresql:ada:hunter2@h', 'file:']) {
     const [line = ''] = problems({ DATABASE_URL: url })
-    t.match(line, /^DATABASE_URL must fit: file:.*postgresql:/)
+    t.match(line, /^DATABASE_URL must be file:.*postgresql:/)
     t.notMatch(line, 'hunter2')
   }
 })

@@ -63,7 +63,7 @@ t.test('wrong settings and a database that is not there end a command with code 
   const cwd = folder(t)
   const commands = [['migrate'], ['migrate', '--status'], ['seed'], ['account', 'create', 'x'], ['key', 'list', '--account', '1'], ['studio'], ['openapi'], ['backup', 'x.db']]
   for (const args of commands) {
-    t.match(await petstore(t, args, { cwd, env: { DATABASE_URL: 'mysql://ada:secret@h/d' } }), { code: 1, out: '', err: /^These settings are wrong:\n {2}DATABASE_URL must fit/ }, args.join(' '))
+    t.match(await petstore(t, args, { cwd, env: { DATABASE_URL: 'mysql://ada:secret@h/d' } }), { code: 1, out: '', err: /^These settings are invalid:\n {2}DATABASE_URL must be file:/ }, args.join(' '))
   }
   for (const args of [['key', 'list', '--account', '1'], ['studio'], ['worker']]) {
     t.match(await petstore(t, args, { cwd }), { code: 1, out: '', err: /^The database misses .* npx --no petstore migrate\n$/ }, args.join(' '))

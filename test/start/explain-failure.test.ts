@@ -16,7 +16,7 @@ t.test('wrong settings stop the start with one message that lists them all', asy
   const settings = { PORT: 'x', SIGNUP: 'maybe', DATABASE_URL: 'mysql://ada:secret@h/d', PET_READ_SUNSET: '2020-01-01' }
   for (const script of ['start', 'migrate']) {
     const running = await run(t, script, settings)
-    await failed(t, running, /^These settings are wrong:\n/, 5)
+    await failed(t, running, /^These settings are invalid:\n/, 5)
     for (const name of Object.keys(settings)) t.match(running.err(), new RegExp(`^  ${name} .*must`, 'm'))
   }
 })
@@ -38,8 +38,8 @@ t.test('a SQLite file that cannot be used is said in one line', { skip: database
   const table: Array<[file: string, says: RegExp]> = [
     ['./missing/petstore.db', /folder.*does not exist.*DATABASE_URL/],
     ['./folder.db', /cannot be opened.*DATABASE_URL/],
-    ['./text.db', /DATABASE_URL.*damaged or no SQLite/],
-    ['./corrupt.db', /DATABASE_URL.*damaged or no SQLite/]
+    ['./text.db', /DATABASE_URL.*damaged or not a SQLite/],
+    ['./corrupt.db', /DATABASE_URL.*damaged or not a SQLite/]
   ]
   for (const [file, says] of table) await failed(t, await run(t, 'start', { DATABASE_URL: `file:${file}` }, { cwd }), says)
   await failed(t, await run(t, 'migrate', { DATABASE_URL: `file:${table[0]![0]}` }, { cwd }), table[0]![1])
@@ -60,8 +60,8 @@ t.test('a SQLite file that may not be written is said in one line', { skip: data
   for (const file of ['empty.db', 'migrated.db']) chmodSync(join(cwd, file), 0o444)
   chmodSync(join(cwd, 'closed'), 0o555)
   const table: Array<[file: string, says: RegExp]> = [
-    ['./empty.db', /may not be written.*DATABASE_URL/],
-    ['./migrated.db', /may not be written.*DATABASE_URL/],
+    ['./empty.db', /is read-only.*DATABASE_URL/],
+    ['./migrated.db', /is read-only.*DATABASE_URL/],
     ['./closed/petstore.db', /cannot be opened or created.*DATABASE_URL/]
   ]
   for (const [file, says] of table) await failed(t, await run(t, 'start', { DATABASE_URL: `file:${file}` }, { cwd, account }), says)
@@ -86,9 +86,9 @@ t.test('a PostgreSQL that cannot be used is said in one line', { skip: database 
   const table: Array<[url: string, says: RegExp]> = [
     [other((url) => { url.port = String(closed) }), /cannot be reached.*DATABASE_URL/],
     [other((url) => { url.hostname = 'nowhere.invalid' }), /cannot be reached.*DATABASE_URL/],
-    [other((url) => { url.password = 'secret' }), /refuses.*DATABASE_URL/],
-    [other((url) => { url.username = 'secret' }), /refuses.*DATABASE_URL/],
-    [other((url) => { url.pathname = '/nothing' }), /no database of the name.*DATABASE_URL/]
+    [other((url) => { url.password = 'secret' }), /rejects.*DATABASE_URL/],
+    [other((url) => { url.username = 'secret' }), /rejects.*DATABASE_URL/],
+    [other((url) => { url.pathname = '/nothing' }), /DATABASE_URL does not exist on the server/]
   ]
   for (const [DATABASE_URL, says] of table) {
     const running = await run(t, 'start', { DATABASE_URL })
