@@ -1,24 +1,24 @@
-/** The two queues before the database. */
+/** The two queues of requests that wait for the database. */
 export type Queue = 'read' | 'commit'
 
 /**
- * Told of what happens, by whoever does it. There is one only where METRICS_PORT asks for it; everywhere
- * else `app.instrumentation` is undefined and nothing is measured.
+ * Records measurements. `app.instrumentation` is undefined unless METRICS_PORT is set, so that without metrics the
+ * service measures nothing.
  */
 export interface Instrumentation {
-  /** A queue whose depth is asked for when somebody looks. */
+  /** Registers a queue. Its depth is read whenever Prometheus collects the metrics. */
   queue: (queue: Queue, depth: () => number) => void
-  /** A batch begins; its first request waited `ms` for it. */
+  /** Records the start of a batch, whose first request waited for `ms`. */
   batchStarted: (queue: Queue, ms: number) => void
-  /** A batch of `size` requests is done after `ms`: a statement of reads, a transaction of writes. */
+  /** Records the end of a batch of `size` requests after `ms`: one statement of reads, or one transaction of writes. */
   batchFinished: (queue: Queue, size: number, ms: number) => void
-  /** An error was answered. */
+  /** Records an error response. */
   errorSent: (code: string) => void
-  /** A call to a webhook ended, after `ms` if it came to one. */
+  /** Records the result of a delivery; `ms` is the duration of its request, if one was sent. */
   deliveryFinished: (outcome: DeliveryResult, ms: number | undefined) => void
 }
 
-/** What becomes of a delivery: see `Settlement`. */
+/** The result of a delivery: see `Settlement`. */
 export type DeliveryResult = 'accepted' | 'again' | 'givenUp' | 'gone' | 'released'
 
 declare module 'fastify' {

@@ -182,7 +182,7 @@ t.test('a port in use ends the start with a reason', async (t) => {
   const { config } = await measured(t)
   const other = await buildApp(readConfig({ LOG_LEVEL: 'silent', DATABASE_URL: config.DATABASE_URL, METRICS_PORT: String(config.METRICS_PORT) }))
   t.teardown(async () => { await other.close() })
-  await t.rejects(async () => { await other.ready() }, { message: `METRICS_PORT ${config.METRICS_PORT} is in use. Set it to another, or to nothing.` })
+  await t.rejects(async () => { await other.ready() }, { message: `METRICS_PORT ${config.METRICS_PORT} is in use. Set METRICS_PORT to another port, or leave it empty.` })
 })
 
 t.test('without METRICS_PORT nothing is measured', async (t) => {
