@@ -14,28 +14,42 @@ import { addWorker } from './cli/worker.ts'
 import { ValidationFailed } from './errors.ts'
 import { explainFailure } from './start/explain-failure.ts'
 
-/** The command line. Each command loads what it works with when it runs, so that help is there at once. */
+/** The command line. Each command loads its modules when it runs, so that `--help` is fast. */
 const program = new Command('petstore')
-  .description('The pet store HTTP service. Settings are environment variables; the README lists them.')
-  .version((JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version)
+  .description('The pet store HTTP service. Its settings are environment variables; the README lists them.')
+  .version(packageVersion())
   .helpCommand(false)
   .exitOverride()
-  .configureOutput({ outputError: (text, write) => { write(`${text.replace(/^error: /, '').trim().replaceAll('\n', ' ')}\n`) } })
+  .configureOutput({
+    outputError (text, write) { write(`${text.replace(/^error: /, '').trim().replaceAll('\n', ' ')}\n`) }
+  })
 
-for (const add of [addStart, addWorker, addMigrate, addSeed, addAccount, addKey, addStudio, addOpenapi, addBackup, addDoctor]) add(program)
+const commands = [
+  addStart, addWorker, addMigrate, addSeed, addAccount, addKey, addStudio, addOpenapi, addBackup, addDoctor
+]
+for (const addCommand of commands) addCommand(program)
 
-// A reader that has seen enough, such as `head`, is no failure.
+// A reader that closes the pipe early, such as `head`, is not an error.
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => { process.exit(code === 'EPIPE' ? 0 : 1) })
 
 try {
   await program.parseAsync()
 } catch (error) {
-  process.exit(failed(error))
+  process.exit(reportError(error))
 }
 
-/** @returns 2 for a call that makes no sense, 1 for one that could not be done */
-function failed (error: unknown): number {
-  // Commander has said it already; 0 is that of --help and --version.
+function packageVersion (): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}
+
+/**
+ * Prints an error.
+ *
+ * @returns the exit code: 2 for wrong arguments, 1 for a command that failed
+ */
+function reportError (error: unknown): number {
+  // Commander has printed its error already. Its exit code 0 belongs to --help and --version.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   process.stderr.write(`${explainFailure(error)}\n`)
   return error instanceof ValidationFailed ? 2 : 1

@@ -1,4 +1,4 @@
-/** What programs may import from the package: the service as a Fastify instance, its settings, and its migrations. */
+/** The public API of the package: the service as a Fastify instance, its settings, and its migrations. */
 export { buildApp } from './app.ts'
 export { ConfigError, readConfig, type Config } from './config.ts'
 export { migrate, pendingMigrations } from './database/migrations/migrate.ts'

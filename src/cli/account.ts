@@ -3,12 +3,14 @@ import type { NewAccount } from '../accounts/schemas.ts'
 import { readConfig } from '../config.ts'
 
 export function addAccount (program: Command): void {
-  const account = program.command('account').description('open accounts, also where SIGNUP=closed').helpCommand(false)
+  const account = program.command('account')
+    .description('create accounts, even with SIGNUP=closed')
+    .helpCommand(false)
 
   account.command('create')
-    .description('open an account; its API key goes to standard output')
-    .argument('<name>', 'the name of the store')
-    .option('--email <address>', 'a contact, neither verified nor unique')
+    .description('create an account and print its API key to standard output')
+    .argument('<name>', 'name of the store')
+    .option('--email <address>', 'contact address; it is neither verified nor unique')
     .action(async (name: string, { email }: { email?: string }) => {
       const config = readConfig(process.env)
       const { NewAccountSchema } = await import('../accounts/schemas.ts')
@@ -19,7 +21,7 @@ export function addAccount (program: Command): void {
       await migrateOrVerify(config)
       await withDatabase(config, async ({ commit }) => {
         const { record: { id, apiKey } } = await commit(createAccount, { account: fields }, { account: null })
-        showKey(`Account ${id} was opened.`, apiKey)
+        showKey(`Account ${id} was created.`, apiKey)
       })
     })
 }

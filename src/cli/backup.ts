@@ -3,8 +3,8 @@ import { readConfig } from '../config.ts'
 
 export function addBackup (program: Command): void {
   program.command('backup')
-    .description('save a consistent copy of the SQLite database, also while a service uses it')
-    .argument('<file>', 'where to; it must not be there yet')
+    .description('save a consistent copy of the SQLite database, even while a service uses it')
+    .argument('<file>', 'path of the copy; the file must not exist yet')
     .action(async (file: string) => {
       const { saveCopy } = await import('../database/sqlite/backup.ts')
       const bytes = await saveCopy(readConfig(process.env).DATABASE_URL, file)

@@ -8,85 +8,96 @@ import { canWrite, openDatabase } from '../database/open-database.ts'
 import { fileOf, isMissing, migratesOnStart } from '../database/migrations/startup-check.ts'
 import { explainFailure } from '../start/explain-failure.ts'
 
-/** One thing that was looked at: how it is, or what is wrong with it and what to do. */
-export interface Finding {
+/** The result of one check. If it failed, the text has the cause and the remedy. */
+export interface CheckResult {
   subject: string
-  wrong?: boolean
-  says: string
+  failed?: boolean
+  text: string
 }
 
-/** Less than this much room on the disk of a SQLite database is wrong, in bytes. */
-const LEAST_ROOM = 100 * 2 ** 20
+/** Minimum free space on the disk of a SQLite database: enough for its write-ahead log and some growth. */
+const MIN_FREE_BYTES = 100 * 2 ** 20
 
-/** Looks at all that the service needs, without changing or creating anything. What cannot be looked at is left out. */
-export async function * runChecks (environment: NodeJS.ProcessEnv): AsyncGenerator<Finding> {
-  yield { subject: 'Node', says: process.versions.node }
+/** The remedy for a missing database and for pending migrations. */
+const MIGRATE = 'Run: npx --no petstore migrate'
+
+/** Checks everything that the service needs, without changes. Skips checks that depend on a failed one. */
+export async function * runChecks (environment: NodeJS.ProcessEnv): AsyncGenerator<CheckResult> {
+  yield { subject: 'Node', text: process.versions.node }
 
   let config: Config
   try {
     config = readConfig(environment)
   } catch (error) {
-    yield { subject: 'settings', wrong: true, says: explainFailure(error) }
+    yield { subject: 'settings', failed: true, text: explainFailure(error) }
     return
   }
-  yield { subject: 'settings', says: 'all of them can be read' }
+  yield { subject: 'settings', text: 'all are valid' }
 
   const { DATABASE_URL } = config
-  if (databaseOf(DATABASE_URL) === 'sqlite') yield * examineDisk(DATABASE_URL)
+  if (databaseOf(DATABASE_URL) === 'sqlite') yield await checkDisk(DATABASE_URL)
   if (isMissing(DATABASE_URL)) {
     yield migratesOnStart(config)
-      ? { subject: 'database', says: 'none is there yet; the start creates it' }
-      : { subject: 'database', wrong: true, says: `there is no ${fileOf(DATABASE_URL)}. Create it with: npx --no petstore migrate` }
+      ? { subject: 'database', text: 'it does not exist yet; the service creates it when it starts' }
+      : { subject: 'database', failed: true, text: `${fileOf(DATABASE_URL)} does not exist. ${MIGRATE}` }
     return
   }
-  yield * examineDatabase(config)
+  yield * checkDatabase(config)
 }
 
-async function * examineDisk (url: string): AsyncGenerator<Finding> {
+async function checkDisk (url: string): Promise<CheckResult> {
   const folder = dirname(resolve(fileOf(url)))
   try {
     accessSync(folder, constants.W_OK | constants.X_OK)
     if (!isMissing(url)) accessSync(fileOf(url), constants.W_OK)
     const { bavail, bsize } = await statfs(folder)
-    const room = `${Math.floor(bavail * bsize / 2 ** 20)} MB free in ${folder}`
-    const enough = bavail * bsize >= LEAST_ROOM
-    yield { subject: 'disk', wrong: !enough, says: enough ? room : `only ${room}. Make room there, or set DATABASE_URL to another folder.` }
+    const freeBytes = bavail * bsize
+    const text = `${Math.floor(freeBytes / 2 ** 20)} MB free in ${folder}`
+    if (freeBytes >= MIN_FREE_BYTES) return { subject: 'disk', text }
+    const remedy = 'Free space there, or set DATABASE_URL to another folder.'
+    return { subject: 'disk', failed: true, text: `only ${text}. ${remedy}` }
   } catch (error) {
-    yield {
-      subject: 'disk',
-      wrong: true,
-      says: statSync(folder, { throwIfNoEntry: false }) === undefined
-        ? `there is no folder ${folder}. Create it, or set DATABASE_URL to another.`
-        : `this account may not write the database or its folder ${folder} (${(error as NodeJS.ErrnoException).code}). Allow it, or set DATABASE_URL to another.`
-    }
+    return { subject: 'disk', failed: true, text: explainDiskError(folder, error as NodeJS.ErrnoException) }
   }
 }
 
-async function * examineDatabase (config: Config): AsyncGenerator<Finding> {
-  const { DATABASE_URL, DATABASE_POOL, REQUEST_TIMEOUT_MS } = config
+function explainDiskError (folder: string, { code }: NodeJS.ErrnoException): string {
+  if (statSync(folder, { throwIfNoEntry: false }) === undefined) {
+    return `the folder ${folder} does not exist. Create it, or set DATABASE_URL to another folder.`
+  }
+  return `this user has no permission to write the database or its folder ${folder} (${code}). ` +
+    'Grant it, or set DATABASE_URL to another folder.'
+}
+
+async function * checkDatabase (config: Config): AsyncGenerator<CheckResult> {
+  const { DATABASE_URL } = config
   let pending: string[]
   try {
     pending = await pendingMigrations(DATABASE_URL)
   } catch (error) {
-    yield { subject: 'database', wrong: true, says: explainFailure(error) }
+    yield { subject: 'database', failed: true, text: explainFailure(error) }
     return
   }
-  yield { subject: 'database', says: `${databaseOf(DATABASE_URL)} answers` }
+  yield { subject: 'database', text: `connected to ${databaseOf(DATABASE_URL)}` }
   if (pending.length > 0) {
-    const missing = `${pending.length} pending: ${pending.join(', ')}`
+    const list = `${pending.length} pending: ${pending.join(', ')}`
     yield migratesOnStart(config)
-      ? { subject: 'migrations', says: `${missing}; the start applies them` }
-      : { subject: 'migrations', wrong: true, says: `${missing}. Apply them with: npx --no petstore migrate` }
+      ? { subject: 'migrations', text: `${list}; the service applies them when it starts` }
+      : { subject: 'migrations', failed: true, text: `${list}. ${MIGRATE}` }
     return
   }
-  yield { subject: 'migrations', says: 'all are applied' }
+  yield { subject: 'migrations', text: 'all are applied' }
+  yield await checkWriteAccess(config)
+}
 
-  const database = await openDatabase({ url: DATABASE_URL, pool: DATABASE_POOL, timeout: REQUEST_TIMEOUT_MS })
+async function checkWriteAccess (config: Config): Promise<CheckResult> {
+  const { DATABASE_URL: url, DATABASE_POOL: pool, REQUEST_TIMEOUT_MS: timeout } = config
+  const database = await openDatabase({ url, pool, timeout })
   try {
     await canWrite(database)
-    yield { subject: 'writing', says: 'is allowed' }
+    return { subject: 'writing', text: 'the database is writable' }
   } catch (error) {
-    yield { subject: 'writing', wrong: true, says: explainFailure(error) }
+    return { subject: 'writing', failed: true, text: explainFailure(error) }
   } finally {
     await database.close()
   }

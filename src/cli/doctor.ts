@@ -1,15 +1,17 @@
 import type { Command } from 'commander'
 
+/** Columns before the text of a check. */
+const INDENT = 20
+
 export function addDoctor (program: Command): void {
   program.command('doctor')
-    .description('check the settings, the database, its migrations and its disk; exit code 1 when something is wrong')
+    .description('check the settings, the database, its migrations and its disk; exits with 1 if a check fails')
     .action(async () => {
       const { runChecks } = await import('./doctor-checks.ts')
-      let healthy = true
-      for await (const { subject, wrong = false, says } of runChecks(process.env)) {
-        console.log(`${wrong ? 'wrong' : 'ok   '}  ${subject.padEnd(10)}  ${says.replaceAll('\n', '\n' + ' '.repeat(19))}`)
-        if (wrong) healthy = false
+      for await (const { subject, failed = false, text } of runChecks(process.env)) {
+        const indented = text.replaceAll('\n', '\n' + ' '.repeat(INDENT))
+        console.log(`${failed ? 'failed' : 'ok    '}  ${subject.padEnd(10)}  ${indented}`)
+        if (failed) process.exitCode = 1
       }
-      if (!healthy) process.exitCode = 1
     })
 }

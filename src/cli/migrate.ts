@@ -3,18 +3,19 @@ import { readConfig } from '../config.ts'
 
 export function addMigrate (program: Command): void {
   program.command('migrate')
-    .description('bring the database up to date')
-    .option('--status', 'change nothing, say which migrations are applied; exit code 1 when one is pending')
+    .description('apply pending migrations to the database')
+    .option('--status', 'list applied and pending migrations, without changes; exits with 1 if one is pending')
     .action(async ({ status = false }: { status?: boolean }) => {
       const { DATABASE_URL } = readConfig(process.env)
-      await (status ? showStatus(DATABASE_URL) : apply(DATABASE_URL))
+      await (status ? showStatus(DATABASE_URL) : applyMigrations(DATABASE_URL))
     })
 }
 
-async function apply (url: string): Promise<void> {
+async function applyMigrations (url: string): Promise<void> {
   const { migrate } = await import('../database/migrations/migrate.ts')
   const applied = await migrate(url)
-  console.log(applied.length === 0 ? 'The database is up to date.' : applied.map((name) => `Applied ${name}`).join('\n'))
+  const lines = applied.map((name) => `Applied ${name}`)
+  console.log(lines.length === 0 ? 'The database is up to date.' : lines.join('\n'))
 }
 
 async function showStatus (url: string): Promise<void> {
@@ -22,6 +23,8 @@ async function showStatus (url: string): Promise<void> {
   const { migrationNames } = await import('../database/migrations/migrate.ts')
   const { pendingWithoutCreating } = await import('../database/migrations/startup-check.ts')
   const pending = new Set(await pendingWithoutCreating(url))
-  for (const name of await migrationNames(databaseOf(url))) console.log(`${pending.has(name) ? 'pending' : 'applied'}  ${name}`)
+  for (const name of await migrationNames(databaseOf(url))) {
+    console.log(`${pending.has(name) ? 'pending' : 'applied'}  ${name}`)
+  }
   if (pending.size > 0) process.exitCode = 1
 }

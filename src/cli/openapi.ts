@@ -4,10 +4,10 @@ import { readConfig } from '../config.ts'
 export function addOpenapi (program: Command): void {
   program.command('openapi')
     .description('print the OpenAPI document')
-    .option('--yaml', 'as YAML rather than JSON')
+    .option('--yaml', 'print YAML instead of JSON')
     .action(async ({ yaml = false }: { yaml?: boolean }) => {
       const { buildApp } = await import('../app.ts')
-      // The document is the same for every database; this one needs no file and no server, and no port.
+      // The document does not depend on the database. This database needs no file, no server and no port.
       const { METRICS_PORT: _port, ...settings } = readConfig(process.env)
       const config = { ...settings, DATABASE_URL: 'file::memory:', LOG_LEVEL: 'silent' as const, DELIVERY: false }
       const app = await buildApp(config)

@@ -6,19 +6,21 @@ import { createRead, type Read } from '../database/read-batching.ts'
 import { OperationalError } from '../operational-error.ts'
 import { buildValidatorCompiler } from '../http/validator-compiler.ts'
 
-/** What a command of the command line works on: the same reads and commands as the service, in a process of its own. */
+/** An open database, with the same queries and commands as the service. */
 export interface OpenDatabase {
   database: Database
   read: Read
   commit: Commit
 }
 
-/** How long a statement or a commit may take, in ms: nobody waits behind a command, and a batch of many rows is slow on a busy disk. */
-const PATIENCE_MS = 120_000
+/** Maximum duration of a statement or a commit: no client waits for it, and large batches are slow on a busy disk. */
+const TIMEOUT_MS = 120_000
 
-/** Lends the store of the settings' database, whose migrations somebody has seen to. */
-export async function withDatabase (config: Config, use: (store: OpenDatabase) => Promise<void>): Promise<void> {
-  const limits = { timeout: PATIENCE_MS, queueLimit: config.QUEUE_LIMIT }
+export type UseDatabase = (database: OpenDatabase) => Promise<void>
+
+/** Opens the database for a function and closes it afterwards. The caller must have verified the migrations. */
+export async function withDatabase (config: Config, use: UseDatabase): Promise<void> {
+  const limits = { timeout: TIMEOUT_MS, queueLimit: config.QUEUE_LIMIT }
   const database = await openDatabase({ url: config.DATABASE_URL, pool: config.DATABASE_POOL, ...limits })
   const { commit, close } = createCommitter(database, limits)
   try {
@@ -29,22 +31,26 @@ export async function withDatabase (config: Config, use: (store: OpenDatabase) =
   }
 }
 
-/** @throws OperationalError when there is none */
+/** @throws OperationalError if the account does not exist */
 export async function requireAccount ({ database }: OpenDatabase, account: number): Promise<void> {
   const found = await database.reader.account.findUnique({ where: { id: account }, select: { id: true } })
-  if (found === null) throw new OperationalError(`There is no account ${account}.`)
+  if (found === null) throw new OperationalError(`Account ${account} does not exist.`)
 }
 
-/** What the same fields would have to be over HTTP. @throws ValidationFailed */
+/**
+ * Validates fields by the rules for request bodies.
+ *
+ * @throws ValidationFailed
+ */
 export function valid<T> (schema: TSchema, fields: Record<string, unknown>): T {
   const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
-  const judged = buildValidatorCompiler({})({ schema: schema as object, httpPart: 'body' })(given)
-  if ('error' in judged) throw judged.error
-  return judged.value as T
+  const result = buildValidatorCompiler({})({ schema: schema as object, httpPart: 'body' })(given)
+  if ('error' in result) throw result.error
+  return result.value as T
 }
 
-/** The key alone on standard output, so that a script may take it: KEY=$(petstore …). */
-export function showKey (told: string, apiKey: string): void {
-  process.stderr.write(`${told} This is its API key; it is shown only now:\n`)
+/** Prints the key alone to standard output, so that a script can read it: KEY=$(petstore …). */
+export function showKey (heading: string, apiKey: string): void {
+  process.stderr.write(`${heading} The API key is shown only once:\n`)
   process.stdout.write(`${apiKey}\n`)
 }

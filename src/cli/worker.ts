@@ -3,7 +3,7 @@ import { readConfig } from '../config.ts'
 
 export function addWorker (program: Command): void {
   program.command('worker')
-    .description('only deliver messages and webhooks, beside services with DELIVERY=false')
+    .description('deliver messages and webhooks for services that run with DELIVERY=false')
     .action(async () => {
       const { deliver } = await import('../start/worker.ts')
       await deliver(readConfig(process.env))

@@ -1,5 +1,4 @@
-import './v8-tuning.ts'
-import { setFlagsFromString } from 'node:v8'
+import { limitHeapGrowth } from './v8-tuning.ts'
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from '../app.ts'
 import { readConfig, type Config } from '../config.ts'
@@ -8,32 +7,26 @@ import { openDemo } from '../seed/demo-store.ts'
 import { migrateOrVerify } from '../database/migrations/startup-check.ts'
 import { explainFailure } from './explain-failure.ts'
 
-/**
- * How far the heap may grow before it is collected whole, in percent of what was alive. Requests under way
- * outlive the quick collections; V8's own measure, up to fourfold, would let their remains add up to 200 MB.
- */
-const HEAP_GROWTH = 30
+/** Maximum number of connections that wait to be accepted: after a restart, thousands of streams reconnect at once. */
+const LISTEN_BACKLOG = 4_096
 
-/** Connections that may wait to be accepted: thousands of followers come back at once after a restart. */
-const BACKLOG = 4_096
-
-/** The process that serves: database, listening, stopping. */
+/** Runs the process that serves HTTP: prepares the database, listens, and stops on SIGTERM or SIGINT. */
 export async function serve (config: Config): Promise<void> {
-  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH}`)
+  limitHeapGrowth()
   await migrateOrVerify(config)
   const app = await buildApp(config)
   const closing = closeWithGrace({ delay: config.SHUTDOWN_GRACE_MS, logger: false }, async ({ err: error }) => {
-    if (error !== undefined) app.log.fatal({ err: error }, 'stopping after an error')
+    if (error !== undefined) app.log.fatal({ err: error }, 'stopping after an unexpected error')
     await app.close()
   })
   app.addHook('onClose', async () => { closing.uninstall() })
 
   try {
     await app.ready()
-    // A database that may only be read would start, and then refuse every write.
+    // Otherwise the service would start on a read-only database, and then every write would fail.
     await canWrite(app.database)
     const greet = config.DEMO ? await openDemo(app) : undefined
-    await app.listen({ port: config.PORT, host: config.HOST, backlog: BACKLOG })
+    await app.listen({ port: config.PORT, host: config.HOST, backlog: LISTEN_BACKLOG })
     if (greet !== undefined) process.stderr.write(greet(app.listeningOrigin))
   } catch (error) {
     await app.close()
@@ -41,7 +34,7 @@ export async function serve (config: Config): Promise<void> {
   }
 }
 
-// `node dist/start/server.js` is `petstore start`, without the command line.
+// `node dist/start/server.js` is `petstore start` without a command line.
 if (process.argv[1] === import.meta.filename) {
   try {
     await serve(readConfig(process.env))

@@ -21,7 +21,7 @@ t.test('accounts are opened and keys made for a running service, which obeys wit
     })).status
 
   const opened = await petstore(t, ['account', 'create', 'My store', '--email', 'ada@example.com'], { env })
-  t.match(opened, { code: 0, err: /^Account \d+ was opened\./ })
+  t.match(opened, { code: 0, err: /^Account \d+ was created\./ })
   const first = opened.out.trim()
   t.ok(isCredential(first), 'standard output is the key and nothing else')
   t.notOk(opened.err.includes(first), 'which is said once')
@@ -39,7 +39,7 @@ t.test('accounts are opened and keys made for a running service, which obeys wit
   t.equal(list.code, 0)
   const lines = list.out.trim().split('\n')
   t.equal(lines.length, 2)
-  t.match(lines[1], new RegExp(`^\\d+ .*psk_${reader.slice(4, 12)}_….*reads.*expires 2099-01-01T00:00:00.000Z  Warehouse scanner$`))
+  t.match(lines[1], new RegExp(`^\\d+ .*psk_${reader.slice(4, 12)}_….*read-only.*expires 2099-01-01T00:00:00.000Z  Warehouse scanner$`))
   t.notOk(list.out.includes(reader.slice(13)), 'no secret')
   const id = /^\d+/.exec(lines[1]!)![0]
 
@@ -58,9 +58,9 @@ t.test('what cannot be done is said in one line, with code 1', async (t) => {
   const table: Array<[args: string[], says: RegExp]> = [
     [['key', 'revoke', only, '--account', account], /^This is the last unexpired key that may write\..*\n$/],
     [['key', 'revoke', '999999', '--account', account], /^Your account has no API key with this id\.\n$/],
-    [['key', 'list', '--account', '999999'], /^There is no account 999999\.\n$/],
-    [['key', 'create', '--account', '999999'], /^There is no account 999999\.\n$/],
-    [['seed', '--account', '999999'], /^There is no account 999999\.\n$/]
+    [['key', 'list', '--account', '999999'], /^Account 999999 does not exist\.\n$/],
+    [['key', 'create', '--account', '999999'], /^Account 999999 does not exist\.\n$/],
+    [['seed', '--account', '999999'], /^Account 999999 does not exist\.\n$/]
   ]
   for (const [args, says] of table) t.match(await petstore(t, args, { env }), { code: 1, out: '', err: says }, args.join(' '))
 })

@@ -70,18 +70,18 @@ t.test('doctor finds nothing wrong where nothing is', async (t) => {
   const cwd = folder(t)
   const { code, out, err } = await petstore(t, ['doctor'], { cwd, env: { DATABASE_URL: await freshDatabase(t) } })
   t.same({ code, err }, { code: 0, err: '' }, out)
-  for (const line of out.trim().split('\n')) t.match(line, /^ok {5}/)
-  t.match(out, /settings.*\n(ok +disk.* MB free .*\n)?ok +database +\w+ answers\nok +migrations.*\nok +writing/)
+  for (const line of out.trim().split('\n')) t.match(line, /^ok {6}/)
+  t.match(out, /settings.*\n(ok +disk.* MB free .*\n)?ok +database +connected to \w+\nok +migrations.*\nok +writing/)
   t.same(readdirSync(cwd), [])
 })
 
 t.test('doctor says of a database before its first start what will become of it', async (t) => {
   const DATABASE_URL = await emptyDatabase(t)
   const { code, out } = await petstore(t, ['doctor'], { env: { DATABASE_URL } })
-  if (database === 'sqlite') t.match({ code, out }, { code: 0, out: /^ok +database +none is there yet; the start creates it$/m })
-  else t.match({ code, out }, { code: 1, out: /^wrong +migrations +\d+ pending: .*petstore migrate$/m })
+  if (database === 'sqlite') t.match({ code, out }, { code: 0, out: /^ok +database +it does not exist yet; the service creates it when it starts$/m })
+  else t.match({ code, out }, { code: 1, out: /^failed +migrations +\d+ pending: .*petstore migrate$/m })
   const strict = await petstore(t, ['doctor'], { env: { DATABASE_URL, MIGRATE_ON_START: 'false' } })
-  t.match(strict, { code: 1, out: /^wrong.*petstore migrate$/m })
+  t.match(strict, { code: 1, out: /^failed.*petstore migrate$/m })
   if (database === 'sqlite') t.notOk(existsSync(DATABASE_URL.slice('file:'.length)), 'and creates none')
 })
 
@@ -90,11 +90,11 @@ t.test('doctor says what is wrong and what to do, with code 1', async (t) => {
   writeFileSync(join(cwd, 'text.db'), 'Dear diary, today the cat sat on the keyboard again. '.repeat(50))
   mkdirSync(join(cwd, 'folder.db'))
   const table: Array<[settings: Record<string, string>, says: RegExp]> = [
-    [{ PORT: 'x', SIGNUP: 'maybe' }, /^wrong +settings +These settings are wrong:\n +PORT .*must.*\n +SIGNUP .*must/m],
-    [{ DATABASE_URL: 'file:./missing/petstore.db' }, /^wrong +disk +there is no folder .*missing.*DATABASE_URL/m],
-    [{ DATABASE_URL: 'file:./text.db' }, /^wrong +database .*damaged or no SQLite/m],
-    [{ DATABASE_URL: 'file:./folder.db' }, /^wrong +database .*cannot be opened/m],
-    [{ DATABASE_URL: `postgresql://ada:secret@127.0.0.1:${await freePort()}/d` }, /^wrong +database .*cannot be reached.*DATABASE_URL/m]
+    [{ PORT: 'x', SIGNUP: 'maybe' }, /^failed +settings +These settings are invalid:\n +PORT .*must.*\n +SIGNUP .*must/m],
+    [{ DATABASE_URL: 'file:./missing/petstore.db' }, /^failed +disk +the folder .*missing does not exist.*DATABASE_URL/m],
+    [{ DATABASE_URL: 'file:./text.db' }, /^failed +database .*damaged or not a SQLite/m],
+    [{ DATABASE_URL: 'file:./folder.db' }, /^failed +database .*cannot be opened/m],
+    [{ DATABASE_URL: `postgresql://ada:secret@127.0.0.1:${await freePort()}/d` }, /^failed +database .*cannot be reached.*DATABASE_URL/m]
   ]
   for (const [env, says] of table) {
     const { code, out, err } = await petstore(t, ['doctor'], { cwd, env })

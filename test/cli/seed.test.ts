@@ -69,7 +69,7 @@ t.test('progress is plain lines, or a bar where a terminal looks', async (t) => 
   const lines = err.trim().split('\n').slice(1)
   t.equal(lines.shift(), '0 of 120000 pets')
   t.match(lines.at(-2), /^120000 of 120000 pets, \d+\/s$/)
-  t.match(lines.at(-1), /^Account \d+ has 120000 more pets\.$/)
+  t.match(lines.at(-1), /^Added 120000 pets to account \d+\.$/)
   // eslint-disable-next-line no-control-regex -- these are what is looked for
   t.notMatch(err, /[\x00-\x09\x0b-\x1f]/, 'no escape sequences')
 

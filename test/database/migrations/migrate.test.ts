@@ -65,7 +65,7 @@ t.test('one that fails leaves nothing, and is applied once what was in its way i
   await within(url, async (prisma) => { await prisma.$executeRawUnsafe('CREATE TABLE deliveries (id INTEGER)') })
   for (let i = 0; i < 2; i++) {
     const error = await migrate(url).then(() => undefined, (error: unknown) => error)
-    t.match(explainFailure(error), /^Stopped by an error: .*deliveries.* already exists/)
+    t.match(explainFailure(error), /^Unexpected error: .*deliveries.* already exists/)
     t.notOk((await namesIn(url)).includes('webhooks'), 'nothing of what came before it')
   }
   await within(url, async (prisma) => { await prisma.$executeRawUnsafe('DROP TABLE deliveries') })
