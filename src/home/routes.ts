@@ -4,11 +4,11 @@ import type { FastifyInstance } from 'fastify'
 import { cachedContent, sendCached, withETag } from '../http/cached-content.ts'
 
 export interface HomeOptions {
-  /** Whether anybody may open an account. */
+  /** Tells whether clients can create accounts. */
   signup: 'open' | 'closed'
 }
 
-/** What the browser gets, as it lies here; the build copies it to where this file goes. */
+/** The files of the page, unbundled. The build copies them next to this file. */
 const FOLDER = join(import.meta.dirname, 'page')
 
 const TYPES: Record<string, string> = {
@@ -17,7 +17,7 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml'
 }
 
-/** The page talks to this service and to nobody else, and runs nothing but its own files. */
+/** Content security policy: the page connects only to this service and runs only its own files. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -31,36 +31,42 @@ const POLICY = [
   "frame-ancestors 'none'"
 ].join(';')
 
-/** A person's first page: open a store, send a message, watch it happen; and the files of that page. */
+/** Serves the first page, on which people create a store, send a message and watch the events. */
 export async function homeRoutes (app: FastifyInstance, { signup }: HomeOptions): Promise<void> {
   const template = readFileSync(join(FOLDER, 'page.html'), 'utf8')
-  const below = app.basePath.split('/').at(-1) ?? ''
+  const lastSegment = app.basePath.split('/').at(-1) ?? ''
 
   app.get('/', { schema: { hide: true } }, async (request, reply) => {
     const [path = ''] = request.url.split('?')
-    const text = filled(template, {
-      // Relative to the page, which is found with and without a slash at its end: a proxy may have put more before it.
-      root: path.endsWith('/') || below === '' ? './' : `./${below}/`,
-      server: (app.publicUrl || `${request.protocol}://${nameOf(request.host)}`) + app.basePath,
+    const text = fillTemplate(template, {
+      // Relative, because a proxy may add a path prefix. The page exists with and without a slash at its end.
+      root: path.endsWith('/') || lastSegment === '' ? './' : `./${lastSegment}/`,
+      server: (app.publicUrl || `${request.protocol}://${validHost(request.host)}`) + app.basePath,
       signup
     })
-    return sendCached(request, reply.header('content-security-policy', POLICY), 'text/html; charset=utf-8', withETag(text))
+    reply.header('content-security-policy', POLICY)
+    return sendCached(request, reply, 'text/html; charset=utf-8', withETag(text))
   })
 
-  // Below /docs, where all is for people and nothing asks for a key.
+  // Under /docs, like the API reference: these routes are for people and need no API key.
   for (const name of readdirSync(FOLDER)) {
     const type = TYPES[extname(name)]
     if (type === undefined) continue
     const file = cachedContent(() => readFileSync(join(FOLDER, name), 'utf8'))
-    app.get(`/docs/home/${name}`, { schema: { hide: true } }, async (request, reply) => sendCached(request, reply, type, file()))
+    app.get(`/docs/home/${name}`, { schema: { hide: true } }, async (request, reply) =>
+      sendCached(request, reply, type, file()))
   }
 }
 
-function filled (template: string, values: Record<string, string>): string {
-  return template.replace(/\{\{(\w+)\}\}/g, (_, name: string) => (values[name] ?? '').replace(/[&<"']/g, (character) => `&#${character.charCodeAt(0)};`))
+function fillTemplate (template: string, values: Record<string, string>): string {
+  return template.replace(/\{\{(\w+)\}\}/g, (_, name: string) => escapeHtml(values[name] ?? ''))
 }
 
-/** The name that the reader reached us by, unless it is no name. */
-function nameOf (host: string): string {
+function escapeHtml (text: string): string {
+  return text.replace(/[&<"']/g, (character) => `&#${character.charCodeAt(0)};`)
+}
+
+/** Returns the host of the request, or `localhost` if it is malformed. */
+function validHost (host: string): string {
   return /^[A-Za-z0-9.:[\]-]+$/.test(host) ? host : 'localhost'
 }

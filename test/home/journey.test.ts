@@ -13,7 +13,7 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
   const origin = `http://127.0.0.1:${service.port}`
   const { visit } = await openBrowser(t, origin)
 
-  await t.test('a newcomer gets from nothing to a moving store by keyboard alone', async (t) => {
+  await t.test('a new user can complete all steps with the keyboard alone', async (t) => {
     const { page, complaints, foreign } = await visit('/', { permissions: ['clipboard-read', 'clipboard-write'] })
     const tab = async (): Promise<string> => {
       await page.keyboard.press('Tab')
@@ -21,7 +21,7 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     }
     await page.locator('#open-form fieldset:enabled').waitFor()
 
-    t.equal(await tab(), 'To the steps')
+    t.equal(await tab(), 'Skip to the steps')
     await page.keyboard.press('Enter')
     t.equal(await tab(), 'store-name')
     await page.keyboard.press('Control+a')
@@ -31,15 +31,15 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     await page.locator('#new-key:focus').waitFor()
     const key = await page.locator('#new-key-text').innerText()
     t.match(key, /^psk_[0-9A-Za-z]{8}_[0-9A-Za-z]+$/)
-    t.match(await page.locator('#new-key').innerText(), 'shown only now')
+    t.match(await page.locator('#new-key').innerText(), 'shown only once')
     t.equal((await service.withKey(key).get('/account')).body.name, "Ada's Animals")
     t.equal(await tab(), 'new-key-copy')
     await page.keyboard.press('Enter')
-    await page.getByText('The key is copied').waitFor()
+    await page.getByText('The key was copied').waitFor()
     t.equal(await page.evaluate<string>('navigator.clipboard.readText()'), key)
 
     t.equal(await tab(), 'leave')
-    t.match(await tab(), 'curl', 'a request can be scrolled')
+    t.match(await tab(), 'curl', 'the keyboard can scroll a request')
     t.match(await tab(), 'Copy')
     t.equal(await tab(), 'message-text')
     await page.keyboard.press('Control+a')
@@ -50,12 +50,12 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     t.match((await service.withKey(key).get('/messages')).body, [{ message: 'First!', status: 'delivered' }])
 
     await page.locator('#fill:enabled').waitFor()
-    t.equal(await tab(), 'Send it')
+    t.equal(await tab(), 'Send')
     t.match(await tab(), 'curl')
     t.match(await tab(), 'Copy')
     t.equal(await tab(), 'fill')
     await page.keyboard.press('Enter')
-    await page.getByText('5 pets were added').waitFor()
+    await page.getByText('Added 5 pets').waitFor()
     await shows(page, { available: '5', pending: '0', sold: '0', units: '19', orders: '0' })
     t.equal(await tab(), 'order')
     await page.keyboard.press('Enter')
@@ -65,7 +65,7 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     t.same(foreign, [])
   })
 
-  await t.test('the key stays in its tab, is not shown again, and is forgotten on request', async (t) => {
+  await t.test('the page keeps the key in its tab, does not show it again, and forgets it on request', async (t) => {
     const { page } = await visit('/')
     await openStore(page)
     const key = await page.locator('#new-key-text').innerText()
@@ -74,18 +74,18 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     t.notMatch(await page.locator('body').innerText(), key)
     t.match(await page.locator('#present').innerText(), 'session storage')
     t.same(await page.evaluate('[localStorage.length, document.cookie]'), [0, ''])
-    t.notOk(await (await visit('/')).page.locator('#present').isVisible(), 'another tab knows nothing of it')
+    t.notOk(await (await visit('/')).page.locator('#present').isVisible(), 'another tab has no key')
 
     await page.locator('#leave').click()
     await page.locator('#store-name:focus').waitFor()
     t.equal(await page.evaluate('sessionStorage.length'), 0)
     t.ok(await page.locator('#message-text').isDisabled())
-    t.equal(await page.locator('#feed-state').innerText(), 'Open a store first.')
+    t.equal(await page.locator('#feed-state').innerText(), 'Create a store first.')
   })
 
-  await t.test('what the service refuses is said in its own words', async (t) => {
+  await t.test('the page shows the error messages of the service', async (t) => {
     const { page } = await visit('/')
-    await page.getByText('I have a key already').click()
+    await page.getByText('I already have an API key').click()
     await page.locator('#key-text').fill('psk_nonsense')
     await page.keyboard.press('Enter')
     await page.getByText('This is not an API key').waitFor()
@@ -100,7 +100,7 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     t.match(await until(page, '#glance-error'), 'No pet is available')
   })
 
-  await t.test('every request beside a step works when it is pasted', async (t) => {
+  await t.test('the request of each step works in a terminal', async (t) => {
     const { page } = await visit('/', { permissions: ['clipboard-read', 'clipboard-write'] })
     await openStore(page)
     await page.locator('#fill').click()
@@ -121,7 +121,7 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     await page.locator('#events').getByText('Message “It\'s a "test" & more” was delivered').waitFor()
   })
 
-  await t.test('has no fault that axe finds, light and dark, before and after, wide and narrow', async (t) => {
+  await t.test('axe finds no violation: light and dark, before and after, wide and narrow', async (t) => {
     for (const colorScheme of ['light', 'dark'] as const) {
       for (const width of [1280, 360]) {
         const { page } = await visit('/', { colorScheme, viewport: { width, height: 800 }, reducedMotion: 'reduce' })
@@ -137,7 +137,7 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     }
   })
 
-  await t.test('is dark where the reader likes it dark', async (t) => {
+  await t.test('the page follows the preferred color scheme', async (t) => {
     const brightness = async (colorScheme: 'light' | 'dark'): Promise<number> => {
       const { page } = await visit('/', { colorScheme })
       const color = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
@@ -148,12 +148,12 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
   })
 })
 
-t.test('where signup is closed the first page says so, and takes a key', { skip: withoutBrowser }, async (t) => {
+t.test('with closed signup, the first page says so and accepts a key', { skip: withoutBrowser }, async (t) => {
   const service = await startApp(t, { SIGNUP: 'closed', BASE_PATH: '/v1', PUBLIC_URL: 'https://pets.example' })
   const { visit } = await openBrowser(t, `http://127.0.0.1:${service.port}`)
   for (const path of ['/v1', '/v1/']) {
     const { page, complaints, foreign } = await visit(path)
-    await page.getByText('This service opens no new stores').waitFor()
+    await page.getByText('Signup is closed on this service').waitFor()
     t.notOk(await page.locator('#open-form').isVisible())
     t.ok(await page.locator('#key-text').isVisible())
     t.match(await page.locator('#message-title ~ *, pre').allInnerTexts(), [/curl https:\/\/pets\.example\/v1/])
@@ -169,7 +169,7 @@ async function openStore (page: Page): Promise<void> {
   await page.locator('#fill:enabled').waitFor()
 }
 
-/** Waits until the figures are these. */
+/** Waits until the page shows these figures. */
 async function shows (page: Page, figures: Record<string, string>): Promise<void> {
   for (const [name, value] of Object.entries(figures)) {
     await page.locator(`#count-${name}`).getByText(value, { exact: true }).waitFor()

@@ -8,18 +8,18 @@ t.test('the store at a glance', { skip: withoutBrowser }, async (t) => {
   const service = await startApp(t)
   const { visit } = await openBrowser(t, `http://127.0.0.1:${service.port}`)
 
-  /** A page in the store of a client that goes on writing. */
+  /** Opens the page in the store of a client. */
   async function glanceOf (client: Client): Promise<Visit & { figure: (name: string, value: string) => Promise<void> }> {
     const visited = await visit('/')
     const { page } = visited
-    await page.getByText('I have a key already').click()
+    await page.getByText('I already have an API key').click()
     await page.locator('#key-text').fill(client.key!)
     await page.keyboard.press('Enter')
     await page.locator('#feed-state[data-state="live"]').waitFor()
     return { ...visited, figure: async (name, value) => { await page.locator(`#count-${name}`).getByText(value, { exact: true }).waitFor() } }
   }
 
-  await t.test('shows what was there, and what others write while it looks', async (t) => {
+  await t.test('shows existing records, and the writes of other clients', async (t) => {
     const client = await service.openAccount()
     const { body: category } = await client.post('/categories', { name: 'Dogs' })
     // More than one page of each list.
@@ -48,7 +48,7 @@ t.test('the store at a glance', { skip: withoutBrowser }, async (t) => {
     t.same(complaints, [])
   })
 
-  await t.test('a broken stream is resumed after a pause where it was, and loses and repeats nothing', async (t) => {
+  await t.test('a broken stream reconnects after a delay, and loses and repeats no event', async (t) => {
     const client = await service.openAccount()
     const { body: category } = await client.post('/categories', { name: 'Cats' })
     const { page, figure } = await glanceOf(client)
@@ -63,16 +63,16 @@ t.test('the store at a glance', { skip: withoutBrowser }, async (t) => {
       const before = resumed.length
       service.app.server.closeAllConnections()
       await page.locator('#feed-state[data-state="waiting"]').waitFor()
-      t.match(await page.locator('#feed-state').innerText(), 'The connection broke')
+      t.match(await page.locator('#feed-state').innerText(), 'Connection lost')
       await client.post('/pets', { name: `Minka ${round}`, categoryId: category.id })
       await figure('available', String(round))
       await page.locator('#feed-state[data-state="live"]').waitFor()
-      t.same(resumed.slice(before), [String(round)], 'once, after the last event that it has')
+      t.same(resumed.slice(before), [String(round)], 'once, after the last received event')
       t.same((await texts()).filter((text) => text.startsWith('Minka')), [2, 1].slice(2 - round).map((number) => `Minka ${number} was added`))
     }
   })
 
-  await t.test('the pause grows while the service does not answer', async (t) => {
+  await t.test('the delay grows while the service does not respond', async (t) => {
     const client = await service.openAccount()
     const { page } = await glanceOf(client)
     const tries: number[] = []
@@ -83,13 +83,13 @@ t.test('the store at a glance', { skip: withoutBrowser }, async (t) => {
     service.app.server.closeAllConnections()
     while (tries.length < 4) await page.waitForTimeout(50)
     const pauses = tries.slice(1).map((time, i) => time - tries[i]!)
-    // Each is half to once 1 s, 2 s, 4 s …
+    // Each delay is between half and all of 1 s, 2 s, 4 s …
     t.ok(pauses.every((pause, i) => pause >= 500 * 2 ** i), JSON.stringify(pauses))
     await page.unroute('**/events')
     await page.locator('#feed-state[data-state="live"]').waitFor()
   })
 
-  await t.test('a key that is revoked ends the visit, and the page says why', async (t) => {
+  await t.test('a revoked key ends the session, and the page shows the reason', async (t) => {
     const client = await service.openAccount()
     const { page } = await glanceOf(client)
     const { body: other } = await client.post('/account/keys', {})

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 
-t.test('the first page leads on, and shows requests with the address it was reached by', async (t) => {
+t.test('the first page links to the documents, and its requests contain the host of the request', async (t) => {
   const { nobody } = await startApp(t)
   const { status, headers, text } = await nobody.get('/?unknown=1', { host: 'pets.example:8080' })
   t.equal(status, 200)
@@ -10,7 +10,7 @@ t.test('the first page leads on, and shows requests with the address it was reac
   t.match(text, 'curl http://pets.example:8080/accounts')
   for (const path of ['docs', 'openapi.json', 'openapi.yaml']) t.match(text, `href="./${path}"`)
   t.notMatch((await nobody.get('/', { host: '"><script>' })).text, '"><script>')
-  t.notMatch(text, '{{', 'nothing is left to fill in')
+  t.notMatch(text, '{{', 'no placeholder is left')
 
   t.equal((await nobody.get('/', { host: 'pets.example:8080', 'if-none-match': String(headers.etag) })).status, 304)
   t.equal((await nobody.get('/', { host: 'other.example', 'if-none-match': String(headers.etag) })).status, 200)
@@ -18,7 +18,7 @@ t.test('the first page leads on, and shows requests with the address it was reac
   t.equal((await nobody.request('POST', '/')).headers.allow, 'GET, HEAD, OPTIONS')
 })
 
-t.test('its policy lets it run its own files and talk to this service, and nothing else', async (t) => {
+t.test('its content security policy allows only its own files and this service', async (t) => {
   const { nobody } = await startApp(t, { PUBLIC_URL: 'https://pets.example' })
   const { headers, text } = await nobody.get('/')
   const policy = String(headers['content-security-policy'])
@@ -26,11 +26,11 @@ t.test('its policy lets it run its own files and talk to this service, and nothi
     t.ok(policy.split(';').includes(rule), rule)
   }
   t.notMatch(policy, /unsafe|https?:|\*/)
-  t.notMatch(text, /<style|<script(?![^>]* src=)|\son[a-z]+=|\sstyle=|javascript:/, 'nothing stands in the page that it would have to allow')
-  t.notMatch(text.replaceAll('https://pets.example', ''), /(?:src|href)="(?!\.\/|#)|https?:/, 'all it loads is beside it')
+  t.notMatch(text, /<style|<script(?![^>]* src=)|\son[a-z]+=|\sstyle=|javascript:/, 'the page has no inline code')
+  t.notMatch(text.replaceAll('https://pets.example', ''), /(?:src|href)="(?!\.\/|#)|https?:/, 'the page loads only its own files')
 })
 
-t.test('its files are kept by browsers that ask whether they changed', async (t) => {
+t.test('browsers can store its files, but must revalidate them', async (t) => {
   const { nobody } = await startApp(t, { BASE_PATH: '/shop/v1' })
   for (const [path, root] of [['/shop/v1', './v1/'], ['/shop/v1/', './']] as const) {
     const { text } = await nobody.get(path)

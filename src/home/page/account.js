@@ -1,10 +1,12 @@
-import { byId, copy, whenAsked, write } from './dom.js'
-import { keepKey, keptKey, Refusal, send } from './service.js'
+import { byId, copy, onAction, write } from './dom.js'
+import { ApiError, loadKey, send, storeKey } from './service.js'
 
 /**
- * Step 1: opens a store or takes the key of one, and keeps the key while the tab is open.
+ * Sets up step 1: creates a store, or uses the key of an existing one. Keeps the key while the tab is open.
  *
- * @param {{ enter: (key: string) => void, leave: () => void }} store called when the page has a key, and when it has none any more
+ * @typedef {{ enter: (key: string) => void, leave: () => void }} Listeners
+ *
+ * @param {Listeners} listeners called when the page gets a key, and when it forgets the key
  * @returns {{ keyOf: () => string | undefined, forget: (reason: string) => void }}
  */
 export function setUpAccount ({ enter, leave }) {
@@ -20,47 +22,48 @@ export function setUpAccount ({ enter, leave }) {
     ownKey.open = true
   }
 
-  whenAsked(byId('open-form', HTMLFormElement), 'open-error', async () => {
-    const answer = await send('POST', 'accounts', { body: { name: name.value } })
-    const account = await answer.json()
+  onAction(byId('open-form', HTMLFormElement), 'open-error', async () => {
+    const response = await send('POST', 'accounts', { body: { name: name.value } })
+    const account = await response.json()
     byId('new-key-text').textContent = account.apiKey
     byId('new-key').hidden = false
     show(account.apiKey, account.name)
     byId('new-key').focus()
   })
 
-  whenAsked(byId('key-form', HTMLFormElement), 'open-error', async () => {
+  onAction(byId('key-form', HTMLFormElement), 'open-error', async () => {
     const key = field.value.trim()
     show(key, await nameOf(key))
     byId('present').focus()
   })
 
-  whenAsked(byId('new-key-copy', HTMLButtonElement), 'open-error', async () => {
+  onAction(byId('new-key-copy', HTMLButtonElement), 'open-error', async () => {
     await copy(byId('new-key-text').textContent ?? '')
-    write('open-status', 'The key is copied.')
+    write('open-status', 'The key was copied.')
   })
 
   byId('leave').addEventListener('click', () => {
-    forget('The key is forgotten. The store is still there for whoever holds one of its keys.')
+    forget('This tab has forgotten the key. The store still exists, and its keys still work.')
     ;(byId('open-form').hidden ? field : name).focus()
   })
 
-  const kept = keptKey()
-  if (kept !== undefined) resume(kept)
+  const storedKey = loadKey()
+  if (storedKey !== undefined) resume(storedKey)
 
-  /** A page that is loaded again goes on where it was; the key itself is not shown again. */
+  /** Continues with the stored key after a reload. Does not show the key again. */
   async function resume (/** @type {string} */ key) {
     try {
       show(key, await nameOf(key))
     } catch (error) {
-      if (error instanceof Refusal && error.status === 401) return forget(error.message)
-      write('open-error', error instanceof Error ? `${error.message} Load the page again to go on with the key of this tab.` : '')
+      if (error instanceof ApiError && error.status === 401) return forget(error.message)
+      const message = error instanceof Error ? error.message : String(error)
+      write('open-error', `${message} Reload the page to try again with the key of this tab.`)
     }
   }
 
   function show (/** @type {string} */ key, /** @type {string} */ storeName) {
     current = key
-    keepKey(key)
+    storeKey(key)
     field.value = ''
     byId('entrance').hidden = true
     byId('present').hidden = false
@@ -74,7 +77,7 @@ export function setUpAccount ({ enter, leave }) {
 
   function forget (/** @type {string} */ reason) {
     current = undefined
-    keepKey(undefined)
+    storeKey(undefined)
     byId('new-key-text').textContent = ''
     byId('new-key').hidden = true
     byId('present').hidden = true
@@ -88,6 +91,6 @@ export function setUpAccount ({ enter, leave }) {
 }
 
 async function nameOf (/** @type {string} */ key) {
-  const answer = await send('GET', 'account', { key })
-  return String((await answer.json()).name)
+  const response = await send('GET', 'account', { key })
+  return String((await response.json()).name)
 }

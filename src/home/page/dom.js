@@ -1,9 +1,9 @@
 /**
- * An element of page.html.
+ * Returns an element of page.html.
  *
  * @template {HTMLElement} [T=HTMLElement]
  * @param {string} id
- * @param {new () => T} [type] what it is, if more than any element is asked of it
+ * @param {new () => T} [type] the expected class of the element, by default any
  * @returns {T}
  */
 export function byId (id, type) {
@@ -13,7 +13,7 @@ export function byId (id, type) {
 }
 
 /**
- * A new element that holds text and other elements.
+ * Creates an element with text and other elements inside.
  *
  * @param {string} name
  * @param {Record<string, string>} [attributes]
@@ -27,7 +27,7 @@ export function make (name, attributes = {}, ...content) {
 }
 
 /**
- * Writes a text, but not the same again: a screen reader would read it out once more.
+ * Sets the text of an element. Does not set the same text again: screen readers would repeat it.
  *
  * @param {string} id
  * @param {string} text
@@ -38,13 +38,13 @@ export function write (id, text) {
 }
 
 /**
- * Runs `act` when the form is sent or the button pressed, one at a time, and says in words what went wrong.
+ * Runs `act` when the user submits the form or clicks the button, one run at a time. Shows the message of its error.
  *
  * @param {HTMLFormElement | HTMLButtonElement} source
- * @param {string} errorId where it is said
+ * @param {string} errorId the element for the message
  * @param {() => Promise<void>} act
  */
-export function whenAsked (source, errorId, act) {
+export function onAction (source, errorId, act) {
   let busy = false
   source.addEventListener(source instanceof HTMLFormElement ? 'submit' : 'click', async (event) => {
     event.preventDefault()
@@ -63,9 +63,13 @@ export function whenAsked (source, errorId, act) {
   })
 }
 
-/** @param {string} text */
+/**
+ * Copies a text to the clipboard.
+ *
+ * @param {string} text
+ */
 export async function copy (text) {
-  // Only pages that came over HTTPS, or from this very machine, may use the clipboard directly.
+  // Browsers offer the clipboard only to pages loaded over HTTPS or from the same machine.
   if (navigator.clipboard !== undefined) return await navigator.clipboard.writeText(text)
   const field = document.createElement('textarea')
   field.className = 'unseen'
@@ -76,5 +80,5 @@ export async function copy (text) {
   const copied = document.execCommand('copy')
   field.remove()
   if (activeElement instanceof HTMLElement) activeElement.focus()
-  if (!copied) throw new Error('The browser does not let this page copy. Mark the text and copy it yourself.')
+  if (!copied) throw new Error('The browser does not allow this page to copy. Select the text and copy it yourself.')
 }

@@ -1,48 +1,55 @@
-import { Refusal, send } from './service.js'
+import { ApiError, send } from './service.js'
 
-/** The pause before a broken stream is resumed; it doubles up to the longest, in ms. */
-const FIRST_PAUSE_MS = 500
-const LONGEST_PAUSE_MS = 30_000
+/** Delay before reconnecting. It doubles after each failure, up to the maximum. */
+const MIN_DELAY_MS = 500
+const MAX_DELAY_MS = 30_000
 
-/** The service sends a comment every 15 s; a stream that is silent for longer is dead, in ms. */
-const SILENCE_MS = 40_000
+/** Time without data after which a stream counts as broken. The service sends a comment every 15 s. */
+const MAX_SILENCE_MS = 40_000
 
 /**
  * @typedef {{ id: number, type: string, timestamp: string, data: Record<string, any> }} StoreEvent
  * @typedef {'live' | 'waiting'} FeedState
+ *
+ * @typedef {object} FeedOptions
+ * @property {string} key
+ * @property {number} after the id of the last event that the page has
+ * @property {AbortSignal} signal
+ * @property {(event: StoreEvent) => void} onEvent
+ * @property {(state: FeedState) => void} onState
  */
 
 /**
- * Follows the events of a store, and resumes after each break where it was: nothing is lost or comes
- * twice. By `fetch`, because EventSource cannot send a key.
+ * Follows the events of a store. Reconnects after a failure and continues after the last event, so that no event is
+ * lost or repeated. Uses `fetch` because EventSource cannot send an API key.
  *
- * @param {{ key: string, after: number, signal: AbortSignal, onEvent: (event: StoreEvent) => void, onState: (state: FeedState) => void }} options
- * @returns {Promise<void>} when `signal` ends it
- * @throws {Refusal} that no repetition would change
+ * @param {FeedOptions} options
+ * @returns {Promise<void>} resolved after `signal` aborts
+ * @throws {ApiError} if a retry cannot succeed
  */
 export async function follow ({ key, after, signal, onEvent, onState }) {
   let last = after
-  let pause = FIRST_PAUSE_MS
+  let delay = MIN_DELAY_MS
   while (!signal.aborted) {
-    const began = Date.now()
+    const startedAt = Date.now()
     try {
-      await stream()
+      await readStream()
     } catch (error) {
       if (signal.aborted) return
-      if (error instanceof Refusal && error.status < 500 && ![408, 429].includes(error.status)) throw error
+      if (error instanceof ApiError && error.status < 500 && ![408, 429].includes(error.status)) throw error
     }
     if (signal.aborted) return
-    // A service that breaks every stream at once is left alone for longer and longer.
-    if (Date.now() - began > LONGEST_PAUSE_MS) pause = FIRST_PAUSE_MS
+    // Only a stream that lasted resets the delay: a service that ends every stream at once must not be overloaded.
+    if (Date.now() - startedAt > MAX_DELAY_MS) delay = MIN_DELAY_MS
     onState('waiting')
-    await rest(pause * (0.5 + Math.random() / 2), signal)
-    pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
+    await wait(delay * (0.5 + Math.random() / 2), signal)
+    delay = Math.min(delay * 2, MAX_DELAY_MS)
   }
 
-  async function stream () {
+  async function readStream () {
     const silence = new AbortController()
     const stop = () => { silence.abort() }
-    let timer = setTimeout(stop, SILENCE_MS)
+    let timer = setTimeout(stop, MAX_SILENCE_MS)
     signal.addEventListener('abort', stop)
     try {
       const headers = { Accept: 'text/event-stream', 'Last-Event-ID': String(last) }
@@ -55,10 +62,10 @@ export async function follow ({ key, after, signal, onEvent, onState }) {
         const { done, value } = await reader.read()
         if (done) return
         clearTimeout(timer)
-        timer = setTimeout(stop, SILENCE_MS)
+        timer = setTimeout(stop, MAX_SILENCE_MS)
         const blocks = (text + value).split('\n\n')
         text = blocks.pop() ?? ''
-        for (const block of blocks) take(block)
+        for (const block of blocks) handleBlock(block)
       }
     } finally {
       clearTimeout(timer)
@@ -66,18 +73,18 @@ export async function follow ({ key, after, signal, onEvent, onState }) {
     }
   }
 
-  function take (/** @type {string} */ block) {
+  function handleBlock (/** @type {string} */ block) {
     const data = /^data: (.*)$/m.exec(block)?.[1]
     if (data === undefined) return
     const event = /** @type {StoreEvent} */ (JSON.parse(data))
     last = event.id
-    pause = FIRST_PAUSE_MS
+    delay = MIN_DELAY_MS
     onEvent(event)
   }
 }
 
-/** Waits, but not longer than until the machine is on a network again. */
-function rest (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) {
+/** Waits for a time. Ends early if the machine is online again or the signal aborts. */
+function wait (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) {
   return /** @type {Promise<void>} */ (new Promise((resolve) => {
     const timer = setTimeout(end, ms)
     addEventListener('online', end)

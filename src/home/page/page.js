@@ -4,38 +4,38 @@ import { follow } from './feed.js'
 import { setUpGlance } from './glance.js'
 import { setUpMessages } from './messages.js'
 import { offerRequests } from './requests.js'
-import { Refusal } from './service.js'
+import { ApiError } from './service.js'
 import { apply, readStore } from './store.js'
 
-/** Before the store is read again, when it could not be, in ms. */
-const AGAIN_MS = 5_000
+/** Delay before the page reads the store again after an error. */
+const RETRY_DELAY_MS = 5_000
 
-/** Ends what belongs to the store that the page is in. @type {AbortController | undefined} */
-let visit
+/** Aborts the requests for the current store. @type {AbortController | undefined} */
+let session
 
 const keyOf = () => account.keyOf()
 const messages = setUpMessages(keyOf)
 const glance = setUpGlance(keyOf)
 const account = setUpAccount({
   enter (key) {
-    visit?.abort()
-    visit = new AbortController()
+    session?.abort()
+    session = new AbortController()
     byId('message-form').querySelector('fieldset')?.removeAttribute('disabled')
-    watch(key, visit.signal)
+    watch(key, session.signal)
   },
   leave () {
-    visit?.abort()
+    session?.abort()
     byId('message-form').querySelector('fieldset')?.setAttribute('disabled', '')
     messages.clear()
     glance.close()
-    state('off', 'Open a store first.')
+    showState('off', 'Create a store first.')
   }
 })
 offerRequests(keyOf)
 for (const id of ['open-form', 'key-form']) byId(id).querySelector('fieldset')?.removeAttribute('disabled')
 
 /**
- * Reads the store and follows its events, until `signal` ends it or the key does.
+ * Reads the store and follows its events, until `signal` aborts or the key is rejected.
  *
  * @param {string} key
  * @param {AbortSignal} signal
@@ -43,7 +43,7 @@ for (const id of ['open-form', 'key-form']) byId(id).querySelector('fieldset')?.
 async function watch (key, signal) {
   while (!signal.aborted) {
     try {
-      state('waiting', 'Reading the store …')
+      showState('waiting', 'Reading the store …')
       const store = await readStore(key, signal)
       glance.open(store)
       await follow({
@@ -52,25 +52,26 @@ async function watch (key, signal) {
         signal,
         onEvent (event) {
           apply(store, event)
-          messages.take(event)
+          messages.handle(event)
           glance.draw()
         },
-        onState (now) {
-          if (now === 'live') state('live', 'Live')
-          else state('waiting', 'The connection broke; it is tried again …')
+        onState (feedState) {
+          if (feedState === 'live') showState('live', 'Live')
+          else showState('waiting', 'Connection lost. Reconnecting …')
         }
       })
     } catch (error) {
       if (signal.aborted) return
-      if (error instanceof Refusal && error.status === 401) return account.forget(error.message)
-      // Among others 410: what came meanwhile is no longer held, so all is read anew.
-      state('waiting', `${error instanceof Error ? error.message : String(error)} The store is read again in a moment.`)
-      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
+      if (error instanceof ApiError && error.status === 401) return account.forget(error.message)
+      // For example 410: the next events have expired, so the page must read the whole store again.
+      const message = error instanceof Error ? error.message : String(error)
+      showState('waiting', `${message} The page reads the store again in a few seconds.`)
+      await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS))
     }
   }
 }
 
-function state (/** @type {'off' | 'waiting' | 'live'} */ name, /** @type {string} */ words) {
+function showState (/** @type {'off' | 'waiting' | 'live'} */ name, /** @type {string} */ text) {
   byId('feed-state').dataset['state'] = name
-  write('feed-state', words)
+  write('feed-state', text)
 }

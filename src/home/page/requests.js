@@ -1,13 +1,13 @@
 import { byId, copy, make, write } from './dom.js'
 
-/** What a request for the terminal holds in place of a key. */
-const PLACE = '<API_KEY>'
+/** The placeholder for the API key in a request. */
+const PLACEHOLDER = '<API_KEY>'
 
-/** Shown on a button for so long, in ms. */
-const SHOWN_MS = 2_000
+/** Time for which a button shows its result. */
+const RESULT_MS = 2_000
 
 /**
- * The requests beside the steps: each can be copied, with the key if there is one.
+ * Adds buttons that copy the requests of the steps, with the API key if there is one.
  *
  * @param {() => string | undefined} keyOf
  */
@@ -16,41 +16,41 @@ export function offerRequests (keyOf) {
     const code = button.parentElement?.querySelector('code')
     if (!(button instanceof HTMLButtonElement) || code == null) continue
     button.hidden = false
-    const said = make('span', { class: 'unseen', role: 'status' })
-    button.after(said)
+    const result = make('span', { class: 'unseen', role: 'status' })
+    button.after(result)
     button.addEventListener('click', async () => {
       const text = code.textContent ?? ''
       const key = keyOf()
-      const withKey = key !== undefined && text.includes(PLACE)
-      const words = await copy(withKey ? text.replaceAll(PLACE, key) : text)
-        .then(() => withKey ? 'Copied, with your key' : 'Copied', (/** @type {Error} */ error) => error.message)
-      said.textContent = words
-      button.dataset['said'] = words
+      const withKey = key !== undefined && text.includes(PLACEHOLDER)
+      const message = await copy(withKey ? text.replaceAll(PLACEHOLDER, key) : text)
+        .then(() => withKey ? 'Copied with your API key' : 'Copied', (/** @type {Error} */ error) => error.message)
+      result.textContent = message
+      button.dataset['result'] = message
       setTimeout(() => {
-        said.textContent = ''
-        delete button.dataset['said']
-      }, SHOWN_MS)
+        result.textContent = ''
+        delete button.dataset['result']
+      }, RESULT_MS)
     })
   }
-  mirror('store-name', 'open-body', (name) => ({ name }))
-  mirror('message-text', 'message-body', (message) => ({ message }))
+  showInRequest('store-name', 'open-body', (name) => ({ name }))
+  showInRequest('message-text', 'message-body', (message) => ({ message }))
 }
 
 /**
- * Shows in a request what a field holds.
+ * Shows the text of a field in a request.
  *
  * @param {string} fieldId
  * @param {string} bodyId
  * @param {(text: string) => object} bodyOf
  */
-function mirror (fieldId, bodyId, bodyOf) {
+function showInRequest (fieldId, bodyId, bodyOf) {
   const field = byId(fieldId, HTMLInputElement)
-  const show = () => { write(bodyId, quoted(JSON.stringify(bodyOf(field.value)))) }
+  const show = () => { write(bodyId, escapeForShell(JSON.stringify(bodyOf(field.value)))) }
   field.addEventListener('input', show)
   show()
 }
 
-/** Inside single quotes a shell takes everything as it is, but the single quote. */
-function quoted (/** @type {string} */ text) {
+/** Escapes single quotes: a shell takes all other characters inside single quotes literally. */
+function escapeForShell (/** @type {string} */ text) {
   return text.replaceAll("'", "'\\''")
 }

@@ -1,8 +1,8 @@
-/** Where the service is: this file lies two folders below, whatever a proxy has put before it. */
+/** The URL of the service. This file is two folders below it, whatever path prefix a proxy adds. */
 const SERVICE = new URL('../../', import.meta.url)
 
-/** The service said no, in the words of its own. */
-export class Refusal extends Error {
+/** An error response, with the message of the service. */
+export class ApiError extends Error {
   /** @param {{ code: string, message: string, status: number }} error */
   constructor ({ code, message, status }) {
     super(message)
@@ -11,23 +11,29 @@ export class Refusal extends Error {
   }
 }
 
-/** No answer came; whether the request took effect is not known. */
+/** The service did not respond. The request may have taken effect. */
 export class Unreachable extends Error {
   constructor () {
     super('The service cannot be reached.')
   }
 }
 
-/** @typedef {{ key?: string | undefined, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal }} Options */
+/**
+ * @typedef {object} Options
+ * @property {string | undefined} [key]
+ * @property {unknown} [body]
+ * @property {Record<string, string>} [headers]
+ * @property {AbortSignal} [signal]
+ */
 
 /**
- * Sends a request; the answer is any but an error.
+ * Sends a request. Throws if the response is an error.
  *
  * @param {string} method
  * @param {string} path from the root of the service, without a slash before it
  * @param {Options} [options]
  * @returns {Promise<Response>}
- * @throws {Refusal | Unreachable}
+ * @throws {ApiError | Unreachable}
  */
 export async function send (method, path, { key, body, headers = {}, signal } = {}) {
   /** @type {RequestInit} */
@@ -40,64 +46,66 @@ export async function send (method, path, { key, body, headers = {}, signal } = 
   if (signal !== undefined) request.signal = signal
   const response = await fetch(new URL(path, SERVICE), request).catch(() => { throw new Unreachable() })
   if (response.ok) return response
-  throw new Refusal(await errorOf(response))
+  throw new ApiError(await errorOf(response))
 }
 
 /**
+ * Creates a record.
+ *
  * @param {string} path
  * @param {string} key
  * @param {unknown} body
  */
 export async function post (path, key, body) {
-  const answer = await send('POST', path, { key, body, headers: { 'Idempotency-Key': newIdempotencyKey() } })
-  return await answer.json()
+  const response = await send('POST', path, { key, body, headers: { 'Idempotency-Key': newIdempotencyKey() } })
+  return await response.json()
 }
 
 /**
- * Walks a list through its pages.
+ * Reads the pages of a list.
  *
  * @param {string} path
  * @param {Record<string, string>} filters
  * @param {string} key
- * @param {number} pages how many are read at most
+ * @param {number} pages maximum number of pages
  * @param {AbortSignal} signal
- * @returns {Promise<{ records: any[], whole: boolean }>}
+ * @returns {Promise<{ records: any[], complete: boolean }>}
  */
-export async function walk (path, filters, key, pages, signal) {
+export async function readList (path, filters, key, pages, signal) {
   const records = []
   const query = new URLSearchParams({ ...filters, limit: '100' })
   for (let page = 0; page < pages; page++) {
-    const answer = await send('GET', `${path}?${query}`, { key, signal })
-    records.push(...await answer.json())
-    const next = /<([^>]*)>; rel="next"/.exec(answer.headers.get('Link') ?? '')?.[1]
-    if (next === undefined) return { records, whole: true }
+    const response = await send('GET', `${path}?${query}`, { key, signal })
+    records.push(...await response.json())
+    const next = /<([^>]*)>; rel="next"/.exec(response.headers.get('Link') ?? '')?.[1]
+    if (next === undefined) return { records, complete: true }
     query.set('cursor', new URL(next, SERVICE).searchParams.get('cursor') ?? '')
   }
-  return { records, whole: false }
+  return { records, complete: false }
 }
 
-/** A proxy between may answer with something else than the service's JSON. */
+/** Reads the error of a response. A proxy may respond without the service's JSON. */
 async function errorOf (/** @type {Response} */ response) {
   const { status } = response
   const body = await response.json().catch(() => undefined)
   if (typeof body?.message === 'string') return { code: String(body.code), message: body.message, status }
-  return { code: 'unknown', message: `Something between you and the service answered ${status}.`, status }
+  return { code: 'unknown', message: `A proxy or gateway responded with status ${status}.`, status }
 }
 
-/** `crypto.randomUUID` is not there on a page that came over plain HTTP from another machine. */
+/** Creates a random key. `crypto.randomUUID` is missing on pages loaded over plain HTTP from another machine. */
 export function newIdempotencyKey () {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** This tab's key, also for the reference; not that of another service below the same host. */
+/** Name of the stored key, which the API reference also uses. It differs from other services on the same host. */
 const ITEM = `petstore key ${SERVICE.pathname}`
 
-export function keptKey () {
+export function loadKey () {
   return sessionStorage.getItem(ITEM) ?? undefined
 }
 
 /** @param {string | undefined} key */
-export function keepKey (key) {
+export function storeKey (key) {
   if (key === undefined) sessionStorage.removeItem(ITEM)
   else sessionStorage.setItem(ITEM, key)
 }

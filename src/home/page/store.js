@@ -1,28 +1,28 @@
-import { send, walk } from './service.js'
+import { readList, send } from './service.js'
 
 /** @import { StoreEvent } from './feed.js' */
 
-/** So many pages of each list are read at most: a glance is no export. */
-const PAGES = 20
+/** Maximum number of pages to read of each list: this page is an overview, not an export. */
+const MAX_PAGES = 20
 
-/** So many events are shown. */
-const EVENTS = 8
+/** Maximum number of events in the list. */
+const MAX_EVENTS = 8
 
 /**
- * A store as far as a glance needs it.
+ * The part of a store that this page shows.
  *
  * @typedef {object} Store
  * @property {Map<number, { id: number, name: string, status: string }>} pets
  * @property {Map<number, number>} units in stock, by pet
  * @property {Map<number, { id: number, petId: number, quantity: number }>} orders the open ones
  * @property {StoreEvent[]} events the last ones, newest first
- * @property {number} position the newest event that is in it
- * @property {boolean} whole whether all records were read
+ * @property {number} position the id of the newest event that it includes
+ * @property {boolean} complete whether it includes all records
  */
 
 /**
- * Reads the store: first the number of its newest event, then the lists. What changes meanwhile comes
- * again as an event after that number, and does no harm, because events hold whole records.
+ * Reads the store: first the id of its newest event, then the lists. Changes in between arrive again as events after
+ * that id. Applying them twice is harmless, because events contain whole records.
  *
  * @param {string} key
  * @param {AbortSignal} signal
@@ -32,9 +32,9 @@ export async function readStore (key, signal) {
   const { headers } = await send('GET', 'events?limit=1', { key, signal })
   const position = Number(headers.get('Event-Id'))
   const [pets, stock, orders, events] = await Promise.all([
-    walk('pets', {}, key, PAGES, signal),
-    walk('inventory', {}, key, PAGES, signal),
-    walk('store/orders', { complete: 'false' }, key, PAGES, signal),
+    readList('pets', {}, key, MAX_PAGES, signal),
+    readList('inventory', {}, key, MAX_PAGES, signal),
+    readList('store/orders', { complete: 'false' }, key, MAX_PAGES, signal),
     lastEvents(position, key, signal)
   ])
   return {
@@ -43,15 +43,16 @@ export async function readStore (key, signal) {
     orders: new Map(orders.records.map((order) => [order.id, order])),
     events,
     position,
-    whole: pets.whole && stock.whole && orders.whole
+    complete: pets.complete && stock.complete && orders.complete
   }
 }
 
-/** None, where they are too old to be held. */
+/** Reads the latest events. Returns none if they have expired. */
 async function lastEvents (/** @type {number} */ newest, /** @type {string} */ key, /** @type {AbortSignal} */ signal) {
   try {
-    const answer = await send('GET', `events?limit=${EVENTS}&after=${Math.max(0, newest - EVENTS)}`, { key, signal })
-    const events = /** @type {StoreEvent[]} */ (await answer.json())
+    const after = Math.max(0, newest - MAX_EVENTS)
+    const response = await send('GET', `events?limit=${MAX_EVENTS}&after=${after}`, { key, signal })
+    const events = /** @type {StoreEvent[]} */ (await response.json())
     return events.filter(({ id }) => id <= newest).reverse()
   } catch (error) {
     if (/** @type {{ status?: number }} */ (error).status === 410) return []
@@ -60,7 +61,7 @@ async function lastEvents (/** @type {number} */ newest, /** @type {string} */ k
 }
 
 /**
- * Takes an event into a store.
+ * Applies an event to a store.
  *
  * @param {Store} store
  * @param {StoreEvent} event
@@ -79,11 +80,15 @@ export function apply (store, event) {
   }
   if (inventory !== undefined) store.units.set(inventory.petId, inventory.quantity)
   store.position = event.id
-  store.events = [event, ...store.events].slice(0, EVENTS)
+  store.events = [event, ...store.events].slice(0, MAX_EVENTS)
 }
 
-/** @param {Store} store */
-export function figuresOf ({ pets, units, orders }) {
+/**
+ * Counts the pets by status, the units in stock and the open orders.
+ *
+ * @param {Store} store
+ */
+export function countStore ({ pets, units, orders }) {
   const figures = { available: 0, pending: 0, sold: 0, units: 0, orders: orders.size }
   for (const { status } of pets.values()) figures[/** @type {'available' | 'pending' | 'sold'} */ (status)]++
   for (const quantity of units.values()) figures.units += quantity
@@ -91,22 +96,22 @@ export function figuresOf ({ pets, units, orders }) {
 }
 
 /**
- * A pet that can be ordered, any of them.
+ * Picks a random pet that can be ordered.
  *
  * @param {Store} store
  */
-export function orderable ({ pets, units }) {
+export function pickOrderable ({ pets, units }) {
   const found = [...pets.values()].filter(({ id, status }) => status === 'available' && (units.get(id) ?? 0) > 0)
   return found[Math.floor(Math.random() * found.length)]
 }
 
 /**
- * An event in words.
+ * Describes an event.
  *
  * @param {Store} store
  * @param {StoreEvent} event
  */
-export function wordsOf ({ pets }, { type, data: { pet, category, order, inventory, message } }) {
+export function describeEvent ({ pets }, { type, data: { pet, category, order, inventory, message } }) {
   const name = (/** @type {number} */ id) => pets.get(id)?.name ?? `pet ${id}`
   switch (type) {
     case 'pet.created': return `${pet.name} was added`
@@ -120,14 +125,14 @@ export function wordsOf ({ pets }, { type, data: { pet, category, order, invento
     case 'order.completed': return `Order ${order.id} is complete`
     case 'order.cancelled': return `Order ${order.id} was cancelled`
     case 'inventory.counted': return `${name(inventory.petId)}: ${inventory.quantity} in stock`
-    case 'message.created': return `Message “${short(message.message)}” was queued`
-    case 'message.delivered': return `Message “${short(message.message)}” was delivered`
-    case 'message.failed': return `Message “${short(message.message)}” failed`
+    case 'message.created': return `Message “${shorten(message.message)}” was queued`
+    case 'message.delivered': return `Message “${shorten(message.message)}” was delivered`
+    case 'message.failed': return `Message “${shorten(message.message)}” failed`
     default: return type
   }
 }
 
-function short (/** @type {string} */ text) {
+function shorten (/** @type {string} */ text) {
   const characters = [...text]
   return characters.length > 40 ? `${characters.slice(0, 40).join('')}…` : text
 }
