@@ -2,7 +2,7 @@ import t from 'tap'
 import { ConfigError, ConfigSchema, readConfig } from '../src/config.ts'
 import { startApp, type Answer } from './support/app.ts'
 
-/** The message about wrong settings, line by line; the first says what the others are. */
+/** Returns the lines of the message about invalid settings, without its heading. */
 function problems (environment: Record<string, string>): string[] {
   try {
     readConfig(environment)
@@ -40,16 +40,16 @@ t.test('every setting but two has a default', async (t) => {
   })
 })
 
-t.test('a setting that is empty is not set', async (t) => {
+t.test('an empty setting counts as not set', async (t) => {
   const empty = Object.fromEntries(Object.keys(ConfigSchema.properties).map((name) => [name, '']))
   t.same(readConfig(empty), readConfig({}))
 })
 
-t.test('variables that are no settings are passed over', async (t) => {
+t.test('other variables are ignored', async (t) => {
   t.same(readConfig({ PATH: '/bin', NODE_ENV: 'production', port: 'x', toString: 'x', constructor: 'x', ['__proto__']: 'x' }), readConfig({}))
 })
 
-t.test('good values are taken', async (t) => {
+t.test('valid values are accepted', async (t) => {
   const good: Array<[name: string, text: string, value: unknown]> = [
     ['PORT', '0', 0], ['PORT', '65535', 65535], ['HOST', '::', '::'], ['HOST', '0.0.0.0', '0.0.0.0'],
     ['DATABASE_URL', 'file:/var/lib/pets.db', 'file:/var/lib/pets.db'], ['DATABASE_URL', 'postgres://u:p@h/d', 'postgres://u:p@h/d'], ['DATABASE_URL', 'postgresql://u:p@h:5432/d?sslmode=require', 'postgresql://u:p@h:5432/d?sslmode=require'],
@@ -62,7 +62,7 @@ t.test('good values are taken', async (t) => {
   for (const [name, text, value] of good) t.equal((readConfig({ [name]: text }) as Record<string, unknown>)[name], value, `${name}=${text}`)
 })
 
-t.test('a bad value is named with its rule', async (t) => {
+t.test('the message about an invalid value has its name and rule', async (t) => {
   const bad: Array<[name: string, value: string, rule: RegExp]> = [
     ...['x', '-1', '65536', '3000.5', '1e3', ' ', '3000 ', '0x10', 'Infinity', 'NaN', 'true', 'null'].map((value) => ['PORT', value, /a whole number from 0 to 65535/] as [string, string, RegExp]),
     ['DATABASE_POOL', '1', /from 2 to 1000/], ['BODY_LIMIT', '1', /from 1024/], ['REQUEST_TIMEOUT_MS', '0', /from 100/], ['METRICS_PORT', '70000', /from 0 to 65535/], ['EVENT_RETENTION_DAYS', '0', /from 1/],
@@ -85,14 +85,14 @@ t.test('a bad value is named with its rule', async (t) => {
   }
 })
 
-t.test('a service at either end of every number starts and answers', async (t) => {
+t.test('a service with the minimum or maximum of every number starts and responds', async (t) => {
   for (const end of ['minimum', 'maximum'] as const) {
     const settings = Object.fromEntries(Object.entries(ConfigSchema.properties)
       .filter(([name, schema]) => schema.type === 'integer' && !name.endsWith('PORT'))
       .map(([name, schema]) => [name, String((schema as { minimum?: number, maximum?: number })[end])]))
     t.ok('REQUEST_TIMEOUT_MS' in settings)
     const { nobody, withKey } = await startApp(t, settings)
-    // 100 ms may be too little for the database of a busy machine; an answer in time it is all the same.
+    // On a busy machine, 100 ms may be too short for the database. A 503 is a response as well.
     const settled = async (ask: () => Promise<Answer>): Promise<Answer> => {
       let answer = await ask()
       for (let i = 0; i < 20 && answer.status === 503; i++) answer = await ask()
@@ -103,11 +103,11 @@ t.test('a service at either end of every number starts and answers', async (t) =
   }
 })
 
-t.test('a sunset before the deprecation is refused', async (t) => {
+t.test('a sunset before the deprecation is rejected', async (t) => {
   t.same(problems({ PET_READ_SUNSET: '2025-12-04' }), ['PET_READ_SUNSET is "2025-12-04" but must be a date, such as 2030-12-05, and not before 2025-12-05'])
 })
 
-t.test('every bad value is listed at once, each on one line', async (t) => {
+t.test('all invalid values are listed at once, each on one line', async (t) => {
   const bad = {
     PORT: 'x',
     DATABASE_URL: 'mysql://u:secret@h/d',
@@ -134,10 +134,10 @@ t.test('every bad value is listed at once, each on one line', async (t) => {
     WEBHOOKS_ALLOW_PRIVATE: 'x'
   }
   t.same(problems(bad).map((line) => line.split(' ')[0]).sort(), Object.keys(bad).sort())
-  t.same(problems({ PORT: 'x', PET_READ_SUNSET: '2020-01-01', HOST: '' }).length, 2, 'those that the schema cannot know as well')
+  t.same(problems({ PORT: 'x', PET_READ_SUNSET: '2020-01-01', HOST: '' }).length, 2, 'including those that the schema cannot detect')
 })
 
-t.test('a password is not repeated', async (t) => {
+t.test('the message does not repeat a password', async (t) => {
   for (const url of ['mysql://ada:hunter2@h/d', 'hunter2', 'postgresql:ada:hunter2@h', 'file:']) {
     const [line = ''] = problems({ DATABASE_URL: url })
     t.match(line, /^DATABASE_URL must be file:.*postgresql:/)

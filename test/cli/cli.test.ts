@@ -12,25 +12,25 @@ t.before(build)
 
 const COMMANDS = [['start'], ['worker'], ['migrate'], ['seed'], ['account'], ['account', 'create'], ['key'], ['key', 'create'], ['key', 'list'], ['key', 'revoke'], ['studio'], ['openapi'], ['backup'], ['doctor']]
 
-t.test('--help explains each command, and touches nothing', async (t) => {
+t.test('--help explains each command and changes nothing', async (t) => {
   const cwd = folder(t)
   const all = await petstore(t, ['--help'], { cwd })
   t.match(all, { code: 0, err: '' })
   for (const command of COMMANDS) {
     const { code, out, err } = await petstore(t, [...command, '--help'], { cwd, env: { DATABASE_URL: 'mysql://wrong' } })
     t.same({ code, err }, { code: 0, err: '' }, command.join(' '))
-    t.match(out, new RegExp(`^Usage: petstore ${command.join(' ')} .*\n\n[a-z]`), 'its use, and what it does')
-    t.match(all.out, `  ${command[0]} `, 'and the whole names it')
+    t.match(out, new RegExp(`^Usage: petstore ${command.join(' ')} .*\n\n[a-z]`), 'its usage and description')
+    t.match(all.out, `  ${command[0]} `, 'and the general help lists it')
   }
   t.same(readdirSync(cwd), [])
 })
 
-t.test('--version is that of the package', async (t) => {
+t.test('--version prints the version of the package', async (t) => {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
   t.match(await petstore(t, ['--version']), { code: 0, out: `${version}\n` })
 })
 
-t.test('a call that makes no sense is refused with code 2 and one line', async (t) => {
+t.test('wrong arguments exit with code 2 and one line', async (t) => {
   const table: Array<[args: string[], says: RegExp]> = [
     [['serve'], /unknown command 'serve'/],
     [['star'], /unknown command 'star'.*start/],
@@ -59,7 +59,7 @@ t.test('a call that makes no sense is refused with code 2 and one line', async (
   t.same(readdirSync(cwd), [], 'nothing was created')
 })
 
-t.test('wrong settings and a database that is not there end a command with code 1', async (t) => {
+t.test('invalid settings and a missing database exit with code 1', async (t) => {
   const cwd = folder(t)
   const commands = [['migrate'], ['migrate', '--status'], ['seed'], ['account', 'create', 'x'], ['key', 'list', '--account', '1'], ['studio'], ['openapi'], ['backup', 'x.db']]
   for (const args of commands) {
@@ -71,7 +71,7 @@ t.test('wrong settings and a database that is not there end a command with code 
   t.same(readdirSync(cwd), [], 'and none was created')
 })
 
-t.test('migrate --status says what is applied, and changes nothing', async (t) => {
+t.test('migrate --status lists applied and pending migrations, and changes nothing', async (t) => {
   const env = { DATABASE_URL: await emptyDatabase(t) }
   const before = await petstore(t, ['migrate', '--status'], { env })
   t.match(before, { code: 1, err: '', out: /^(pending {2}\d{14}_\w+\n)+$/ })
@@ -80,7 +80,7 @@ t.test('migrate --status says what is applied, and changes nothing', async (t) =
   t.match(await petstore(t, ['migrate', '--status'], { env }), { code: 0, err: '', out: before.out.replaceAll('pending', 'applied') })
 })
 
-t.test('openapi prints the document that a service with the same settings serves, and needs no database', async (t) => {
+t.test('openapi prints the document of a service with the same settings, and needs no database', async (t) => {
   const cwd = folder(t)
   const settings = { DATABASE_URL: await freshDatabase(t), BASE_PATH: '/v1', PUBLIC_URL: 'https://pets.example' }
   const { nobody, port } = await startApp(t, settings)
@@ -94,7 +94,7 @@ t.test('openapi prints the document that a service with the same settings serves
   t.same(readdirSync(cwd), [])
 })
 
-t.test('a reader that has seen enough is no failure', async (t) => {
+t.test('a reader that closes the pipe early is not an error', async (t) => {
   const { stdout, stderr } = spawnSync('bash', ['-c', `"${process.execPath}" "${CLI}" openapi | head -n 1; echo "$\{PIPESTATUS[0]}"`], { cwd: folder(t), encoding: 'utf8' })
   t.equal(stdout, '{\n0\n')
   t.equal(stderr, '')

@@ -12,7 +12,7 @@ t.before(build)
 
 const onSqlite = { skip: database !== 'sqlite' && 'PostgreSQL has tools of its own' }
 
-t.test('a backup made under writes is a whole store, with all that was acknowledged before it', onSqlite, async (t) => {
+t.test('a backup under concurrent writes is consistent and contains all acknowledged writes', onSqlite, async (t) => {
   const env = { DATABASE_URL: await freshDatabase(t) }
   const cwd = folder(t)
   await petstore(t, ['seed', '--pets', '20000'], { env })
@@ -51,7 +51,7 @@ t.test('a backup made under writes is a whole store, with all that was acknowled
   t.equal((await withKey(apiKey).post('/messages', { message: 'And on' })).status, 201, 'it serves')
 })
 
-t.test('a backup overwrites nothing and says what is in its way', onSqlite, async (t) => {
+t.test('a backup overwrites nothing and explains the conflict', onSqlite, async (t) => {
   const env = { DATABASE_URL: await freshDatabase(t) }
   const cwd = folder(t)
   writeFileSync(join(cwd, 'old.db'), 'precious')
@@ -62,11 +62,11 @@ t.test('a backup overwrites nothing and says what is in its way', onSqlite, asyn
   t.same(readdirSync(cwd), ['old.db'])
 })
 
-t.test('a backup of PostgreSQL is left to pg_dump', { skip: database !== 'postgresql' && 'as on PostgreSQL' }, async (t) => {
+t.test('backup refers users of PostgreSQL to pg_dump', { skip: database !== 'postgresql' && 'as on PostgreSQL' }, async (t) => {
   t.match(await petstore(t, ['backup', 'x'], { env: { DATABASE_URL: await freshDatabase(t) } }), { code: 1, out: '', err: /^[^\n]*pg_dump[^\n]*\n$/ })
 })
 
-t.test('doctor finds nothing wrong where nothing is', async (t) => {
+t.test('doctor passes on a healthy database', async (t) => {
   const cwd = folder(t)
   const { code, out, err } = await petstore(t, ['doctor'], { cwd, env: { DATABASE_URL: await freshDatabase(t) } })
   t.same({ code, err }, { code: 0, err: '' }, out)
@@ -75,7 +75,7 @@ t.test('doctor finds nothing wrong where nothing is', async (t) => {
   t.same(readdirSync(cwd), [])
 })
 
-t.test('doctor says of a database before its first start what will become of it', async (t) => {
+t.test('doctor explains the state of a database before the first start', async (t) => {
   const DATABASE_URL = await emptyDatabase(t)
   const { code, out } = await petstore(t, ['doctor'], { env: { DATABASE_URL } })
   if (database === 'sqlite') t.match({ code, out }, { code: 0, out: /^ok +database +it does not exist yet; the service creates it when it starts$/m })
@@ -85,7 +85,7 @@ t.test('doctor says of a database before its first start what will become of it'
   if (database === 'sqlite') t.notOk(existsSync(DATABASE_URL.slice('file:'.length)), 'and creates none')
 })
 
-t.test('doctor says what is wrong and what to do, with code 1', async (t) => {
+t.test('doctor explains each failure with its remedy, and exits with code 1', async (t) => {
   const cwd = folder(t)
   writeFileSync(join(cwd, 'text.db'), 'Dear diary, today the cat sat on the keyboard again. '.repeat(50))
   mkdirSync(join(cwd, 'folder.db'))

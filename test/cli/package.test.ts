@@ -8,7 +8,7 @@ import { freePort } from '../support/port.ts'
 t.setTimeout(900_000)
 t.before(build)
 
-/** What npm says when there is no registry to be reached. */
+/** Messages of npm if it cannot reach a registry. */
 const OFFLINE = /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT)\b/
 
 const SQLITE = 'node_modules/better-sqlite3/build/Release/better_sqlite3.node'
@@ -19,7 +19,7 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
   t.equal(packed.code, 0, packed.err)
   const [{ filename, files }] = JSON.parse(packed.out) as [{ filename: string, files: Array<{ path: string }> }]
 
-  await t.test('holds what runs, and nothing that does not', async (t) => {
+  await t.test('contains only the files that it needs to run', async (t) => {
     const paths = files.map(({ path }) => path)
     for (const path of ['dist/cli.js', 'dist/public-api.d.ts', 'dist/generated/sqlite/client.js', 'dist/generated/postgresql/client.js', 'prisma/studio.mjs', 'README.md', 'LICENSE']) {
       t.ok(paths.includes(path), path)
@@ -29,7 +29,7 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
   })
 
   writeFileSync(join(cwd, 'package.json'), '{"name": "my-store", "private": true, "type": "module"}')
-  // SQLite was compiled for this very Node already; to do it again would take minutes and test others' work.
+  // SQLite is already compiled for this version of Node. Compiling it again would take minutes and test other projects.
   const installed = await npm(t, cwd, ['install', '--ignore-scripts', '--no-audit', '--no-fund', `./${filename}`])
   if (installed.code !== 0 && OFFLINE.test(installed.err) && process.env['CI'] !== 'true') {
     t.pass('', { skip: 'no registry can be reached to install from' })
@@ -39,7 +39,7 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
   mkdirSync(dirname(join(cwd, SQLITE)), { recursive: true })
   copyFileSync(join(ROOT, SQLITE), join(cwd, SQLITE))
 
-  await t.test('serves by npx --no petstore start', async (t) => {
+  await t.test('runs with npx --no petstore start', async (t) => {
     const port = await freePort()
     const origin = `http://127.0.0.1:${port}`
     const running = launch(t, 'npx', ['--no', 'petstore', 'start'], { cwd, env: { ...npmSettings(), PORT: String(port) } })
@@ -56,14 +56,14 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
     t.match(await launch(t, 'npx', ['--no', 'petstore', 'seed', '--pets', '10'], { cwd, env }).ended, { code: 0, out: /^psk_/ })
   })
 
-  await t.test('says in one line that Studio wants a package more', async (t) => {
+  await t.test('explains in one line that Studio needs another package', async (t) => {
     const { code, out, err } = await launch(t, process.execPath, ['node_modules/petstore/dist/cli.js', 'studio'], { cwd }).ended
     const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { devDependencies: Record<string, string> }
     t.same({ code, out }, { code: 1, out: '' })
     t.equal(err, `Prisma Studio is part of the package prisma, which is not installed here. Install it with: npm install --save-dev prisma@${devDependencies['prisma']}\n`)
   })
 
-  await t.test('gives programs buildApp, with its types', async (t) => {
+  await t.test('exports buildApp with its types', async (t) => {
     writeFileSync(join(cwd, 'own.ts'), `
       import { buildApp, migrate, readConfig, type Config } from 'petstore'
       const config: Config = readConfig({ DATABASE_URL: 'file:./own.db', LOG_LEVEL: 'silent' })
@@ -73,7 +73,7 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
       const status: number = statusCode
       console.log(status, body)
       await app.close()
-      // @ts-expect-error -- settings are no string
+      // @ts-expect-error -- the settings must be an object
       export const wrong = async () => await buildApp('file:./own.db')
     `)
     const tsc = await launch(t, process.execPath, [

@@ -16,7 +16,7 @@ t.test('the commands of the README work in this order, on a new database', { ski
   t.ok(commands.length > 5, 'there are commands')
   const files = folder(t)
   for (const [i, command] of commands.entries()) {
-    // npx takes seconds to find what is here; once is enough to see that it does.
+    // npx takes seconds to find the installed command, so only the first command uses it.
     const direct = i === 0 ? command : command.replace('npx --no petstore', `"${process.execPath}" "${CLI}"`)
     const { code, err } = await run(direct.replace(/(\S+\.(?:yaml|db))$/, join(files, '$1')))
     t.equal(code, 0, `${command}\n${err}`)

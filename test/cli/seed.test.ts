@@ -18,7 +18,7 @@ async function rows (url: string, sql: string): Promise<Array<Record<string, unk
   }
 }
 
-t.test('a store is opened and filled by the rules of the store, without events', async (t) => {
+t.test('seed creates a store with valid records and without events', async (t) => {
   const url = await freshDatabase(t)
   const { code, out, err } = await petstore(t, ['seed', '--pets', '60000'], { env: { DATABASE_URL: url } })
   t.equal(code, 0, err)
@@ -42,7 +42,7 @@ t.test('a store is opened and filled by the rules of the store, without events',
   t.equal((await ada.post('/store/orders', { petId: pet.id, quantity: 1 })).status, 201)
 })
 
-t.test('a store that is there gets more pets in its own categories, and others nothing', async (t) => {
+t.test('seed adds pets to an existing store, in its own categories, and changes no other store', async (t) => {
   const { config: { DATABASE_URL }, openAccount } = await startApp(t)
   const [ada, ben] = [await openAccount(), await openAccount()]
   await ada.post('/categories', { name: 'Snakes' })
@@ -56,21 +56,21 @@ t.test('a store that is there gets more pets in its own categories, and others n
   t.equal((await ada.get('/categories')).body.length, 5, 'no more categories')
 })
 
-t.test('its first use on SQLite needs no migrate; on PostgreSQL it asks for it', async (t) => {
+t.test('the first use on SQLite needs no migrate; on PostgreSQL it asks for it', async (t) => {
   const env = { DATABASE_URL: await emptyDatabase(t) }
   const { code, err } = await petstore(t, ['seed', '--pets', '1'], { env })
   if (database === 'sqlite') t.equal(code, 0, err)
   else t.match({ code, err }, { code: 1, err: /^The database misses/ })
 })
 
-t.test('progress is plain lines, or a bar where a terminal looks', async (t) => {
+t.test('progress is a bar in a terminal, otherwise plain lines', async (t) => {
   const env = { DATABASE_URL: await freshDatabase(t) }
   const { err } = await petstore(t, ['seed', '--pets', '120000'], { env })
   const lines = err.trim().split('\n').slice(1)
   t.equal(lines.shift(), '0 of 120000 pets')
   t.match(lines.at(-2), /^120000 of 120000 pets, \d+\/s$/)
   t.match(lines.at(-1), /^Added 120000 pets to account \d+\.$/)
-  // eslint-disable-next-line no-control-regex -- these are what is looked for
+  // eslint-disable-next-line no-control-regex -- the test searches for them
   t.notMatch(err, /[\x00-\x09\x0b-\x1f]/, 'no escape sequences')
 
   const { status, stdout, error } = spawnSync('script', ['-qec', `"${process.execPath}" "${CLI}" seed --pets 120000`, '/dev/null'], { cwd: folder(t), env: { PATH: process.env['PATH'], TERM: 'xterm', ...env }, encoding: 'utf8' })

@@ -5,12 +5,12 @@ import { answers, build, CLI, launch, petstore, startService, until } from '../s
 import { freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
 
-/** Debian's package; elsewhere, or under another name, these tests are skipped. */
+/** The path in Debian's package. These tests are skipped if the file is missing. */
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
 const missing = existsSync(CHROMIUM) ? false : `there is no ${CHROMIUM} to open Prisma Studio with (Debian: apt-get install chromium)`
 
-/** Rows that are edited while the service writes. */
+/** Number of rows to edit while the service writes. */
 const EDITS = 5
 
 t.setTimeout(300_000)
@@ -29,7 +29,7 @@ t.test('Prisma Studio on the database of DATABASE_URL', { skip: process.env['CI'
     t.match(await page.locator('body').innerText(), /\bcategories\b[^]*\borders\b[^]*\bwebhooks\b/, 'and names the others')
   })
 
-  await t.test('leads from a pet to its category', async (t) => {
+  await t.test('links a pet to its category', async (t) => {
     const category = (await cell(page, 0, 'category_id').innerText()).trim()
     await cell(page, 0, 'category_id').getByLabel('Open categories').click()
     await cell(page, 0, 'description').waitFor()
@@ -37,7 +37,7 @@ t.test('Prisma Studio on the database of DATABASE_URL', { skip: process.env['CI'
     t.equal(await page.locator('tbody tr').count(), 1, 'and to no other')
   })
 
-  await t.test('may change rows while the service is under load: nothing fails, nothing acknowledged is lost', async (t) => {
+  await t.test('can change rows while the service is under load: no write fails, and no acknowledged write is lost', async (t) => {
     const { origin } = await startService(t, env)
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
     const pet = async (id: number) => await fetch(`${origin}/pets/${id}`, { headers })
@@ -85,7 +85,7 @@ async function openStudio (t: Test, env: Record<string, string>): Promise<Page> 
   const port = await freePort()
   const studio = launch(t, process.execPath, [CLI, 'studio', '--port', String(port), '--no-browser'], { env })
   await until(studio, async () => await answers(`http://localhost:${port}/`))
-  // As root, Chromium has no sandbox.
+  // Chromium has no sandbox for root.
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
   t.teardown(async () => { await browser.close() })
   const page = await browser.newPage({ viewport: { width: 1500, height: 900 } })
@@ -103,7 +103,7 @@ async function edit (page: Page, row: number, name: string): Promise<void> {
   await page.keyboard.press('Control+a')
   await page.keyboard.type(name)
   await page.keyboard.press('Enter')
-  // On Node 22 and later Studio's own driver does not wait for SQLite's lock: its user saves again.
+  // On Node 22 and later, the driver of Studio does not wait for SQLite's lock, so that its user must save again.
   for (let attempt = 1; ; attempt++) {
     await page.getByRole('button', { name: 'Save 1 row' }).click()
     await page.getByRole('button', { name: 'yes, write to db' }).click()

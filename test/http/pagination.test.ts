@@ -3,24 +3,24 @@ import { startApp, type Answer, type Client } from '../support/app.ts'
 import { linkOf } from '../support/checks.ts'
 import { newCategory, newOrder, newPet, count } from '../support/fixtures.ts'
 
-// Thousands of requests, one after the other, on machines that have other things to do.
+// Sends thousands of requests in sequence, possibly on a busy machine.
 t.setTimeout(300_000)
 
-/** A list, what its walk must find, and how rows come and go beside that. */
+/** A list, the records that a walk must find, and how other rows are added and deleted. */
 interface Walked {
   path: string
   query: string
   sorts: string[]
-  /** The records that are there throughout, in the order of their creation. */
+  /** The permanent records, in the order of their creation. */
   stays: unknown[]
   add: () => Promise<unknown>
-  /** Takes away something that was added; none where nothing can be deleted. */
+  /** Deletes an added row; absent for lists without deletion. */
   remove: () => Promise<unknown>
 }
 
 const LIMITS = [1, 2, 3, 7, 100]
 
-/** mulberry32: repeats its numbers for a seed, so that a failure can be repeated. */
+/** Returns mulberry32, a generator that repeats its numbers for a seed, so that a failure can be reproduced. */
 function randomNumbers (seed: number): () => number {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0
@@ -34,7 +34,7 @@ function idOf (row: { id?: unknown, petId?: unknown }): unknown {
   return row.id ?? row.petId
 }
 
-/** A row that is added stays half of the time, and among those that stay one is deleted by and by. */
+/** A row that is added stays half of the time; the other rows are deleted one after the other. */
 function churn (create: () => Promise<unknown>, destroy?: (id: unknown) => Promise<unknown>): Pick<Walked, 'add' | 'remove'> & { added: unknown[] } {
   const added: unknown[] = []
   return {
@@ -44,7 +44,7 @@ function churn (create: () => Promise<unknown>, destroy?: (id: unknown) => Promi
   }
 }
 
-/** All lists of one store, each with rows that stay and, between them, rows that come and go. */
+/** Returns all lists of one store, each with permanent rows and, between them, rows that are added and deleted. */
 async function lists (client: Client): Promise<Walked[]> {
   const deleteAt = (path: string) => async (id: unknown) => await done(client.delete(`${path}/${id}`))
   const idFrom = async (answer: Promise<Answer>): Promise<unknown> => (await done(answer)).body.id
@@ -107,7 +107,7 @@ function address (path: string, ...queries: string[]): string {
   return `${path}?${queries.filter((query) => query !== '').join('&')}`
 }
 
-t.test('walking a list while rows come and go finds each row that was there throughout exactly once, in order', async (t) => {
+t.test('a walk through a list under concurrent writes finds each permanent row exactly once, in order', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31))
@@ -118,7 +118,7 @@ t.test('walking a list while rows come and go finds each row that was there thro
       const found: unknown[] = []
       for (let next: string | undefined = address(path, query, sort, `limit=${limit}`); next !== undefined;) {
         const changes = Array.from({ length: Math.floor(random() * 3) }, async () => await (random() < 0.5 ? add() : remove()))
-        // Some changes are done before the page is read, some happen meanwhile.
+        // Some changes finish before the page is read, and others run at the same time.
         if (random() < 0.5) await Promise.all(changes)
         const page: Answer = await done(client.get(next))
         await Promise.all(changes)
@@ -132,7 +132,7 @@ t.test('walking a list while rows come and go finds each row that was there thro
   }
 })
 
-t.test('the next page is announced exactly while there is more', async (t) => {
+t.test('a page links to a next page exactly if there are more records', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   for (const { path, query, sorts } of await lists(client)) {
@@ -168,7 +168,7 @@ t.test('an empty list is one page', async (t) => {
   }
 })
 
-t.test('a page has 20 rows, or as many as ids were asked for', async (t) => {
+t.test('a page has 20 rows, or as many as the requested ids', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   const categoryId = await newCategory(client)
@@ -179,7 +179,7 @@ t.test('a page has 20 rows, or as many as ids were asked for', async (t) => {
   t.equal((await client.get(`/pets?${asked}&limit=7`)).body.length, 7)
 })
 
-t.test('links lead through BASE_PATH and PUBLIC_URL', async (t) => {
+t.test('links contain BASE_PATH and PUBLIC_URL', async (t) => {
   const bases: Array<[settings: Record<string, string>, before: string]> = [
     [{ BASE_PATH: '/shop/v1' }, '/shop/v1'],
     [{ PUBLIC_URL: 'https://pets.example' }, 'https://pets.example'],

@@ -4,15 +4,15 @@ import { assertError } from '../support/checks.ts'
 import { bodyOf, pathOf, type Ids } from '../support/operations.ts'
 import { lists, operations, pathIds, queryIds, store } from '../plugins/request-heads.ts'
 
-// Thousands of requests, one after the other, on machines that have other things to do.
+// Sends thousands of requests in sequence, possibly on a busy machine.
 t.setTimeout(300_000)
 
-/** Of a path or query id: not decimal digits from 1 to 2^63-1, in the spelling of an address. */
+/** Invalid ids in a path or query, percent-encoded: not decimal digits from 1 to 2^63-1. */
 const NO_IDS = [
   '0', '-1', '9223372036854775808', '18446744073709551617', '1e3', '01', '+1', '%2B1', '%00', '1%00', '1.0', '1.5', '0x1', '%201', '1%20',
   'x', 'NaN', 'Infinity', 'null', '%EF%BC%91', '1,2', '9'.repeat(400)
 ]
-/** Ids, but never assigned. */
+/** Valid ids that are never assigned. */
 const UNKNOWN_IDS = ['9007199254740991', '9007199254740992', '9007199254740993', '9223372036854775807']
 
 t.test('a path id is decimal digits from 1 to 2^63-1', async (t) => {
@@ -25,7 +25,7 @@ t.test('a path id is decimal digits from 1 to 2^63-1', async (t) => {
   }
 })
 
-t.test('a percent-encoded digit is the digit', async (t) => {
+t.test('a percent-encoded digit equals the digit', async (t) => {
   const { client, ids } = await store(t)
   for (const { operation, name, label } of pathIds.filter(({ operation: { method } }) => method === 'GET')) {
     const plain = await client.get(pathOf(operation, ids))
@@ -36,7 +36,7 @@ t.test('a percent-encoded digit is the digit', async (t) => {
   t.equal((await client.get('/pets?limit=%35')).status, 200)
 })
 
-t.test('a message id has its own form', async (t) => {
+t.test('a message id has its own format', async (t) => {
   const { client } = await store(t)
   for (const id of ['1', 'msg_', `msg_${'0'.repeat(25)}`, `msg_${'0'.repeat(27)}`, `msg_${'A'.repeat(26)}`, `MSG_${'0'.repeat(26)}`, `msg_${'0'.repeat(26)}%0A`, '%00', `msg_${'%00'.repeat(26)}`]) {
     assertError(t, await client.get(`/messages/${id}`), 400, 'validation_failed', 'Path parameter messageId', id)
@@ -44,7 +44,7 @@ t.test('a message id has its own form', async (t) => {
   assertError(t, await client.get(`/messages/msg_${'0'.repeat(26)}`), 404, 'message_not_found')
 })
 
-t.test('a query id is decimal digits from 1 to 2^63-1, and matches nothing when there is no such record', async (t) => {
+t.test('a query id is decimal digits from 1 to 2^63-1, and an unknown id matches nothing', async (t) => {
   const { client, ids } = await store(t)
   for (const { operation, name, label } of queryIds) {
     for (const id of ['', ...NO_IDS]) {
@@ -71,7 +71,7 @@ t.test('a position in the feed is decimal digits from 0 to 2^63-1', async (t) =>
   t.equal((await client.get('/events?after=0')).body[0].id, 1)
 })
 
-t.test('a limit is 1 to 100, once', async (t) => {
+t.test('a limit is a number from 1 to 100, given once', async (t) => {
   const { client } = await store(t)
   for (const { path } of lists) {
     for (const query of [
@@ -91,7 +91,7 @@ t.test('every cursor of the documented form is accepted, with any filter and ord
     '/store/orders': ['', `petId=${ids.petId}`, 'complete=true', `petId=${ids.petId}&complete=false`],
     '/inventory': ['', 'status=pending', `petId=${ids.petId}&petId=5`]
   }
-  // The feed of events is walked by numbers, `after`.
+  // The feed of events is paged by the number of an event, `after`.
   for (const { path, parameters } of lists.filter(({ parameters }) => parameters.some(({ name }) => name === 'cursor'))) {
     const orders = parameters.some(({ name }) => name === 'sort') ? ['', 'sort=id', 'sort=-id'] : ['']
     for (const filter of filters[path] ?? ['']) {
@@ -108,7 +108,7 @@ t.test('every cursor of the documented form is accepted, with any filter and ord
   }
 })
 
-t.test('an order, a filter or a flag of another kind is refused', async (t) => {
+t.test('an invalid sort order, filter or flag is rejected', async (t) => {
   const { client } = await store(t)
   for (const path of [
     ...['', 'ID', 'name', '%2Bid', '-ID', 'id&sort=id', 'id&sort=-id'].map((sort) => `/pets?sort=${sort}`),
@@ -124,7 +124,7 @@ t.test('an order, a filter or a flag of another kind is refused', async (t) => {
   t.equal((await client.get('/store/orders?complete=%74rue')).status, 200)
 })
 
-t.test('a query parameter that an operation does not know is refused by every operation', async (t) => {
+t.test('every operation rejects unknown query parameters', async (t) => {
   const { client, ids } = await store(t)
   for (const operation of operations) {
     for (const name of ['x', 'Limit', 'page', '__proto__', 'constructor', 'toString', '%00', '%ED%A0%80', '%', '%zz', '']) {

@@ -6,12 +6,12 @@ import { sendBytes } from '../support/socket.ts'
 import { lock } from '../torture/harness.ts'
 import { startService } from '../torture/service.ts'
 
-/** In every body, header and address that is sent: no log line may hold it. */
+/** Part of every body, header and URL that is sent. No log line may contain it. */
 const MARK = 'Mq7ZsecretJ3'
 
 interface Reply { status: number, text: string }
 
-t.test('no log line holds a key, an authorization header or a body, whatever was asked and whatever failed', async (t) => {
+t.test('no log line contains a key, an authorization header or a body, whatever the request and whatever the failure', async (t) => {
   t.setTimeout(120_000)
   const url = await freshDatabase(t)
   const service = await startService({ DATABASE_URL: url, LOG_LEVEL: 'trace', REQUEST_TIMEOUT_MS: '1000', WEBHOOKS_ALLOW_PRIVATE: 'true' })
@@ -38,7 +38,7 @@ t.test('no log line holds a key, an authorization header or a body, whatever was
   }
   const made = async (method: string, path: string, body: unknown): Promise<any> => JSON.parse((await own(method, path, body)).text)
 
-  // Every operation, as it should be; a webhook whose receiver is not there first, so that it is told of the others.
+  // Every operation succeeds. The webhook of a missing receiver comes first, so that it gets the events of the others.
   const webhook = await made('POST', '/webhooks', { url: `http://127.0.0.1:1/${MARK}?${MARK}`, events: ['message.created'] })
   const rotated = await made('POST', `/webhooks/${webhook.id}/rotate`, undefined)
   secrets.push(webhook.secret, rotated.secret)
@@ -70,7 +70,7 @@ t.test('no log line holds a key, an authorization header or a body, whatever was
   await own('DELETE', `/webhooks/${webhook.id}`)
   await ask('DELETE', '/account', undefined, (await openAccount()).authorization)
 
-  // What is refused, at every stage.
+  // Errors at every stage of a request.
   await own('POST', '/pets', `{"name": "${MARK}", `)
   await own('POST', '/pets', { name: MARK, [MARK]: 1 })
   await own('POST', '/pets', { name: MARK, categoryId: 4_000_000_000 })
@@ -91,7 +91,7 @@ t.test('no log line holds a key, an authorization header or a body, whatever was
   await sendBytes(service.port, `GET / HTTP/1.1\r\nHost: pets\r\nX: ${MARK.repeat(2_000)}\r\n\r\n`)
   await sendBytes(service.port, `POST /messages HTTP/1.1\r\nHost: pets\r\nAuthorization: Bearer ${apiKey}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"message": "${MARK}`)
 
-  // What fails: a lock that is held too long, then a table that is not there.
+  // Failures: a lock that blocks for too long, and then a missing table.
   const release = await lock(url)
   await Promise.all([own('POST', '/pets', { name: MARK, categoryId }), own('PATCH', `/pets/${petId}`, { name: `${MARK} IV` })])
   await release()
@@ -109,24 +109,24 @@ t.test('no log line holds a key, an authorization header or a body, whatever was
     const route = path.replace(/\{(\w+)\}/g, ':$1')
     for (const method of Object.keys(operations)) {
       const done = `"method":"${method.toUpperCase()}","route":"${route}","status":2`
-      t.ok(lines.some((line) => line.includes(done)), `${method} ${path} was among the requests`)
+      t.ok(lines.some((line) => line.includes(done)), `${method} ${path} was requested`)
     }
   }
-  for (const status of [200, 201, 400, 401, 404, 405, 409, 412, 413, 414, 422, 500, 503]) t.ok(statuses.has(status), `a ${status} was among the answers`)
+  for (const status of [200, 201, 400, 401, 404, 405, 409, 412, 413, 414, 422, 500, 503]) t.ok(statuses.has(status), `the service sent a ${status}`)
   t.ok(lines.length > 45, `${lines.length} lines were logged`)
   t.ok(lines.some((line) => line.includes('"level":50')), 'the failures were logged')
-  t.ok(lines.some((line) => line.includes('"requestId":"broken-escape"')), 'and what the router cannot read')
-  t.ok(lines.some((line) => line.includes('connection rejected')), 'and what is no HTTP')
-  for (const secret of secrets) t.same(lines.filter((line) => line.includes(secret)), [], `nothing holds ${secret.slice(0, 8)}…`)
+  t.ok(lines.some((line) => line.includes('"requestId":"broken-escape"')), 'and a path that the router cannot decode')
+  t.ok(lines.some((line) => line.includes('connection rejected')), 'and bytes that are not HTTP')
+  for (const secret of secrets) t.same(lines.filter((line) => line.includes(secret)), [], `no line contains ${secret.slice(0, 8)}…`)
   t.same(lines.filter((line) => /authorization|bearer /i.test(line)), [])
 })
 
-/** Statements about messages fail now, with their values at hand. */
+/** Makes statements about messages fail, with their values in the error. */
 async function breakMessages (url: string): Promise<void> {
   const sql = 'ALTER TABLE messages RENAME COLUMN message TO moved'
   if (url.startsWith('file:')) {
     const adapter = await new SqliteAdapterFactory(url).connect()
-    const transaction = await adapter.startTransaction() // which waits for what the service is writing
+    const transaction = await adapter.startTransaction() // waits for the writes of the service
     await adapter.executeScript(`${sql}; COMMIT`)
     await transaction.commit()
     return await adapter.dispose()

@@ -8,7 +8,7 @@ import { startApp, type Client, type TestApp } from '../support/app.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
 import { freePort } from '../support/port.ts'
 
-/** Every figure by its name and labels, as Prometheus reads them. */
+/** The value of every metric, by its name and labels. */
 type Figures = Map<string, number>
 
 interface Measured extends TestApp {
@@ -50,7 +50,7 @@ t.test('requests are counted by operation and status, and their time by operatio
   t.ok(found.get('http_request_duration_seconds_sum{operation="createCategory"}')! < 20)
 })
 
-t.test('addresses that strangers make up share one name', async (t) => {
+t.test('unknown paths share one operation name', async (t) => {
   const { nobody, figures } = await measured(t)
   for (const path of ['/a', '/b', '/pets/%zz', '/c/d']) await nobody.get(path)
   await nobody.request('PUT', '/pets')
@@ -60,7 +60,7 @@ t.test('addresses that strangers make up share one name', async (t) => {
   t.same([...operations].sort(), ['createAccount', 'none'])
 })
 
-t.test('errors are counted by their code, also those that come before there is a request', async (t) => {
+t.test('errors are counted by code, including errors before a request is parsed', async (t) => {
   const { ada, nobody, figures, port } = await measured(t, { RATE_LIMIT_SIGNUP: '1' })
   await ada.get('/pets/77')
   await ada.get('/pets?limit=x')
@@ -76,14 +76,14 @@ t.test('errors are counted by their code, also those that come before there is a
   }
 })
 
-t.test('calls of deprecated operations are counted', async (t) => {
+t.test('requests to deprecated operations are counted', async (t) => {
   const { ada, figures } = await measured(t)
   await ada.get('/pets/77')
   await ada.delete('/pets/77')
   t.same([...await figures()].filter(([name]) => name.startsWith('petstore_deprecated')), [['petstore_deprecated_requests_total{operation="getPet"}', 1]])
 })
 
-t.test('batches tell their sizes and waits, and the queues their depths', async (t) => {
+t.test('batches report their sizes and waits, and queues report their depths', async (t) => {
   const { ada, figures } = await measured(t)
   const before = await figures()
   await Promise.all(Array.from({ length: 20 }, async () => await ada.post('/categories', { name: 'Dogs' })))
@@ -101,7 +101,7 @@ t.test('batches tell their sizes and waits, and the queues their depths', async 
   }
 })
 
-t.test('requests that wait show as the depth of their queue', async (t) => {
+t.test('waiting requests count as the depth of their queue', async (t) => {
   const { app, ada, figures } = await measured(t)
   await ada.get('/pets')
   let release = (): void => {}
@@ -125,7 +125,7 @@ t.test('requests that wait show as the depth of their queue', async (t) => {
   t.equal((await figures()).get('petstore_queue_depth{queue="commit"}'), 0)
 })
 
-t.test('deliveries are counted by what became of them', async (t) => {
+t.test('deliveries are counted by outcome', async (t) => {
   const { ada, figures } = await measured(t, { DELIVERY: 'true', WEBHOOKS_ALLOW_PRIVATE: 'true' })
   const { url } = await openReceiver(t, (response, _received, nth) => { response.writeHead(nth === 1 ? 204 : 500).end() })
   await ada.post('/webhooks', { url, events: ['category.created'] })
@@ -139,7 +139,7 @@ t.test('deliveries are counted by what became of them', async (t) => {
   t.equal(found.get('petstore_deliveries_total{outcome="given_up"}'), 0)
 })
 
-t.test('a stream counts as a request once it ended, but its hours are no latency', async (t) => {
+t.test('a stream counts as a request after its end, and its duration is not recorded', async (t) => {
   const { ada, figures, port } = await measured(t)
   const { body: { apiKey } } = await ada.post('/account/keys', { expiresAt: new Date(Date.now() + 1_500).toISOString() })
   const stream = await fetch(`http://127.0.0.1:${port}/events`, { headers: { authorization: `Bearer ${apiKey}`, accept: 'text/event-stream' } })
@@ -150,7 +150,7 @@ t.test('a stream counts as a request once it ended, but its hours are no latency
   t.equal(found.get('http_request_duration_seconds_count{operation="listEvents"}'), undefined)
 })
 
-t.test('the process tells about itself, event loop and all', async (t) => {
+t.test('the process reports its own metrics, including the event loop', async (t) => {
   const { address } = await measured(t)
   const answer = await fetch(address)
   t.match(answer.headers.get('content-type'), /^text\/plain; version=0\.0\.4/)
@@ -160,7 +160,7 @@ t.test('the process tells about itself, event loop and all', async (t) => {
   t.equal((await fetch(new URL('/pets', address))).status, 404, 'and nothing else is served there')
 })
 
-t.test('what the page about operations says of metrics is there, and the other way round', async (t) => {
+t.test('docs/operations.md lists exactly the metrics of the service', async (t) => {
   const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
   const { address } = await measured(t)
   const text = await (await fetch(address)).text()
@@ -170,7 +170,7 @@ t.test('what the page about operations says of metrics is there, and the other w
   t.strictSame([...there].filter((name) => /^(http|petstore)_/.test(name) && !told.includes(name)), [])
 })
 
-t.test('metrics are neither at the port of the service nor in its document, and end with it', async (t) => {
+t.test('metrics are neither on the port of the service nor in its document, and stop with it', async (t) => {
   const { nobody, app, address } = await measured(t)
   t.match(await nobody.get('/metrics'), { status: 404, body: { code: 'route_not_found' } })
   t.notMatch(JSON.stringify(app.swagger()), /metrics/i)
@@ -178,14 +178,14 @@ t.test('metrics are neither at the port of the service nor in its document, and 
   await t.rejects(fetch(address))
 })
 
-t.test('a port in use ends the start with a reason', async (t) => {
+t.test('a port in use stops the start with an explanation', async (t) => {
   const { config } = await measured(t)
   const other = await buildApp(readConfig({ LOG_LEVEL: 'silent', DATABASE_URL: config.DATABASE_URL, METRICS_PORT: String(config.METRICS_PORT) }))
   t.teardown(async () => { await other.close() })
   await t.rejects(async () => { await other.ready() }, { message: `METRICS_PORT ${config.METRICS_PORT} is in use. Set METRICS_PORT to another port, or leave it empty.` })
 })
 
-t.test('without METRICS_PORT nothing is measured', async (t) => {
+t.test('without METRICS_PORT, there is no instrumentation', async (t) => {
   const { app } = await startApp(t)
   t.equal(app.instrumentation, undefined)
 })

@@ -14,8 +14,8 @@ t.setTimeout(120_000)
 
 t.before(() => { spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] }) })
 
-t.test('at a terminal the log is lines of words', async (t) => {
-  // util-linux's: it gives a program a terminal.
+t.test('in a terminal, the log has readable lines', async (t) => {
+  // `script` from util-linux runs a program in a terminal.
   if (process.platform !== 'linux' || spawnSync('script', ['--version']).status !== 0) {
     t.pass('', { skip: 'there is no `script` to give the service a terminal' })
     return
@@ -29,8 +29,8 @@ t.test('at a terminal the log is lines of words', async (t) => {
   await eventually(async () => (await fetch(`http://127.0.0.1:${PORT}/pets?secret=yes`).catch(() => undefined))?.status === 401, 30_000)
   await eventually(async () => /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: GET \/pets 401 [\d.]+ ms\r$/m.test(out))
   t.match(out, /INFO: Server listening at http/)
-  t.notMatch(out, /[{}]|secret/, 'neither JSON nor what was asked')
+  t.notMatch(out, /[{}]|secret/, 'neither JSON nor the query')
   service.stdin.write('\x03')
   const [code] = await once(service, 'close')
-  t.equal(code, 0, 'Ctrl-C stops it in order')
+  t.equal(code, 0, 'Ctrl-C stops the service gracefully')
 })

@@ -5,18 +5,18 @@ import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { sendBytes, type RawAnswer } from '../support/socket.ts'
 
-// What comes over the socket and is no request, or is one too slowly.
+// Bytes that are not a valid request, and requests that arrive too slowly.
 
 const HEAD = 'Host: x\r\nContent-Type: application/json\r\n'
 
-/** In the Error shape, and the connection ends. */
+/** Asserts an error in the Error shape, after which the connection ends. */
 function refusedBare (t: Pick<typeof import('tap').default, 'same' | 'match'>, answer: RawAnswer | undefined, status: number, code: string, label: string): void {
   t.same({ status: answer?.status, body: answer?.body }, { status, body: { code, message: answer?.body?.message, status } }, label)
   t.match(answer?.body?.message, /^[A-Z].*\.$/)
   t.match(answer?.headers, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', 'request-id': /^[\w-]+$/ })
 }
 
-t.test('what is no HTTP is refused', async (t) => {
+t.test('bytes that are not HTTP are rejected', async (t) => {
   const { port, openAccount } = await startApp(t)
   const { key } = await openAccount()
   for (const bytes of [
@@ -37,7 +37,7 @@ t.test('what is no HTTP is refused', async (t) => {
   }
 })
 
-t.test('garbage after a request does not change its answer', async (t) => {
+t.test('garbage after a request does not change its response', async (t) => {
   const { port } = await startApp(t)
   for (const garbage of ['garbage\r\n\r\n', '\x00', '{', `GET /livez HTTP/1.1\r\nA: ${'x'.repeat(17_000)}`]) {
     for (const path of ['/livez', '/readyz']) {
@@ -46,7 +46,7 @@ t.test('garbage after a request does not change its answer', async (t) => {
   }
 })
 
-t.test('garbage that goes on behind a stream costs nothing, and the stream still ends', async (t) => {
+t.test('repeated garbage after the request of a stream adds no listeners, and the stream still ends', async (t) => {
   const { app, port, openAccount } = await startApp(t)
   const { key } = await openAccount()
   const warnings: Error[] = []
@@ -66,7 +66,7 @@ t.test('garbage that goes on behind a stream costs nothing, and the stream still
   t.same(warnings, [])
 })
 
-t.test('header fields over the limit are refused, just below it they are not', async (t) => {
+t.test('header fields above the limit are rejected, and header fields at the limit are accepted', async (t) => {
   const { port } = await startApp(t)
   for (const fields of [`A: ${'x'.repeat(17_000)}\r\n`, 'A: xxxx\r\n'.repeat(4_000), `${'a'.repeat(17_000)}: x\r\n`]) {
     refusedBare(t, await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\n${fields}\r\n`), 431, 'headers_too_large', fields.slice(0, 20))
@@ -76,7 +76,7 @@ t.test('header fields over the limit are refused, just below it they are not', a
   t.match(await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\n${'A: x\r\n'.repeat(1_500)}\r\n`), { status: 200 })
 })
 
-t.test('a request that does not arrive in time is refused', async (t) => {
+t.test('a request that arrives too slowly is rejected', async (t) => {
   const { port } = await startApp(t, { REQUEST_TIMEOUT_MS: '300' })
   const started = Date.now()
   const slow = ['GET /livez HTT', 'GET /livez HTTP/1.1\r\nHost: x\r\nA: ', `POST /accounts HTTP/1.1\r\n${HEAD}Content-Length: 20\r\n\r\n{`, `POST /accounts HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n5\r\n{`]
@@ -85,7 +85,7 @@ t.test('a request that does not arrive in time is refused', async (t) => {
   t.ok(Date.now() - started < 5_000, 'soon after the limit')
 })
 
-t.test('a request that was recognised keeps its own Request-Id, however it ends', async (t) => {
+t.test('a request with a parsed head keeps its own Request-Id in every error', async (t) => {
   const { port } = await startApp(t, { REQUEST_TIMEOUT_MS: '300' })
   const named = `POST /accounts HTTP/1.1\r\n${HEAD}Request-Id: mine-1\r\n`
   for (const [bytes, status] of [
@@ -97,12 +97,12 @@ t.test('a request that was recognised keeps its own Request-Id, however it ends'
   }
 })
 
-t.test('an expectation that nobody knows is passed over', async (t) => {
+t.test('an unknown expectation is ignored', async (t) => {
   const { port } = await startApp(t)
   t.match(await sendBytes(port, 'GET /livez HTTP/1.1\r\nHost: x\r\nExpect: a-pony\r\n\r\n'), { status: 200, body: { status: 'ok' } })
 })
 
-t.test('HTTP/1.0, an offer to upgrade and a request in pieces are taken', async (t) => {
+t.test('HTTP/1.0, an offer to upgrade and a request in pieces are accepted', async (t) => {
   const { port } = await startApp(t)
   for (const bytes of ['GET /livez HTTP/1.0\r\n\r\n', 'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n', 'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAAA\r\n\r\n']) {
     t.match(await sendBytes(port, bytes), { status: 200, body: { status: 'ok' } }, bytes.slice(0, 40))
@@ -110,7 +110,7 @@ t.test('HTTP/1.0, an offer to upgrade and a request in pieces are taken', async 
   t.match(await sendBytes(port, ...'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'), { status: 200 })
 })
 
-t.test('CONNECT is refused, and nobody else notices', async (t) => {
+t.test('CONNECT is rejected, and other connections continue', async (t) => {
   const { port } = await startApp(t)
   for (const rest of ['', 'hello']) refusedBare(t, await sendBytes(port, `CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n${rest}`), 400, 'bad_request', 'CONNECT')
   t.match(await sendBytes(port, 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'), { status: 200 })

@@ -5,10 +5,10 @@ import { assertError } from '../support/checks.ts'
 import { bodyOf, operationsOf, pathOf, stockedStore, type Ids, type Operation } from '../support/operations.ts'
 import { sendBytes } from '../support/socket.ts'
 
-// Thousands of requests, one after the other, on machines that have other things to do.
+// Sends thousands of requests in sequence, possibly on a busy machine.
 t.setTimeout(300_000)
 
-// What comes where a body is due, and where none is.
+// Bodies of operations with a body, and bodies sent to the other operations.
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
@@ -21,7 +21,7 @@ function sender (client: Client, ids: Ids) {
     await client.request(operation.method, pathOf(operation, ids), { headers, body })
 }
 
-t.test('what is no JSON object is refused by every operation with a body', async (t) => {
+t.test('every operation with a body rejects a body that is not a JSON object', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   const send = sender(client, await stockedStore(client))
@@ -38,7 +38,7 @@ t.test('what is no JSON object is refused by every operation with a body', async
   }
 })
 
-t.test('100,000 levels of nesting are no trouble wherever they stand', async (t) => {
+t.test('100,000 levels of nesting do no harm in any place', async (t) => {
   const { openAccount } = await startApp(t, { BODY_LIMIT: '1048576' })
   const client = await openAccount()
   const ids = await stockedStore(client)
@@ -54,7 +54,7 @@ t.test('100,000 levels of nesting are no trouble wherever they stand', async (t)
   t.equal((await client.get('/account')).status, 200)
 })
 
-t.test('a member given twice counts as its last', async (t) => {
+t.test('the last of two members with the same name counts', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   const ids = await stockedStore(client)
@@ -65,7 +65,7 @@ t.test('a member given twice counts as its last', async (t) => {
   assertError(t, await client.request('PATCH', `/inventory/${ids.petId}`, { headers: JSON_TYPE, body: '{"quantity": 6, "quantity": "6"}' }), 400, 'validation_failed', 'quantity')
 })
 
-t.test('__proto__ is refused as a member and fine as a text', async (t) => {
+t.test('__proto__ is rejected as a member and accepted as text', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   for (const name of ['__proto__', 'constructor', '"__proto__":', '{"__proto__": 1}']) {
@@ -78,14 +78,14 @@ t.test('__proto__ is refused as a member and fine as a text', async (t) => {
     const valid = JSON.stringify(bodyOf(operation, ids))
     const [field = ''] = Object.keys(operation.body?.properties ?? {})
     for (const member of ['"__proto__": 1', '"__proto__": null', '"__proto__": {}', '"\\u005f_proto__": {"x": 1}', `"${field}": {"__proto__": 1}`, `"${field}": [{"a": {"__proto__": null}}]`]) {
-      // Last, so that it is what counts where the name was there before.
+      // Last, because the last of two members with the same name counts.
       const text = valid === '{}' ? `{${member}}` : `${valid.slice(0, -1)}, ${member}}`
       assertError(t, await send(operation, text), 400, 'validation_failed', '"__proto__" is not allowed', `${operation.operationId} ${member}`)
     }
   }
 })
 
-t.test('a text that only speaks of what is forbidden is no JSON', async (t) => {
+t.test('a body that only mentions a forbidden member is not JSON', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   for (const body of ['forbidden prototype', 'Object contains forbidden prototype property']) {
@@ -93,13 +93,13 @@ t.test('a text that only speaks of what is forbidden is no JSON', async (t) => {
   }
 })
 
-t.test('a byte order mark is passed over', async (t) => {
+t.test('a byte order mark is ignored', async (t) => {
   const { openAccount } = await startApp(t)
   const { status, body } = await (await openAccount()).request('POST', '/categories', { headers: JSON_TYPE, body: '\ufeff{"name": "Cats"}' })
   t.same({ status, name: body.name }, { status: 201, name: 'Cats' })
 })
 
-t.test('a body must say that it is JSON, in no encoding', async (t) => {
+t.test('a body needs a JSON content type and no content encoding', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   const ids = await stockedStore(client)
@@ -124,7 +124,7 @@ t.test('a body must say that it is JSON, in no encoding', async (t) => {
   }
 })
 
-t.test('a body sent where none is due is ignored, whatever it is', async (t) => {
+t.test('operations without a body ignore any body', async (t) => {
   const { openAccount, withKey } = await startApp(t, { BODY_LIMIT: '1024' })
   const client = await openAccount()
   const huge = '{'.repeat(3_000_000)
@@ -136,7 +136,7 @@ t.test('a body sent where none is due is ignored, whatever it is', async (t) => 
   for (const [body, headers] of bodies) {
     const store = await openAccount()
     const ids = await stockedStore(store)
-    // What is deleted goes after what is read, and the account after all.
+    // Deletions come after reads, and the deletion of the account comes last.
     const last = (operation: Operation): number => ['GET', 'HEAD', 'DELETE'].indexOf(operation.method) + (operation.operationId === 'deleteAccount' ? 1 : 0)
     const deletable = { ...ids, petId: 0 }
     for (const operation of [...others].sort((a, b) => last(a) - last(b))) {
@@ -144,7 +144,7 @@ t.test('a body sent where none is due is ignored, whatever it is', async (t) => 
       t.ok(plain.status < 500)
       const answer = await store.request(operation.method, pathOf(operation, ids), { headers, body })
       const label = `${operation.operationId} ${JSON.stringify(headers)}`
-      // The order keeps the pet, and the pet the category, until the order is cancelled.
+      // Until the order is cancelled, it prevents the deletion of the pet, and the pet that of the category.
       if (['deletePet', 'deleteCategory'].includes(operation.operationId)) t.ok([204, 409].includes(answer.status), label)
       else t.ok(answer.status < 300, `${label}: ${answer.status}`)
       if (operation.method === 'GET') {
@@ -155,7 +155,7 @@ t.test('a body sent where none is due is ignored, whatever it is', async (t) => 
   }
 })
 
-t.test('a body over the limit is refused, announced or not, and the limit itself is taken', async (t) => {
+t.test('a body above the limit is rejected, with or without Content-Length; a body at the limit is accepted', async (t) => {
   const { openAccount, port } = await startApp(t, { BODY_LIMIT: '2048' })
   const client = await openAccount()
   const send = sender(client, await stockedStore(client))

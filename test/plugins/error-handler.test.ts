@@ -8,18 +8,18 @@ import { database } from '../support/database.ts'
 import { sendBytes } from '../support/socket.ts'
 import { newCategory, newOrder, newPet, setStatus, stocked } from '../support/fixtures.ts'
 
-// Many services are started here, one after the other.
+// Starts many services in sequence.
 t.setTimeout(300_000)
 
 type Raised = TestApp & { t: Test }
 
 interface Case {
   raise: (app: Raised, client: Client) => Promise<Answer>
-  /** Of a service of its own; all cases without any share one. */
+  /** Settings of a separate service. All cases without settings share one service. */
   settings?: Record<string, string>
 }
 
-/** One request for each code. */
+/** Makes one request for each code. */
 const CASES: Record<string, Case> = {
   invalid_json: { raise: async (_app, client) => await client.request('POST', '/messages', { headers: { 'content-type': 'application/json' }, body: '{' }) },
   invalid_content_type: { raise: async (_app, client) => await client.request('POST', '/messages', { body: '{}' }) },
@@ -120,7 +120,7 @@ const CASES: Record<string, Case> = {
   shutting_down: {
     settings: {},
     async raise ({ app, port }) {
-      // Its first line has come, so it is no idle connection; the rest comes after the stop began.
+      // Its first line has arrived, so the connection is not idle. The rest arrives after the stop began.
       const late = sendSlowly(port, 'GET /pets HTTP/1.1\r\n', 500, 'Host: x\r\n\r\n')
       await sleep(250)
       const [answer] = await Promise.all([late, app.close()])
@@ -136,13 +136,13 @@ const CASES: Record<string, Case> = {
   }
 }
 
-/** What no request of this file can raise, and why. */
+/** Codes that no request in this file can cause, and the reasons. */
 const ELSEWHERE: Record<string, string> = {
   idempotency_key_in_use: 'test/contract/replays.test.ts: takes somebody who holds the key, and PostgreSQL, where two write at a time',
   events_expired: 'takes events older than they are held'
 }
 
-/** Another service on the same database. */
+/** Starts another service on the same database. */
 async function sibling ({ t, config }: Raised, settings: Record<string, string>): Promise<TestApp> {
   return await startApp(t, { DATABASE_URL: config.DATABASE_URL, ...settings })
 }
@@ -160,7 +160,7 @@ function whole (answer: Answer | undefined): Answer {
   return answer
 }
 
-/** Holds a lock that no write of the service gets past, as another program might. */
+/** Takes a lock that blocks all writes of the service, as another program might. */
 async function whileLocked<T> (url: string, use: () => Promise<T>): Promise<T> {
   const other = await openDatabase({ url, pool: 2, timeout: 10_000 })
   try {
@@ -178,13 +178,13 @@ const codes = Object.values(errors).map((CodedError) => {
   return { code: code.toLowerCase(), status: statusCode ?? 0 }
 })
 
-t.test('every code of the list is raised here, or said to be raised elsewhere', async (t) => {
+t.test('every code is covered in this file, or listed as covered elsewhere', async (t) => {
   const named = [...Object.keys(CASES), ...Object.keys(ELSEWHERE)]
   t.same(codes.map(({ code }) => code).filter((code) => !code.startsWith('webhook') && !named.includes(code)), [])
   t.same(named.filter((code) => !codes.some((known) => known.code === code)), [])
 })
 
-t.test('each code is answered in the Error shape', async (t) => {
+t.test('each code is sent in the Error shape', async (t) => {
   const shared = await startApp(t)
   for (const { code, status } of codes) {
     const found = CASES[code]
@@ -200,7 +200,7 @@ t.test('each code is answered in the Error shape', async (t) => {
   }
 })
 
-t.test('after a failure of the database the service goes on', async (t) => {
+t.test('the service continues after a database failure', async (t) => {
   const { app, openAccount } = await startApp(t)
   const client = await openAccount()
   await app.database.writer.$executeRawUnsafe('ALTER TABLE categories RENAME TO elsewhere')
@@ -212,7 +212,7 @@ t.test('after a failure of the database the service goes on', async (t) => {
   t.equal((await client.get('/categories')).body.length, 1)
 })
 
-t.test('a lock of another program is waited for, then said to be in the way, and then it is over', async (t) => {
+t.test('a write waits for a lock of another program, then fails with 503, and succeeds after its release', async (t) => {
   const { config, openAccount } = await startApp(t, { REQUEST_TIMEOUT_MS: '1000' })
   const client = await openAccount()
   await whileLocked(config.DATABASE_URL, async () => {

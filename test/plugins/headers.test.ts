@@ -5,10 +5,10 @@ import { readerOf } from '../support/checks.ts'
 import { stockedStore } from '../support/operations.ts'
 import { sendBytes } from '../support/socket.ts'
 
-// Many services are started here, one after the other.
+// Starts many services in sequence.
 t.setTimeout(300_000)
 
-/** An answer of every kind: a record, a list, nothing, and errors from each stage of a request. */
+/** Requests a response of every kind: a record, a list, no body, and errors from each stage of a request. */
 async function answersOf (client: Client, nobody: Client, headers: Record<string, string> = {}): Promise<Array<[name: string, answer: Answer]>> {
   const json = { 'content-type': 'application/json' }
   const etag = String((await client.get('/account')).headers.etag)
@@ -34,7 +34,7 @@ async function answersOf (client: Client, nobody: Client, headers: Record<string
   ] as Array<[string, Promise<Answer>]>).map(async ([name, answer]) => [name, await answer] as [string, Answer]))
 }
 
-t.test('a client’s own Request-Id is kept on every answer', async (t) => {
+t.test('every response keeps the Request-Id of the client', async (t) => {
   const { openAccount, nobody } = await startApp(t)
   const client = await openAccount()
   for (const id of ['x', 'A-Za-z0-9._~:-', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', 'x'.repeat(128)]) {
@@ -42,10 +42,10 @@ t.test('a client’s own Request-Id is kept on every answer', async (t) => {
   }
 })
 
-/** An id that the service has made is longer than those that are sent here. */
+/** Matches an id of the service, which is longer than the ids sent here. */
 const OWN = /^[A-Za-z0-9._~:-]{8,128}$/
 
-t.test('any other Request-Id is replaced by a new one', async (t) => {
+t.test('an invalid Request-Id is replaced by a new one', async (t) => {
   const { openAccount, nobody } = await startApp(t)
   const client = await openAccount()
   const seen = new Set<unknown>()
@@ -63,7 +63,7 @@ t.test('any other Request-Id is replaced by a new one', async (t) => {
   t.match(twice.headers['request-id'], OWN)
 })
 
-t.test('every answer has the security headers, and none names a product or version', async (t) => {
+t.test('every response has the security headers, and none names a product or version', async (t) => {
   const { openAccount, nobody } = await startApp(t)
   for (const [name, { headers }] of await answersOf(await openAccount(), nobody)) {
     t.match(headers, {
@@ -76,7 +76,7 @@ t.test('every answer has the security headers, and none names a product or versi
   }
 })
 
-t.test('errors and secrets are stored nowhere, the rest of the API is revalidated', async (t) => {
+t.test('errors and secrets are never cached; clients revalidate all other responses', async (t) => {
   const { openAccount, nobody, withKey } = await startApp(t)
   const client = await openAccount()
   for (const [name, { status, headers }] of await answersOf(client, nobody)) {
@@ -97,7 +97,7 @@ function names (field: string | undefined): string[] {
   return (field ?? '').split(',').map((name) => name.trim()).sort()
 }
 
-t.test('browsers of other origins get nothing by default', async (t) => {
+t.test('by default, no other origin has access', async (t) => {
   const { openAccount, nobody } = await startApp(t)
   const origin = 'https://app.example'
   for (const [name, { headers }] of await answersOf(await openAccount(), nobody, { origin })) {
@@ -108,7 +108,7 @@ t.test('browsers of other origins get nothing by default', async (t) => {
   t.same(Object.keys(preflight.headers).filter((field) => field.startsWith('access-control-')), [])
 })
 
-t.test('CORS_ORIGINS lets the pages of these origins in, and no others', async (t) => {
+t.test('CORS_ORIGINS gives access to these origins and no others', async (t) => {
   const { openAccount, nobody } = await startApp(t, { CORS_ORIGINS: 'https://app.example, http://localhost:5173' })
   const client = await openAccount()
   for (const origin of ['https://app.example', 'http://localhost:5173']) {
@@ -127,7 +127,7 @@ t.test('CORS_ORIGINS lets the pages of these origins in, and no others', async (
   }
 })
 
-t.test('a page of theirs is told that the service stops', async (t) => {
+t.test('pages of these origins can read the 503 of a stopping service', async (t) => {
   const { app, port } = await startApp(t, { CORS_ORIGINS: 'https://app.example' })
   const late = sendBytes(port, 'GET /pets HTTP/1.1\r\n', sleep(500, 'Host: x\r\nOrigin: https://app.example\r\n\r\n'))
   await sleep(250)
@@ -135,7 +135,7 @@ t.test('a page of theirs is told that the service stops', async (t) => {
   t.match(answer, { status: 503, body: { code: 'shutting_down' }, headers: { 'access-control-allow-origin': 'https://app.example', vary: /Origin/, 'retry-after': '1' } })
 })
 
-t.test('a preflight is answered with what may be sent', async (t) => {
+t.test('a preflight response lists the allowed methods and headers', async (t) => {
   const { openAccount, nobody } = await startApp(t, { CORS_ORIGINS: 'https://app.example' })
   const { petId } = await stockedStore(await openAccount())
   for (const path of ['/pets', `/pets/${petId}`, '/accounts', '/livez']) {
@@ -152,7 +152,7 @@ t.test('a preflight is answered with what may be sent', async (t) => {
   t.notOk('access-control-allow-origin' in other.headers)
 })
 
-t.test('the document may be read by every page, whatever it asks before', async (t) => {
+t.test('pages of every origin can read the document, with or without a preflight', async (t) => {
   const { nobody } = await startApp(t)
   const origin = 'https://any.example'
   for (const path of ['/openapi.json', '/openapi.yaml', '/.well-known/api-catalog']) {
@@ -166,14 +166,14 @@ t.test('the document may be read by every page, whatever it asks before', async 
   }
 })
 
-t.test('CORS_ORIGINS=* lets every origin in', async (t) => {
+t.test('CORS_ORIGINS=* gives access to every origin', async (t) => {
   const { openAccount, nobody } = await startApp(t, { CORS_ORIGINS: '*' })
   const { headers } = await (await openAccount()).get('/pets', { origin: 'https://any.example' })
   t.equal(headers['access-control-allow-origin'], '*')
   t.equal((await nobody.request('OPTIONS', '/pets', { headers: { origin: 'https://any.example', ...PREFLIGHT } })).headers['access-control-allow-origin'], '*')
 })
 
-t.test('a 401 says how to come in, and only to who sent a bearer credential what was wrong', async (t) => {
+t.test('a 401 has a challenge, with an error code only if the request sent a bearer credential', async (t) => {
   const { openAccount, nobody } = await startApp(t)
   const client = await openAccount()
   const key = client.key!
@@ -192,7 +192,7 @@ t.test('a 401 says how to come in, and only to who sent a bearer credential what
   }
 })
 
-t.test('the word Bearer is taken in any case', async (t) => {
+t.test('the scheme Bearer is case-insensitive', async (t) => {
   const { openAccount, nobody } = await startApp(t)
   const { key } = await openAccount()
   for (const word of ['Bearer', 'bearer', 'BEARER', 'bEaReR']) {
@@ -201,7 +201,7 @@ t.test('the word Bearer is taken in any case', async (t) => {
   t.equal((await nobody.get('/account', { authorization: `Bearer   ${key}  ` })).status, 200, 'with more spaces (RFC 9110 section 11.4)')
 })
 
-t.test('a 403 for a read-only key names the missing scope, and no other answer has a challenge', async (t) => {
+t.test('a 403 for a read-only key names the missing scope, and no other response has a challenge', async (t) => {
   const { openAccount, withKey, nobody } = await startApp(t)
   const client = await openAccount()
   const { status, headers } = await (await readerOf(client, withKey)).post('/categories', { name: 'x' })

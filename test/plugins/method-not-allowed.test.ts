@@ -5,13 +5,13 @@ import { assertError } from '../support/checks.ts'
 import { operationsOf, pathOf, stockedStore } from '../support/operations.ts'
 import { sendBytes } from '../support/socket.ts'
 
-// Thousands of requests, one after the other, on machines that have other things to do.
+// Sends thousands of requests in sequence, possibly on a busy machine.
 t.setTimeout(300_000)
 
-/** Routes about the service itself, which are in no document. */
+/** Routes about the service itself, which the document omits. */
 const SERVICE = ['/livez', '/readyz']
 
-/** Every address of the service with the methods it documents. */
+/** Returns every path of the service with its documented methods. */
 async function addresses (t: Parameters<typeof startApp>[0]) {
   const started = await startApp(t)
   const client = await started.openAccount()
@@ -30,7 +30,7 @@ function listed (allow: string | undefined): string[] {
   return (allow ?? '').split(', ').sort()
 }
 
-t.test('a wrong method is refused at every address, and Allow says what is right', async (t) => {
+t.test('every path rejects other methods, and Allow lists its own', async (t) => {
   const { client, nobody, methods, port } = await addresses(t)
   for (const [path, known] of methods) {
     for (const method of METHODS.filter((method) => !known.has(method) && method !== 'CONNECT')) {
@@ -47,7 +47,7 @@ t.test('a wrong method is refused at every address, and Allow says what is right
   }
 })
 
-t.test('OPTIONS is answered everywhere, without a key', async (t) => {
+t.test('every path answers OPTIONS without a key', async (t) => {
   const { nobody, methods } = await addresses(t)
   for (const [path, known] of methods) {
     const { status, text, headers } = await nobody.request('OPTIONS', path, { headers: { 'content-type': 'application/json', 'content-length': '1' }, body: '{' })
@@ -56,7 +56,7 @@ t.test('OPTIONS is answered everywhere, without a key', async (t) => {
   assertError(t, await nobody.request('OPTIONS', '/nothing'), 404, 'route_not_found')
 })
 
-t.test('HEAD is answered wherever GET is, with the same fields and no body', async (t) => {
+t.test('every path with GET answers HEAD, with the same header fields and no body', async (t) => {
   const { client, nobody, methods } = await addresses(t)
   for (const [path, known] of methods) {
     if (!known.has('GET')) continue
@@ -71,7 +71,7 @@ t.test('HEAD is answered wherever GET is, with the same fields and no body', asy
   }
 })
 
-t.test('HEAD says no length where GET would not, or another', async (t) => {
+t.test('HEAD sends no Content-Length that GET would not send', async (t) => {
   const { client, nobody } = await addresses(t)
   for (const path of ['/account', '/pets', '/openapi.json']) {
     const { headers: { etag } } = await client.get(path)
@@ -88,7 +88,7 @@ t.test('HEAD says no length where GET would not, or another', async (t) => {
   t.equal((await nobody.request('HEAD', '/events', { headers: { accept: 'text/event-stream' } })).status, 401)
 })
 
-t.test('an unknown address is a 404 before anything else is looked at', async (t) => {
+t.test('an unknown path is a 404 before all other checks', async (t) => {
   const { client, nobody, methods } = await addresses(t)
   const unknown = ['/nothing', '//', '//pets', '/pets//', '/Pets', '/pets;x', '/pet', '/petss', '/pets/7/x', '/pets%2F7', '/store', '/store/', '/.', '/..', '/pets.json', '/pets%00', '/%00', '/__proto__', '/constructor', '/*', '/:petId', '/{petId}']
   for (const path of [...unknown, ...[...methods.keys()].flatMap((path) => [`${path}/`, `/${path}`, `${path}//`])]) {
@@ -100,14 +100,14 @@ t.test('an unknown address is a 404 before anything else is looked at', async (t
   }
 })
 
-t.test('the query decides no address', async (t) => {
+t.test('the query does not affect routing', async (t) => {
   const { client } = await addresses(t)
   t.equal((await client.get('/livez?x=1&x=%')).status, 200, 'service routes ignore theirs')
   assertError(t, await client.get('/nothing?/pets'), 404, 'route_not_found')
   assertError(t, await client.request('PUT', '/pets?/nothing'), 405, 'method_not_allowed')
 })
 
-t.test('a malformed percent-escape is refused', async (t) => {
+t.test('an invalid percent-escape is rejected', async (t) => {
   const { client, nobody } = await addresses(t)
   for (const path of ['/%', '/%zz', '/pets/%', '/pets/%1', '/pets/%zz', '/pets/%E0%A4%A', '/pets/%C3', '/pets/%ED%A0%80', '/pets/%FF', '/messages/%', '/nothing/%', '/livez%']) {
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'OPTIONS', 'DELETE']) {
@@ -120,7 +120,7 @@ t.test('a malformed percent-escape is refused', async (t) => {
   }
 })
 
-t.test('an address over the limit is refused, one below it is not', async (t) => {
+t.test('a URL above the limit is rejected, and a URL at the limit is accepted', async (t) => {
   const { client, nobody } = await addresses(t)
   for (const client_ of [client, nobody]) {
     for (const path of [`/${'x'.repeat(8192)}`, `/pets/${'1'.repeat(8192)}`, `/pets?${'id=1&'.repeat(2000)}`, `/livez?${'x'.repeat(9000)}`]) {
@@ -135,7 +135,7 @@ t.test('an address over the limit is refused, one below it is not', async (t) =>
   assertError(t, await client.get(`/pets/${'1'.repeat(8000)}`), 400, 'validation_failed', 'petId')
 })
 
-t.test('an address may be sent whole, as proxies do', async (t) => {
+t.test('absolute URLs, as proxies send them, are accepted', async (t) => {
   const { client, port } = await addresses(t)
   const ask = async (target: string) => await sendBytes(port, `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${client.key}\r\n\r\n`)
   for (const host of ['http://x', 'HTTPS://pets.example:8080']) {

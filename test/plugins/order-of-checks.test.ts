@@ -3,14 +3,14 @@ import { startApp } from '../support/app.ts'
 import { readerOf, assertError } from '../support/checks.ts'
 import { bodyOf, operationsOf, pathOf, stockedStore } from '../support/operations.ts'
 
-// Many services are started here, one after the other.
+// Starts many services in sequence.
 t.setTimeout(300_000)
 
-// A request that is wrong in two ways is told the first of them, in the order that the contract lists.
+// A request with two errors gets the first of them, in the contract's order of checks.
 
 const JSON_TYPE = { 'content-type': 'application/json', 'content-length': '1' }
 
-t.test('a key is looked at before anything of the request', async (t) => {
+t.test('the key is checked before the rest of the request', async (t) => {
   const { app, openAccount, nobody } = await startApp(t, { BODY_LIMIT: '1024' })
   const ids = await stockedStore(await openAccount())
   for (const operation of operationsOf(app)) {
@@ -24,7 +24,7 @@ t.test('a key is looked at before anything of the request', async (t) => {
   }
 })
 
-t.test('what a read-only key may not do is said before the rest of the request is looked at', async (t) => {
+t.test('a write with a read-only key is rejected before the rest of the request is checked', async (t) => {
   const { app, openAccount, withKey } = await startApp(t, { BODY_LIMIT: '1024' })
   const reader = await readerOf(await openAccount(), withKey)
   for (const { operationId, method, path } of operationsOf(app)) {
@@ -36,7 +36,7 @@ t.test('what a read-only key may not do is said before the rest of the request i
   }
 })
 
-t.test('the body is read before path, query and fields are judged', async (t) => {
+t.test('the body is parsed before path, query and fields are validated', async (t) => {
   const { openAccount } = await startApp(t, { BODY_LIMIT: '1024' })
   const client = await openAccount()
   const send = async (headers: Record<string, string>, body: string) => await client.request('PATCH', '/pets/x?x=1', { headers: { 'idempotency-key': '', ...headers }, body })
@@ -45,7 +45,7 @@ t.test('the body is read before path, query and fields are judged', async (t) =>
   assertError(t, await send({ 'content-type': 'application/json' }, '{'), 400, 'invalid_json')
 })
 
-t.test('headers are judged before the path, the path before the query, the query before the body', async (t) => {
+t.test('headers are validated before the path, the path before the query, the query before the body', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   const body = { unknown: 1 }
@@ -56,7 +56,7 @@ t.test('headers are judged before the path, the path before the query, the query
   assertError(t, await client.get('/events?x=1', { accept: 'text/event-stream', 'last-event-id': 'x' }), 400, 'validation_failed', 'Last-Event-ID')
 })
 
-t.test('every operation with a body judges its query before it', async (t) => {
+t.test('every operation with a body validates its query first', async (t) => {
   const { app, openAccount } = await startApp(t)
   const client = await openAccount()
   const ids = await stockedStore(client)
@@ -100,7 +100,7 @@ t.test('a missing record comes before a failed condition, a failed condition bef
   assertError(t, await client.delete(`/store/orders/${orderId}`), 409, 'order_already_shipped')
 })
 
-t.test('an Idempotency-Key is looked up before the record is', async (t) => {
+t.test('an Idempotency-Key is looked up before the record', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   const { body: category } = await client.post('/categories', { name: 'Dogs' })
@@ -112,7 +112,7 @@ t.test('an Idempotency-Key is looked up before the record is', async (t) => {
   assertError(t, await client.delete('/categories/4711'), 404, 'category_not_found')
 })
 
-t.test('a closed sign-up is said before the body is read', async (t) => {
+t.test('a closed sign-up is rejected before the body is read', async (t) => {
   const { nobody } = await startApp(t, { SIGNUP: 'closed' })
   for (const body of ['{', '{}', '{"name":"x"}']) {
     assertError(t, await nobody.request('POST', '/accounts', { headers: { 'content-type': 'application/json' }, body }), 403, 'signup_closed')

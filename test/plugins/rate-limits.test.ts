@@ -13,7 +13,7 @@ t.test('limits are off by default', async (t) => {
   t.equal((await nobody.get('/account', WRONG)).headers.ratelimit, undefined)
 })
 
-t.test('a key that asks too often is told when to come back, and other keys are not held up', async (t) => {
+t.test('a key above its limit gets 429 with Retry-After, and other keys continue', async (t) => {
   const { openAccount } = await startApp(t, { RATE_LIMIT_PER_KEY: '3' })
   const [busy, calm] = [await openAccount(), await openAccount()]
   const answers = []
@@ -27,7 +27,7 @@ t.test('a key that asks too often is told when to come back, and other keys are 
   t.equal((await calm.get('/account')).status, 200)
 })
 
-t.test('304 answers and replays count like any request', async (t) => {
+t.test('304 responses and replays count as requests', async (t) => {
   const { openAccount } = await startApp(t, { RATE_LIMIT_PER_KEY: '4' })
   const store = await openAccount()
   const { headers: { etag } } = await store.get('/account')
@@ -37,7 +37,7 @@ t.test('304 answers and replays count like any request', async (t) => {
   }
 })
 
-t.test('an address that opens too many accounts has to wait', async (t) => {
+t.test('an address that creates too many accounts gets 429', async (t) => {
   const { nobody } = await startApp(t, { RATE_LIMIT_SIGNUP: '2' })
   const answers = []
   for (let i = 0; i < 3; i++) answers.push(await nobody.post('/accounts', { name: 'A store' }))
@@ -45,7 +45,7 @@ t.test('an address that opens too many accounts has to wait', async (t) => {
   t.equal(answers[2]!.headers['ratelimit-policy'], '"default";q=2;w=3600')
 })
 
-t.test('bad credentials are limited, and a good key passes all the same', async (t) => {
+t.test('failed authentications are limited, and a valid key still works', async (t) => {
   const { openAccount, nobody } = await startApp(t, { RATE_LIMIT_FAILED_AUTH: '2' })
   const store = await openAccount()
   const statuses = []
@@ -56,7 +56,7 @@ t.test('bad credentials are limited, and a good key passes all the same', async 
   t.equal((await nobody.get('/account', { authorization: '' })).status, 401, 'nor is an empty one')
 })
 
-t.test('a limited caller cannot have a body read', async (t) => {
+t.test('a request above the limit is rejected before its body is read', async (t) => {
   const { openAccount } = await startApp(t, { RATE_LIMIT_PER_KEY: '1' })
   const store = await openAccount()
   await store.get('/account')

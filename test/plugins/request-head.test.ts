@@ -4,7 +4,7 @@ import { assertError } from '../support/checks.ts'
 import { bodyOf, pathOf, type Ids } from '../support/operations.ts'
 import { bodyIds, lists, operations, pathIds, queryIds, store, texts, times } from './request-heads.ts'
 
-// Thousands of requests, one after the other, on machines that have other things to do.
+// Sends thousands of requests in sequence, possibly on a busy machine.
 t.setTimeout(300_000)
 
 t.test('the tables are not empty', async (t) => {
@@ -15,7 +15,7 @@ t.test('the tables are not empty', async (t) => {
   }
 })
 
-t.test('text with U+0000 or half of a surrogate pair is refused in every field, and everything else is kept', async (t) => {
+t.test('every field rejects text with U+0000 or half of a surrogate pair, and keeps all other text', async (t) => {
   const { call } = await store(t)
   for (const { operation, name, label } of texts) {
     for (const text of ['\u0000', 'a\u0000b', '\ud800', 'a\udc00', '\udc00\ud800', 'ok \ud83d']) {
@@ -28,7 +28,7 @@ t.test('text with U+0000 or half of a surrogate pair is refused in every field, 
   }
 })
 
-t.test('a member that is named U+0000 or half of a surrogate pair is unknown', async (t) => {
+t.test('a member named U+0000 or half of a surrogate pair is rejected as unknown', async (t) => {
   const { call } = await store(t)
   for (const operation of operations.filter(({ body }) => body !== undefined)) {
     for (const name of ['\u0000', '\ud800', 'id\u0000']) {
@@ -37,7 +37,7 @@ t.test('a member that is named U+0000 or half of a surrogate pair is unknown', a
   }
 })
 
-t.test('lengths of text are counted in code points', async (t) => {
+t.test('text lengths count code points', async (t) => {
   const { call } = await store(t)
   for (const { operation, name, schema: { minLength = 0, maxLength = 0 }, label } of texts) {
     t.ok(maxLength > 0, `${label} has a bound`)
@@ -52,7 +52,7 @@ t.test('lengths of text are counted in code points', async (t) => {
   }
 })
 
-t.test('a body id is an integer from 1 on; what is larger than any id is unknown', async (t) => {
+t.test('an id in a body is an integer of at least 1; ids that are never assigned are unknown', async (t) => {
   const { client, ids } = await store(t)
   for (const { operation, name, label } of bodyIds) {
     const send = async (number: string): Promise<Answer> => {
@@ -70,7 +70,7 @@ t.test('a body id is an integer from 1 on; what is larger than any id is unknown
   }
 })
 
-t.test('a date-time is RFC 3339 with T and an offset, cut to milliseconds, answered in UTC', async (t) => {
+t.test('a date-time is RFC 3339 with T and an offset, truncated to milliseconds and returned in UTC', async (t) => {
   const { call } = await store(t)
   const good: Array<[sent: string, answered: string]> = [
     ['2026-11-21T10:00:00Z', '2026-11-21T10:00:00.000Z'],
@@ -112,7 +112,7 @@ t.test('a date-time is RFC 3339 with T and an offset, cut to milliseconds, answe
   }
 })
 
-t.test('dates at both ends are read back as they were answered', async (t) => {
+t.test('the earliest and the latest date are stored unchanged', async (t) => {
   const { client, ids } = await store(t)
   for (const shipDate of ['0001-01-01T00:00:00.000Z', '0099-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z']) {
     const { body: order } = await client.post('/store/orders', { petId: ids.petId, shipDate })
@@ -122,7 +122,7 @@ t.test('dates at both ends are read back as they were answered', async (t) => {
   }
 })
 
-t.test('a quantity is a whole number, and no text is taken for one', async (t) => {
+t.test('a quantity is a whole number, and text is not converted to one', async (t) => {
   const { client, ids } = await store(t)
   const { petId } = ids
   const calls: Array<[method: string, path: string, least: number, body: (quantity: string) => string]> = [
@@ -151,7 +151,7 @@ t.test('a quantity is a whole number, and no text is taken for one', async (t) =
   t.equal(none.text, `{"petId":${petId},"quantity":0,"status":"pending"}`)
 })
 
-t.test('a body field that an operation does not know, or only answers, is refused by every operation', async (t) => {
+t.test('every operation rejects unknown and read-only body fields', async (t) => {
   const { client, ids, call } = await store(t)
   for (const operation of operations.filter(({ body }) => body !== undefined)) {
     const readOnly = ['id', 'createdAt', 'apiKey', 'prefix', 'version', 'account_id'].filter((name) => operation.body?.properties?.[name] === undefined)

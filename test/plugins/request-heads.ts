@@ -2,12 +2,12 @@ import t, { type Test } from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { bodyOf, operationsOf, pathOf, stockedStore, type Ids, type Operation } from '../support/operations.ts'
 
-// Every value that a path, a query or a body can hold at the edge of its type. The tables of fields come
-// from the document, so that what is added to it is tested as well.
+// Boundary values of every type in a path, query or body. The tables of fields come from the document, so that new
+// fields are tested as well.
 
 export const operations = operationsOf((await startApp(t)).app)
 
-/** A service with a store for each test, and calls of operations on it. */
+/** Starts a service with a store for each test, and returns a function that calls its operations. */
 export async function store (t: Test): Promise<{ client: Client, ids: Ids, call: (operation: Operation, fields?: Record<string, unknown>) => Promise<Answer> }> {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
@@ -19,14 +19,14 @@ export async function store (t: Test): Promise<{ client: Client, ids: Ids, call:
   }
 }
 
-/** The fields of all bodies that `wanted` picks. */
+/** Returns the fields of all bodies that `wanted` selects. */
 function fields (wanted: (schema: NonNullable<NonNullable<Operation['body']>['properties']>[string]) => boolean) {
   return operations.flatMap((operation) => Object.entries(operation.body?.properties ?? {})
     .filter(([, schema]) => wanted(schema))
     .map(([name, schema]) => ({ operation, name, schema, label: `${operation.operationId} ${name}` })))
 }
 
-/** The parameters of all operations that `wanted` picks. */
+/** Returns the parameters of all operations that `wanted` selects. */
 function parameters (wanted: (parameter: Operation['parameters'][number]) => boolean) {
   return operations.flatMap((operation) => operation.parameters.filter(wanted)
     .map((parameter) => ({ operation, ...parameter, label: `${operation.operationId} ${parameter.name}` })))

@@ -7,12 +7,12 @@ import { database, freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
 import { answers, failed, folder, run, start, type Options } from './process.ts'
 
-// Some twenty processes start here, one after the other.
+// Starts some twenty processes in sequence.
 t.setTimeout(900_000)
 
 t.before(build)
 
-t.test('wrong settings stop the start with one message that lists them all', async (t) => {
+t.test('invalid settings stop the start with one message that lists all of them', async (t) => {
   const settings = { PORT: 'x', SIGNUP: 'maybe', DATABASE_URL: 'mysql://ada:secret@h/d', PET_READ_SUNSET: '2020-01-01' }
   for (const script of ['start', 'migrate']) {
     const running = await run(t, script, settings)
@@ -21,16 +21,16 @@ t.test('wrong settings stop the start with one message that lists them all', asy
   }
 })
 
-t.test('a port in use, or an address that is not ours, is said in one line', async (t) => {
+t.test('a port in use, or an address of another machine, is explained in one line', async (t) => {
   const DATABASE_URL = await freshDatabase(t)
   const { origin } = await start(t, { DATABASE_URL })
   await failed(t, await run(t, 'start', { DATABASE_URL, PORT: new URL(origin).port }), /port is in use.*PORT/)
   await failed(t, await run(t, 'start', { DATABASE_URL, METRICS_PORT: new URL(origin).port }), /METRICS_PORT \d+ is in use/)
   await failed(t, await run(t, 'start', { DATABASE_URL, HOST: '192.0.2.1' }), /HOST/)
-  t.ok(await answers(`${origin}/readyz`), 'who was there goes on')
+  t.ok(await answers(`${origin}/readyz`), 'the other service continues')
 })
 
-t.test('a SQLite file that cannot be used is said in one line', { skip: database !== 'sqlite' && 'there is no file' }, async (t) => {
+t.test('an unusable SQLite file is explained in one line', { skip: database !== 'sqlite' && 'there is no file' }, async (t) => {
   const cwd = folder(t)
   writeFileSync(join(cwd, 'text.db'), 'Dear diary, today the cat sat on the keyboard again. '.repeat(50))
   writeFileSync(join(cwd, 'corrupt.db'), Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(8000, 7)]))
@@ -45,13 +45,13 @@ t.test('a SQLite file that cannot be used is said in one line', { skip: database
   await failed(t, await run(t, 'migrate', { DATABASE_URL: `file:${table[0]![0]}` }, { cwd }), table[0]![1])
 })
 
-t.test('a SQLite file that may not be written is said in one line', { skip: database !== 'sqlite' && 'there is no file' }, async (t) => {
+t.test('a read-only SQLite file is explained in one line', { skip: database !== 'sqlite' && 'there is no file' }, async (t) => {
   const account = restricted()
   if (account === undefined) {
     t.pass('', { skip: 'root may write everything, and another account may not read this checkout' })
     return
   }
-  // The runner's own temporary folder is closed to others.
+  // Other users cannot open the temporary folder of the test runner.
   const cwd = folder(t, process.getuid?.() === 0 ? '/tmp' : undefined)
   chmodSync(cwd, 0o777)
   writeFileSync(join(cwd, 'empty.db'), '')
@@ -67,7 +67,7 @@ t.test('a SQLite file that may not be written is said in one line', { skip: data
   for (const [file, says] of table) await failed(t, await run(t, 'start', { DATABASE_URL: `file:${file}` }, { cwd, account }), says)
 })
 
-/** An account for whom permissions count and who can read this checkout, if there is one. */
+/** Returns a user to whom file permissions apply and who can read this checkout, if there is one. */
 function restricted (): Options['account'] {
   if (process.getuid?.() !== 0) return {}
   const nobody = { uid: 65534, gid: 65534 }
@@ -75,7 +75,7 @@ function restricted (): Options['account'] {
   return status === 0 ? nobody : undefined
 }
 
-t.test('a PostgreSQL that cannot be used is said in one line', { skip: database !== 'postgresql' && 'there is no server' }, async (t) => {
+t.test('an unusable PostgreSQL is explained in one line', { skip: database !== 'postgresql' && 'there is no server' }, async (t) => {
   const url = new URL(await freshDatabase(t))
   const other = (change: (url: URL) => void): string => {
     const changed = new URL(url)

@@ -8,37 +8,37 @@ import type { Test } from 'tap'
 import { ROOT } from '../support/cli.ts'
 import { freePort } from '../support/port.ts'
 
-// The real process, as `npm start` runs it: what is compiled in dist, in a working directory of its own.
+// Runs the compiled service as `npm start` does, in a separate working directory.
 
 const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
 
-/** Far more than a start takes; a service that does not serve by then is stuck. */
+/** Maximum duration of a start, far longer than usual: a service that is not ready by then hangs. */
 const START_TIMEOUT_MS = 30_000
 
 interface Running {
-  /** Where it serves, once it does. */
+  /** The URL of the service. */
   origin: string
   out: () => string
   err: () => string
-  /** Its exit code, once it ended; the signal when one ended it. */
+  /** The exit code, or the signal that ended the process. */
   ended: Promise<number | NodeJS.Signals>
   stop: (signal?: NodeJS.Signals) => Promise<number | NodeJS.Signals>
 }
 
 export interface Options {
   cwd?: string
-  /** An account that is not root, for whom permissions count. */
+  /** A user other than root, to whom file permissions apply. */
   account?: { uid?: number, gid?: number }
 }
 
-/** Runs an npm script's command, without npm, or a command like it, in a folder and with settings of its own. */
+/** Runs the command of an npm script, or another command, without npm, in a separate folder and environment. */
 export async function run (t: Test, script: string, settings: Record<string, string>, { cwd = folder(t), account = {} }: Options = {}): Promise<Running> {
   const [program, file = '', ...args] = (scripts[script] ?? script).split(' ')
   if (program !== 'node') throw new Error(`npm run ${script} does not run node`)
   const port = settings['PORT'] ?? String(await freePort())
   const child = spawn(process.execPath, [join(ROOT, file), ...args], {
     cwd,
-    // The test runner writes something about each child, which may not be allowed to write where it would.
+    // The test runner writes coverage files for each child, possibly into a folder that the child cannot write.
     env: { PATH: process.env['PATH'], _TAPJS_PROCESSINFO_CWD_: cwd, PORT: port, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
     ...account
@@ -56,12 +56,12 @@ export async function run (t: Test, script: string, settings: Record<string, str
   return { origin: `http://127.0.0.1:${port}`, out: () => out, err: () => err, ended, stop }
 }
 
-/** As `npm start`, until it serves. */
+/** Runs `npm start` and waits until the service is ready. */
 export async function start (t: Test, settings: Record<string, string> = {}, options: Options = {}): Promise<Running> {
   return await served(await run(t, 'start', settings, options))
 }
 
-/** Until it serves. */
+/** Waits until the service is ready. */
 export async function served (running: Running): Promise<Running> {
   const deadline = Date.now() + START_TIMEOUT_MS
   let over = false
@@ -77,7 +77,7 @@ export async function answers (address: string): Promise<boolean> {
   return await fetch(address).then(({ status }) => status === 200, () => false)
 }
 
-/** It ended with code 1, said one thing on standard error, and nothing of it is a stack or a password. */
+/** Asserts that the process exits with code 1 and prints one message on standard error, without a stack or a password. */
 export async function failed (t: Test, { ended, err, stop }: Running, says: RegExp, lines = 1): Promise<void> {
   const late = setTimeout(stop, START_TIMEOUT_MS)
   t.equal(await ended, 1)

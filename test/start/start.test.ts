@@ -9,7 +9,7 @@ import { build } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
 import { answers, failed, folder, run, served, start } from './process.ts'
 
-// Some twenty processes start here, one after the other.
+// Starts some twenty processes in sequence.
 t.setTimeout(900_000)
 
 t.before(build)
@@ -19,19 +19,19 @@ async function openAccount (origin: string): Promise<string> {
   return (await answer.json() as { apiKey: string }).apiKey
 }
 
-/** The request that a greeting asks to paste, as fetch takes it: `curl -H 'Name: value' address`. */
+/** Converts the request in a greeting, `curl -H 'Name: value' URL`, to the arguments of fetch. */
 function pasted (text: string): [address: string, options: { headers: Record<string, string> }] {
   const command = /^ *curl (.*)$/m.exec(text)?.[1] ?? ''
   const headers = Object.fromEntries([...command.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, name, value]) => [name, value]))
   return [command.split(' ').at(-1)!, { headers }]
 }
 
-t.test('the first start opens a demo store and prints its key once, with a request that works', { skip: database !== 'sqlite' && 'only in the SQLite file that nobody named' }, async (t) => {
+t.test('the first start creates a demo store and prints its key once, with a working request', { skip: database !== 'sqlite' && 'only in the default SQLite file' }, async (t) => {
   const cwd = folder(t)
   const first = await start(t, {}, { cwd })
   t.ok(existsSync(join(cwd, 'petstore.db')), 'the database is in the working directory')
-  t.equal(first.err().match(/psk_\w+/g)?.length, 2, 'the key, and the request with it')
-  t.notMatch(first.out(), 'psk_', 'nothing of it is logged')
+  t.equal(first.err().match(/psk_\w+/g)?.length, 2, 'the key, and the request that contains it')
+  t.notMatch(first.out(), 'psk_', 'the log does not contain it')
   const [address, options] = pasted(first.err())
   t.ok(address.startsWith(first.origin), address)
   const pets = await (await fetch(address, options)).json() as unknown[]
@@ -48,11 +48,11 @@ t.test('the first start opens a demo store and prints its key once, with a reque
   const second = await start(t, {}, { cwd })
   t.comment(`the second start took ${Date.now() - started} ms`)
   t.equal(second.err(), '', 'no key')
-  t.equal((await fetch(`${second.origin}${new URL(address).pathname}`, options)).status, 200, 'the first is still good')
+  t.equal((await fetch(`${second.origin}${new URL(address).pathname}`, options)).status, 200, 'the first key still works')
   t.equal(await second.stop(), 0)
 })
 
-t.test('a store that somebody named, or that has an account, is no place for a demo', { skip: database !== 'sqlite' && 'as on SQLite' }, async (t) => {
+t.test('a configured database, or one with an account, gets no demo store', { skip: database !== 'sqlite' && 'as on SQLite' }, async (t) => {
   const cwd = folder(t)
   const named = await start(t, { DATABASE_URL: 'file:./named.db' }, { cwd })
   t.equal(named.err(), '', 'named')
@@ -65,10 +65,10 @@ t.test('a store that somebody named, or that has an account, is no place for a d
   t.equal(refused.err(), '', 'DEMO=false')
   await refused.stop()
   const empty = await start(t, { DATABASE_URL: '' }, { cwd })
-  t.match(empty.err(), 'psk_', 'an empty DATABASE_URL names nothing')
+  t.match(empty.err(), 'psk_', 'an empty DATABASE_URL counts as not set')
 })
 
-t.test('a start that ended before its key was seen is made up for by the next, which opens no second store', { skip: database !== 'sqlite' && 'as on SQLite' }, async (t) => {
+t.test('after a start that failed before it printed the key, the next start prints one and creates no second store', { skip: database !== 'sqlite' && 'as on SQLite' }, async (t) => {
   const cwd = folder(t)
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
@@ -78,14 +78,14 @@ t.test('a start that ended before its key was seen is made up for by the next, w
   for (let i = 0; i < 2; i++) {
     const next = await start(t, {}, { cwd })
     const [address, options] = pasted(next.err())
-    // Only the last one's key is used: until then nobody may have seen any.
+    // Only the last start's key is used: until a key is used, every start prints one.
     if (i === 1) t.same((await (await fetch(`${address}?limit=100`, options)).json() as Array<{ id: number }>).length, 21)
     t.equal(await next.stop(), 0)
   }
-  t.equal((await start(t, {}, { cwd })).err(), '', 'a key was used')
+  t.equal((await start(t, {}, { cwd })).err(), '', 'no key, because one was used')
 })
 
-t.test('DEMO=true opens a demo store in any empty database', async (t) => {
+t.test('DEMO=true creates a demo store in any empty database', async (t) => {
   const DATABASE_URL = await freshDatabase(t)
   const { origin, err } = await start(t, { DATABASE_URL, DEMO: 'true', BASE_PATH: '/v1' })
   const [address, options] = pasted(err())
@@ -93,7 +93,7 @@ t.test('DEMO=true opens a demo store in any empty database', async (t) => {
   t.equal((await fetch(address, options)).status, 200)
 })
 
-t.test('an empty database is migrated when the setting or the kind of database says so', async (t) => {
+t.test('an empty database is migrated if the setting or the kind of database requires it', async (t) => {
   const DATABASE_URL = await emptyDatabase(t)
   const settings = { DATABASE_URL, MIGRATE_ON_START: 'true' }
   const { origin, err } = await start(t, settings)
@@ -102,7 +102,7 @@ t.test('an empty database is migrated when the setting or the kind of database s
   t.equal((await fetch(`${origin}/livez`)).status, 200)
 })
 
-t.test('a pending migration stops a start that may not apply it, and npm run migrate applies it', async (t) => {
+t.test('a pending migration stops a start that must not apply it, and npm run migrate applies it', async (t) => {
   const DATABASE_URL = await emptyDatabase(t)
   const settings = { DATABASE_URL, ...database === 'sqlite' ? { MIGRATE_ON_START: 'false' } : {} }
   await failed(t, await run(t, 'start', settings), /migration.*petstore migrate/)
@@ -119,7 +119,7 @@ t.test('a pending migration stops a start that may not apply it, and npm run mig
   t.match(await openAccount(origin), /^psk_/)
 })
 
-t.test('dist/start/server.js may be started by itself', async (t) => {
+t.test('dist/start/server.js starts the service without the command line', async (t) => {
   const { stop, origin } = await served(await run(t, 'node dist/start/server.js', { DATABASE_URL: await freshDatabase(t) }))
   t.ok(await answers(`${origin}/readyz`))
   t.equal(await stop(), 0)
@@ -138,7 +138,7 @@ t.test('SIGTERM and SIGINT end the service with code 0', async (t) => {
   }
 })
 
-t.test('what went wrong inside is in the log, with the id of the request, and nowhere else', async (t) => {
+t.test('the cause of a 500 is in the log, with the id of the request, and nowhere else', async (t) => {
   const DATABASE_URL = await freshDatabase(t)
   const { origin, out, stop } = await start(t, { DATABASE_URL })
   const key = await openAccount(origin)
