@@ -4,10 +4,10 @@ import { Ajv } from 'ajv'
 
 const integer = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })
-const oneOf = <T extends string>(values: T[], fallback: T, description: string) =>
-  Type.Union(values.map((value) => Type.Literal(value)), { default: fallback, description })
 const optional = (pattern: string, description: string) =>
   Type.String({ default: '', pattern: `^$|${pattern}`, description })
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
 /** The settings, with their defaults and descriptions. Environment variables have the same names. */
 export const ConfigSchema = Type.Object({
@@ -22,8 +22,12 @@ export const ConfigSchema = Type.Object({
   MIGRATE_ON_START: Type.Optional(Type.Boolean({
     description: 'Apply pending migrations when the service starts; by default true for SQLite and false for PostgreSQL'
   })),
-  SIGNUP: oneOf(['open', 'closed'], 'open', 'Allow POST /accounts to create accounts'),
-  LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], 'info', 'Minimum level to log'),
+  SIGNUP: Type.Union([Type.Literal('open'), Type.Literal('closed')], {
+    default: 'open', description: 'Allow POST /accounts to create accounts'
+  }),
+  LOG_LEVEL: Type.Union(LOG_LEVELS.map((level) => Type.Literal(level)), {
+    default: 'info', description: 'Minimum level to log'
+  }),
   BASE_PATH: optional('^(/[A-Za-z0-9._~-]+)+$', 'Path prefix for all API routes, such as /v1'),
   PUBLIC_URL: optional(
     '^https?://[^\\s/?#]+(/[^\\s?#]*[^\\s/?#])?$',
