@@ -4,6 +4,7 @@ import { accountRoutes, signupRoutes } from './accounts/routes.ts'
 import { categoryRoutes } from './categories/routes.ts'
 import type { Config } from './config.ts'
 import { database } from './database/plugin.ts'
+import { deliveryCleanup } from './deliveries/cleanup.ts'
 import { delivery } from './deliveries/plugin.ts'
 import { retention } from './events/retention.ts'
 import { eventRoutes } from './events/routes.ts'
@@ -64,6 +65,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
     timeout: config.REQUEST_TIMEOUT_MS
   })
   if (config.DELIVERY) await app.register(delivery, { allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE })
+  await app.register(deliveryCleanup)
   await app.register(retention, { days: config.EVENT_RETENTION_DAYS })
   await app.register(authentication)
   await app.register(openapi, config)

@@ -3,7 +3,7 @@ import { HEAD_OF_QUEUE, DELIVERY_LIFETIME_MS } from './enqueue.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { eventJson } from '../events/queries.ts'
 import type { DeliveryOutcome } from '../messages/rules.ts'
-import { updateMessageStatuses } from '../messages/commands.ts'
+import { updateMessageStatuses } from '../messages/delivery-status.ts'
 
 /** A delivery that a worker has taken, with all it needs to be sent. */
 export interface ClaimedDelivery {
@@ -53,14 +53,14 @@ export const claimDeliveries: Command<TakeInput, TakeResult> = {
   async run (tx, inputs) {
     const webhooks = await loadTargets(tx, inputs)
     const outcomes: Array<{ record: TakeResult }> = []
-    const steps: Array<{ position: number, step: DeliveryOutcome }> = []
+    const steps: Array<{ position: number, outcome: DeliveryOutcome }> = []
     for (const input of inputs) {
       const webhook = webhooks.get(input.webhookId)
       const { ended, step } = await endDeliveries(tx, input, webhook)
-      for (const { message } of ended) if (message !== null) steps.push({ position: message, step })
+      for (const { message } of ended) if (message !== null) steps.push({ position: message, outcome: step })
       await reclaim(tx, input)
       const taken = webhook === undefined ? [] : await take(tx, input, webhook)
-      for (const { message } of taken) if (message !== null) steps.push({ position: message, step: 'tried' })
+      for (const { message } of taken) if (message !== null) steps.push({ position: message, outcome: 'attempted' })
       const busy = taken.length === 0 && await isBusy(tx, input)
       outcomes.push({ record: { taken, more: taken.length === input.want || ended.length === STEP_SIZE, busy } })
     }
@@ -89,7 +89,7 @@ async function loadTargets ({ dialect, query }: Transaction, inputs: TakeInput[]
 
 /** Of a webhook that is deleted, all; of one that answered 410, all that nobody has; of one switched off, what is a day old. */
 async function endDeliveries ({ dialect, query, now }: Transaction, { webhookId: webhook }: TakeInput, target: Target | undefined): Promise<{ ended: Array<{ message: number | null }>, step: DeliveryOutcome }> {
-  if (target !== undefined && Boolean(target.enabled)) return { ended: [], step: 'givenUp' }
+  if (target !== undefined && Boolean(target.enabled)) return { ended: [], step: 'failed' }
   const which = target === undefined ? '' : target.gone ? 'AND d.event_id <> 0 AND (d.leased_by IS NULL OR d.next_try_at <= n.now)' : 'AND d.event_id <> 0 AND d.give_up_at <= n.now AND (d.leased_by IS NULL OR d.next_try_at <= n.now)'
   const chosen = `
     WITH n AS (SELECT i.webhook, ${dialect.toTime('i.now')} AS now FROM ${dialect.jsonRows('i', { webhook: 'bigint', now: 'text' })})`
@@ -99,7 +99,7 @@ async function endDeliveries ({ dialect, query, now }: Transaction, { webhookId:
     ? `${chosen} DELETE FROM deliveries WHERE id IN (${ids}) RETURNING message_position AS message`
     : `${chosen} UPDATE deliveries SET state = ${dialect.toEnum("'failed'", 'delivery_state')}, leased_by = NULL, settled_at = (SELECT n.now FROM n)
       WHERE id IN (${ids}) RETURNING message_position AS message`, [{ webhook, now }])
-  return { ended, step: target === undefined ? 'dropped' : 'givenUp' }
+  return { ended, step: target === undefined ? 'dropped' : 'failed' }
 }
 
 /** What a worker had taken when it died counts for nothing and goes before newer events, as does what a living one gives back. */

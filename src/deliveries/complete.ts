@@ -2,8 +2,8 @@ import type { Command, CommandResult } from '../database/group-commit/command.ts
 import { HEAD_OF_QUEUE } from './enqueue.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import type { DeliveryOutcome } from '../messages/rules.ts'
-import { updateMessageStatuses } from '../messages/commands.ts'
-import type { WebhookAttempt } from '../webhooks/schemas.ts'
+import { updateMessageStatuses } from '../messages/delivery-status.ts'
+import type { WebhookAttempt } from './schemas.ts'
 
 /** What became of a delivery that a worker had taken. */
 export interface Completion {
@@ -37,9 +37,9 @@ export const completeDeliveries: Command<Completion, undefined> = {
       RETURNING deliveries.id`, inputs.map((input) => rowOf(input, now)))).map(({ id }) => id))
     const mine = inputs.filter(({ id }) => settled.has(id))
     await noteAttempts(tx, mine, webhooks)
-    const steps = mine.flatMap(({ message, result }): Array<{ position: number, step: DeliveryOutcome }> => {
+    const steps = mine.flatMap(({ message, result }): Array<{ position: number, outcome: DeliveryOutcome }> => {
       if (message === null || result === 'again' || result === 'released') return []
-      return [{ position: message, step: result === 'accepted' ? 'accepted' : 'givenUp' }]
+      return [{ position: message, outcome: result === 'accepted' ? 'accepted' : 'failed' }]
     })
     const events = await updateMessageStatuses(tx, steps)
     return inputs.map((_input, i): CommandResult<undefined> => ({ record: undefined, events: i === 0 ? events : [] }))
@@ -93,25 +93,4 @@ async function noteAttempts ({ dialect, execute }: Transaction, settled: Complet
     UPDATE webhooks SET attempts = i.attempts, version = i.version, gone = webhooks.gone OR i.gone, enabled = webhooks.enabled AND NOT i.gone
     FROM ${dialect.jsonRows('i', { id: 'bigint', gone: 'boolean', attempts: 'text', version: 'bigint' })}
     WHERE webhooks.id = i.id`, noted)
-}
-
-/** Settled deliveries that are removed in one transaction at most. */
-const STEP_SIZE = 500
-
-/** How long it can be seen what became of a delivery, in ms. */
-const KEPT_MS = 60 * 60 * 1000
-
-/** Removes some of the deliveries that were settled a while ago; `true` when there may be more. */
-export const deleteSettledDeliveries: Command<object, boolean> = {
-  name: 'forgetDeliveries',
-  async run ({ dialect, query, now }, inputs) {
-    const before = new Date(Date.parse(now) - KEPT_MS).toISOString()
-    const gone = await query<object>(`
-      DELETE FROM deliveries WHERE id IN (
-        SELECT d.id FROM deliveries d
-        WHERE d.settled_at IS NOT NULL AND d.settled_at <= (SELECT ${dialect.toTime('i.before')} FROM ${dialect.jsonRows('i', { before: 'text' })})
-        LIMIT ${STEP_SIZE} ${dialect.forUpdateSkipLocked})
-      RETURNING id`, [{ before }])
-    return inputs.map(() => ({ record: gone.length === STEP_SIZE }))
-  }
 }

@@ -3,7 +3,7 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { Webhook } from 'standardwebhooks'
-import { isPublicAddress, literalAddress } from './retry-policy.ts'
+import { isPublicAddress, literalAddress } from './address-policy.ts'
 
 /** What is sent, and where. */
 export interface WebhookRequest {

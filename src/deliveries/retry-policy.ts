@@ -1,64 +1,57 @@
-import ipaddr from 'ipaddr.js'
+const SECOND_MS = 1_000
+const MINUTE_MS = 60 * SECOND_MS
+const HOUR_MS = 60 * MINUTE_MS
 
-/** Whether anybody's address may be called: public, and no way around to a private one. */
-export function isPublicAddress (text: string): boolean {
-  if (!ipaddr.isValid(text)) return false
-  // An IPv4 address in IPv6's clothing is judged as what it is.
-  const address = ipaddr.process(text)
-  if (address.range() !== 'unicast') return false
-  // RFC 4291 section 2.4: what lies outside has been assigned to nobody.
-  return address.kind() === 'ipv4' || address.match(GLOBAL_UNICAST)
-}
+/**
+ * Pauses after the first attempt, the second attempt and so on, in ms. With the longest jitter they add up to a
+ * little less than the day for which a delivery is retried.
+ */
+export const RETRY_SCHEDULE: readonly number[] = [
+  5 * SECOND_MS, 30 * SECOND_MS, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS,
+  HOUR_MS, 2 * HOUR_MS, 4 * HOUR_MS, 5 * HOUR_MS, 7 * HOUR_MS
+]
 
-const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3')
+/** Share by which jitter extends a pause at most, so that deliveries that failed together are retried apart. */
+const MAX_JITTER = 0.2
 
-/** The address that a URL names without a name; `undefined` when it has to be looked up. */
-export function literalAddress (url: string): string | undefined {
-  const host = new URL(url).hostname.replace(/^\[|\]$/g, '')
-  return ipaddr.isValid(host) ? host : undefined
-}
-
-const SECOND = 1_000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
-
-/** Pauses after the first attempt, the second …; with the longest jitter they add up to a little less than a day. */
-const RETRY_SCHEDULE = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 5 * HOUR, 7 * HOUR]
-
-/** A pause is longer than planned by up to this share, so that what failed together is not tried together. */
-const JITTER = 0.2
-
-export interface Failure {
-  /** Attempts made, this one included. */
+export interface FailedAttempt {
+  /** Number of attempts made, this one included. */
   attempts: number
+  /** Current time in ms. */
   now: number
-  /** When the day of this delivery ends. */
-  giveUpAt: number
-  /** How long the receiver asks to be left alone, in ms. */
+  /** Time in ms at which the last attempt is due. */
+  expiresAt: number
+  /** Pause that the receiver asks for, in ms. */
   retryAfter: number
-  /** From 0 to 1. */
+  /** Random number from 0 to 1 that chooses the jitter. */
   random: number
+  /** Pauses by number of attempts, in ms. */
+  schedule?: readonly number[]
 }
 
-/** When a delivery that failed is tried again, all in ms; `undefined` when it is given up. */
-export function nextAttemptAt ({ attempts, now, giveUpAt, retryAfter, random }: Failure): number | undefined {
-  const pause = RETRY_SCHEDULE[attempts - 1]
-  if (pause === undefined || now >= giveUpAt) return undefined
-  const at = now + Math.max(pause * (1 + JITTER * random), retryAfter)
-  // Who asks for more than the day is tried once more at its end.
-  return Math.round(Math.min(at, giveUpAt))
+/** Returns the time in ms of the next attempt, or `undefined` when the delivery has no attempts left. */
+export function nextAttemptAt (failed: FailedAttempt): number | undefined {
+  const { attempts, now, expiresAt, retryAfter, random, schedule = RETRY_SCHEDULE } = failed
+  const pause = schedule[attempts - 1]
+  if (pause === undefined || now >= expiresAt) return undefined
+  const at = now + Math.max(pause * (1 + MAX_JITTER * random), retryAfter)
+  // A receiver that asks for a pause beyond the expiry gets one more attempt, at the expiry.
+  return Math.round(Math.min(at, expiresAt))
 }
 
-/** `Retry-After` (RFC 9110 section 10.2.3), seconds or a date, in ms from now; 0 when there is none. */
+/** Returns the pause that `Retry-After` asks for (RFC 9110 section 10.2.3: seconds or a date), in ms; 0 without one. */
 export function retryAfterOf (field: string | undefined, now: number): number {
   if (field === undefined) return 0
-  if (/^\d{1,9}$/.test(field)) return Number(field) * SECOND
+  if (/^\d{1,9}$/.test(field)) return Number(field) * SECOND_MS
   const date = Date.parse(field)
   return Number.isNaN(date) ? 0 : Math.max(0, date - now)
 }
 
-/** What an answer means: taken, taken never again, or to be tried again. A redirection is not followed. */
-export function classifyResponse (status: number | undefined): 'accepted' | 'gone' | 'refused' {
+/** `gone`: the receiver wants no more events. `refused`: the attempt may be repeated. */
+export type ResponseClass = 'accepted' | 'gone' | 'refused'
+
+/** Classifies a response by its status. A redirection is refused, because the client does not follow it. */
+export function classifyResponse (status: number | undefined): ResponseClass {
   if (status === undefined) return 'refused'
   if (status >= 200 && status < 300) return 'accepted'
   return status === 410 ? 'gone' : 'refused'

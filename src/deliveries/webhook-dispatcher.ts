@@ -200,7 +200,7 @@ export function createWebhookDispatcher (webhookId: number, context: DispatchCon
     const once = event === 0 || delivery.body === undefined
     const at = judged !== 'refused' || once
       ? undefined
-      : nextAttemptAt({ attempts, now, giveUpAt, retryAfter: retryAfterOf(retryAfter, now), random: Math.random() })
+      : nextAttemptAt({ attempts, now, expiresAt: giveUpAt, retryAfter: retryAfterOf(retryAfter, now), random: Math.random() })
     return {
       ...released(delivery),
       result: judged === 'refused' ? at === undefined ? 'givenUp' : 'again' : judged,

@@ -1,20 +1,23 @@
 import type { Message } from './schemas.ts'
 
-/** A message and the deliveries of its `message.created` that still wait. */
+/** A message and the number of pending deliveries of its `message.created`. */
 export interface MessageProgress {
   status: Message['status']
   waiting: number
 }
 
-/** What happens to one of them; `dropped` when its webhook was deleted. */
-export type DeliveryOutcome = 'tried' | 'accepted' | 'givenUp' | 'dropped'
+/**
+ * An outcome of one delivery: `attempted` when its first request is about to be sent, `dropped` when its webhook was
+ * deleted. All but `attempted` end the delivery.
+ */
+export type DeliveryOutcome = 'attempted' | 'accepted' | 'failed' | 'dropped'
 
-/** How far the message is afterwards. Both ends are final, whatever the other deliveries do. */
-export function nextMessageStatus ({ status, waiting }: MessageProgress, step: DeliveryOutcome): MessageProgress {
-  const left = step === 'tried' ? waiting : waiting - 1
+/** Returns the message's progress after an outcome. `delivered` and `failed` are final. */
+export function nextMessageStatus ({ status, waiting }: MessageProgress, outcome: DeliveryOutcome): MessageProgress {
+  const left = outcome === 'attempted' ? waiting : waiting - 1
   if (status === 'delivered' || status === 'failed') return { status, waiting: left }
-  if (step === 'givenUp') return { status: 'failed', waiting: left }
-  // An empty rest counts as accepted.
+  if (outcome === 'failed') return { status: 'failed', waiting: left }
+  // A message without pending deliveries is delivered, also when all of them were dropped.
   if (left === 0) return { status: 'delivered', waiting: left }
-  return { status: step === 'dropped' ? status : 'processing', waiting: left }
+  return { status: outcome === 'dropped' ? status : 'processing', waiting: left }
 }

@@ -6,7 +6,7 @@ import { conditionsOf } from '../http/conditional-requests.ts'
 import { ValidationFailed, WebhookLimitReached, WebhookNotFound } from '../errors.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
-import { isPublicAddress, literalAddress } from '../deliveries/retry-policy.ts'
+import { isPublicAddress, literalAddress } from '../deliveries/address-policy.ts'
 import { NewWebhookSchema, WebhookParams, WebhookQuery, WebhookSchema, WebhookUpdateSchema, WebhookWithSecretSchema } from './schemas.ts'
 import { createWebhook, deleteWebhook, findWebhook, listWebhooks, rotateSecret, testWebhook, updateWebhook } from './commands.ts'
 

@@ -1,4 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
+import { WebhookAttemptSchema } from '../deliveries/schemas.ts'
 import { EVENT_TYPES } from '../events/schemas.ts'
 import { NO_ADDITIONAL_PROPERTIES, Id, StringEnum, PageQuery, SortQuery, Timestamp, ref } from '../http/common-schemas.ts'
 
@@ -32,16 +33,6 @@ export const WebhookUpdateSchema = Type.Partial(Type.Object({ url, events, enabl
   description: 'A merge patch of a webhook (RFC 7396): the fields to change.'
 })
 export type WebhookUpdate = Static<typeof WebhookUpdateSchema>
-
-export const WebhookAttemptSchema = Type.Object({
-  eventId: Type.Integer({ format: 'int64', minimum: 0, description: 'Number of the event; 0 for a test', example: 42 }),
-  at: Timestamp('When it was sent'),
-  status: Type.Optional(Type.Integer({ description: 'The HTTP status of the answer, if there was one', example: 503 })),
-  error: Type.Optional(Type.String({ description: 'Why there was no answer', example: 'The address refused the connection' })),
-  durationMs: Type.Integer({ minimum: 0, description: 'How long it took, in milliseconds', example: 12 }),
-  nextTryAt: Type.Optional(Timestamp('When it will be tried again, if it will', '2026-11-21T10:00:05.000Z'))
-}, { $id: 'WebhookAttempt', description: 'One try to deliver an event.' })
-export type WebhookAttempt = Static<typeof WebhookAttemptSchema>
 
 const webhook = { id: Id('Identifier of the webhook', 4), url, events, enabled, createdAt: Timestamp('When the webhook was made') }
 

@@ -45,7 +45,8 @@ t.test('the picture of the parts has the arrows that the imports have', async (t
 })
 
 t.test('the picture of the resources has the arrows that the imports have', async (t) => {
-  const folders = new Set(files.filter((file) => file.endsWith('/schemas.ts')).map((file) => file.split('/')[0]!))
+  const hasRoutes = (folder: string): boolean => files.includes(`${folder}/routes.ts`)
+  const folders = new Set(files.filter((file) => file.endsWith('/schemas.ts')).map((file) => file.split('/')[0]!).filter(hasRoutes))
   const imports = between(inside, (file) => {
     const [folder = ''] = file.split('/')
     return folders.has(folder) ? folder : undefined

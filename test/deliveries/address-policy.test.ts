@@ -1,33 +1,23 @@
 import t from 'tap'
-import { becomes, send, subscribed } from '../support/delivery.ts'
-import { eventually, openReceiver } from '../support/receiver.ts'
+import { isPublicAddress, literalAddress } from '../../src/deliveries/address-policy.ts'
 
-t.test('a receiver that hangs, or answers without end, holds up nobody else', { timeout: 90_000 }, async (t) => {
-  const { service, ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
-  receiver.respond = () => {}
-  const endless = await openReceiver(t, (response) => {
-    response.writeHead(200)
-    const more = setInterval(() => { response.write('x'.repeat(100_000)) }, 1)
-    response.on('close', () => { clearInterval(more) })
-  })
-  const slow = await openReceiver(t, (response) => {
-    response.writeHead(200)
-    const more = setInterval(() => { response.write('x') }, 100)
-    response.on('close', () => { clearInterval(more) })
-  })
-  await ada.post('/webhooks', { url: endless.url })
-  await ada.post('/webhooks', { url: slow.url, events: ['message.created'] })
-  const ids = await Promise.all(Array.from({ length: 20 }, async () => await send(ada)))
-  const bob = await service.openAccount()
-  const began = Date.now()
-  await becomes(bob, await send(bob), 'delivered')
-  t.ok(Date.now() - began < 2_000, `${Date.now() - began} ms`)
-  await endless.until(20)
-  await slow.until(20, 30_000)
-  t.equal(new Set(endless.received.map(({ id }) => id)).size, endless.received.length, 'taken for what its status says')
-  await becomes(ada, ids[0]!, 'processing')
-  await eventually(async () => (await ada.get(path)).body.attempts.length >= 8, 30_000)
-  t.match((await ada.get(path)).body.attempts, [{ error: 'There was no answer within 15 seconds', durationMs: Number }])
-  await eventually(() => receiver.open <= 1, 5_000)
-  t.equal(receiver.most, 8, 'then it is tried with one call at a time')
+t.test('only addresses of the public internet are public', async (t) => {
+  for (const address of [
+    '1.1.1.1', '8.8.8.8', '172.15.255.255', '172.32.0.1', '192.167.0.1', '2606:4700::1111', '::ffff:8.8.8.8'
+  ]) t.equal(isPublicAddress(address), true, address)
+  for (const address of [
+    '127.0.0.1', '127.255.255.254', '0.0.0.0', '10.1.2.3', '172.16.0.1', '172.31.255.255', '192.168.0.1',
+    '169.254.169.254', '100.64.0.1', '100.127.255.255', '192.0.0.8', '192.0.2.1', '198.18.0.1', '198.51.100.1',
+    '203.0.113.1', '224.0.0.1', '255.255.255.255', '::', '::1', '::ffff:10.0.0.1', '::ffff:a9fe:a9fe', '::10.0.0.1',
+    '64:ff9b::a00:1', '64:ff9b:1::1', '2002:a00:1::', '2001::1', '2001:db8::1', 'fe80::1', 'febf::1', 'fc00::1',
+    'fdff::1', 'fec0::1', 'ff02::1', '100::1', 'nonsense', ''
+  ]) t.equal(isPublicAddress(address), false, address)
+})
+
+t.test('the literal address of a URL is found in every notation that URLs allow', async (t) => {
+  for (const [url, address] of [
+    ['http://127.0.0.1/', '127.0.0.1'], ['http://2130706433/', '127.0.0.1'], ['http://0x7f.1/', '127.0.0.1'],
+    ['http://127.1:80', '127.0.0.1'], ['http://①②⑦.⓪.⓪.①/', '127.0.0.1'], ['http://[::1]:8080/', '::1'],
+    ['http://user@10.0.0.1/', '10.0.0.1'], ['http://localhost/', undefined], ['https://example.com./', undefined]
+  ] as const) t.equal(literalAddress(url), address, url)
 })

@@ -1,13 +1,11 @@
 import t from 'tap'
 import { deleteExpiredEvents } from '../../src/events/retention.ts'
-import { deleteSettledDeliveries } from '../../src/deliveries/complete.ts'
 import { startApp, type TestApp } from '../support/app.ts'
-import { newWebhook } from '../support/fixtures.ts'
 
 const HOUR = 3_600_000
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()
 
-async function forget ({ app }: TestApp, before: string): Promise<number> {
+async function deleteExpired ({ app }: TestApp, before: string): Promise<number> {
   let steps = 0
   for (let after: number | undefined = 0; after !== undefined; steps++) {
     after = (await app.commit(deleteExpiredEvents, { after, before }, { account: null })).record.after
@@ -15,7 +13,7 @@ async function forget ({ app }: TestApp, before: string): Promise<number> {
   return steps
 }
 
-t.test('events that are too old are removed, the oldest first and no others', async (t) => {
+t.test('expired events are deleted, oldest first, and no other events', async (t) => {
   const service = await startApp(t)
   const [ada, bob, eve] = await Promise.all([service.openAccount(), service.openAccount(), service.openAccount()])
   for (const client of [ada, bob, eve]) {
@@ -25,36 +23,27 @@ t.test('events that are too old are removed, the oldest first and no others', as
   const old = { timestamp: ago(48 * HOUR) }
   await event.updateMany({ where: { accountId: BigInt(ada.account!), id: { lte: 2 } }, data: old })
   await event.updateMany({ where: { accountId: BigInt(bob.account!) }, data: old })
-  await forget(service, ago(24 * HOUR))
+  await deleteExpired(service, ago(24 * HOUR))
   t.same((await ada.get('/events')).body.map(({ id }: { id: number }) => id), [3, 4])
   t.same((await bob.get('/events')).body, [])
   t.same((await eve.get('/events')).body.length, 4)
-  t.match(await ada.get('/events?after=1'), { status: 410, body: { code: 'events_expired', message: /oldest that is held is 3/ } })
+  t.match(await ada.get('/events?after=1'), {
+    status: 410, body: { code: 'events_expired', message: /oldest that is held is 3/ }
+  })
   t.match(await bob.get('/events?after=1'), { status: 410, body: { code: 'events_expired' } })
   t.match(await bob.get('/events?after=4'), { status: 200, body: [], headers: { 'event-id': '4' } })
   await bob.post('/messages', { message: 'again' })
   t.same((await bob.get('/events')).body.map(({ id }: { id: number }) => id), [5])
 })
 
-t.test('many events go in small steps', async (t) => {
+t.test('many events are deleted in small steps', async (t) => {
   const service = await startApp(t)
   const ada = await service.openAccount()
   await service.app.database.writer.event.createMany({
-    data: Array.from({ length: 1_200 }, (_, i) => ({ accountId: BigInt(ada.account!), id: BigInt(i + 1), type: 'message.created', timestamp: ago(48 * HOUR), data: '{}' }))
+    data: Array.from({ length: 1_200 }, (_, i) => ({
+      accountId: BigInt(ada.account!), id: BigInt(i + 1), type: 'message.created', timestamp: ago(48 * HOUR), data: '{}'
+    }))
   })
-  t.equal(await forget(service, ago(24 * HOUR)), 4, 'three that removed, and one that found none')
+  t.equal(await deleteExpired(service, ago(24 * HOUR)), 4, 'three steps that delete and one that finds none')
   t.equal(await service.app.database.reader.event.count(), 0)
-})
-
-t.test('settled deliveries are removed after an hour, and no others', async (t) => {
-  const { app, openAccount } = await startApp(t)
-  const ada = await openAccount()
-  await newWebhook(ada)
-  for (let i = 0; i < 4; i++) await ada.post('/messages', { message: `${i}` })
-  const { delivery } = app.database.writer
-  for (const [id, state, settledAt] of [[1, 'delivered', ago(2 * HOUR)], [2, 'failed', ago(2 * HOUR)], [3, 'delivered', ago(HOUR / 2)]] as const) {
-    await delivery.update({ where: { id }, data: { state, settledAt } })
-  }
-  t.equal((await app.commit(deleteSettledDeliveries, {}, { account: null })).record, false)
-  t.same((await delivery.findMany({ orderBy: { id: 'asc' } })).map(({ id }) => Number(id)), [3, 4])
 })

@@ -1,0 +1,87 @@
+import type { Command, NewEvent } from '../database/group-commit/command.ts'
+import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
+import { recordOf } from './commands.ts'
+import { nextMessageStatus, type DeliveryOutcome, type MessageProgress } from './rules.ts'
+import type { Message } from './schemas.ts'
+
+/** Limits the messages that one statement marks as delivered. */
+const SETTLE_SIZE = 1_000
+
+/**
+ * Marks messages that no webhook subscribes to as delivered; the record is `true` when there may be more.
+ * `upTo` is the position of a committed message: of a message that the same transaction creates, the number of
+ * deliveries is not known yet.
+ */
+export const deliverUnsubscribedMessages: Command<{ upTo: number }, boolean> = {
+  name: 'deliverUnsubscribedMessages',
+  async run ({ dialect, query }, inputs) {
+    const delivered = await query<{ position: number, account: number, record: string }>(`
+      UPDATE messages SET status = ${dialect.toEnum("'delivered'", 'message_status')}, version = version + 1
+      WHERE position IN (
+        SELECT m.position FROM messages m WHERE m.status = 'queued' AND m.waiting = 0
+          AND m.position <= (SELECT max(i."upTo") FROM ${dialect.jsonRows('i', { upTo: 'bigint' })})
+        ORDER BY m.position LIMIT ${SETTLE_SIZE} ${dialect.forUpdateSkipLocked})
+      RETURNING position, account_id AS account, ${recordOf(dialect, 'messages')} AS record`, inputs)
+    delivered.sort((a, b) => a.position - b.position)
+    const events = delivered.map(({ account, record }) =>
+      eventOf('message.delivered', account, JSON.parse(record) as Message))
+    return inputs.map((_input, i) => ({ record: delivered.length === SETTLE_SIZE, events: i === 0 ? events : [] }))
+  }
+}
+
+/** One delivery's outcome for its message, which is identified by its position. */
+export interface MessageStep {
+  position: number
+  outcome: DeliveryOutcome
+}
+
+interface TrackedMessage extends MessageProgress {
+  position: number
+  account: number
+  version: number
+  record: string
+}
+
+/**
+ * Applies the outcomes of deliveries to their messages, in order, and returns the events of messages that reached
+ * their final status. The group holds the locks of the webhooks.
+ */
+export async function updateMessageStatuses (tx: Transaction, steps: MessageStep[]): Promise<NewEvent[]> {
+  if (steps.length === 0) return []
+  const { dialect, execute } = tx
+  const before = await loadMessages(tx, steps)
+  const after = new Map(before.map((message) => [message.position, { ...message }]))
+  const changed = new Set<TrackedMessage>()
+  for (const { position, outcome } of steps) {
+    const message = after.get(position)
+    if (message === undefined) continue
+    const next = nextMessageStatus(message, outcome)
+    if (next.status === message.status && next.waiting === message.waiting) continue
+    Object.assign(message, next, { version: message.version + (next.status === message.status ? 0 : 1) })
+    changed.add(message)
+  }
+  const columns = dialect.jsonRows('i', { position: 'bigint', status: 'text', waiting: 'bigint', version: 'bigint' })
+  await execute(`
+    UPDATE messages
+    SET status = ${dialect.toEnum('i.status', 'message_status')}, waiting = i.waiting, version = i.version
+    FROM ${columns}
+    WHERE messages.position = i.position`,
+  [...changed].map(({ position, status, waiting, version }) => ({ position, status, waiting, version })))
+  return before.flatMap((message) => {
+    const { account, status, record } = after.get(message.position)!
+    if (status === message.status || (status !== 'delivered' && status !== 'failed')) return []
+    return [eventOf(`message.${status}`, account, { ...JSON.parse(record) as Message, status })]
+  })
+}
+
+async function loadMessages ({ dialect, query }: Transaction, steps: MessageStep[]): Promise<TrackedMessage[]> {
+  return await query<TrackedMessage>(`
+    SELECT m.position, m.account_id AS account, ${dialect.fromEnum('m.status')} AS status, m.waiting, m.version,
+      ${recordOf(dialect, 'm')} AS record
+    FROM messages m WHERE m.position IN (SELECT i.position FROM ${dialect.jsonRows('i', { position: 'bigint' })})
+    ORDER BY m.position ${dialect.forUpdate}`, distinct(steps.map(({ position }) => ({ position }))))
+}
+
+function eventOf (type: string, account: number, message: Message): NewEvent {
+  return { type, account, data: { message } }
+}
