@@ -1,230 +1,222 @@
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import type { FastifyBaseLogger } from 'fastify'
 import { findKeyById, type ApiKeyCredential } from '../accounts/commands.ts'
 import type { Read } from '../database/read-batching.ts'
 import { createBatchedTask } from './batched-rounds.ts'
-import { resolveStartPosition } from './rules.ts'
+import {
+  COMMENT, checkFollower, createFollower, end, send, unsubscribe, waitForDrain,
+  type Follower, type FollowerTimings, type UnsentBytes
+} from './followers.ts'
 import { streamEvents, type EventPage } from './queries.ts'
+import { resolveStartPosition } from './rules.ts'
 
 /**
- * Streams that follow their account's events. All followers of an account that are up to date share
- * one reading: a commit wakes the account, not its followers, and an idle follower costs a heartbeat.
+ * Streams that follow the events of their account. All followers of an account that are up to date share one cursor:
+ * a commit wakes the cursor and not each follower, and an idle follower costs a comment now and then.
  */
 export interface EventStreams {
-  /** A stream of text/event-stream after a position. `unsent` tells what its socket still holds, in bytes. */
-  follow: (holder: ApiKeyCredential, after: number, unsent: () => number) => Readable
-  /** There may be new events of this account. */
+  /** Opens a stream of text/event-stream after a position. */
+  follow: (credential: ApiKeyCredential, after: number, unsentBytes: UnsentBytes) => Readable
+  /** Tells the streams of an account that there may be new events. */
   wake: (account: number) => void
-  /** Ends all streams; clients resume with Last-Event-ID. */
+  /** Ends all streams. Clients resume with Last-Event-ID. */
   close: () => void
 }
 
-interface Follower {
-  holder: ApiKeyCredential
-  stream: Readable
-  unsent: () => number
-  lastSent: number
-  /** Told when the reader has taken what it was sent, by who waits for it. */
-  taken?: (() => void) | undefined
+export interface StreamTimings extends FollowerTimings {
+  /** Interval at which followers are checked; the other times are multiples of it. */
+  tickMs: number
+  /** Interval at which the keys of streams are looked up: a stream ends within 5 s of its key's revocation. */
+  keyCheckMs: number
+  /** Interval at which accounts are polled without being woken: a notification may get lost. */
+  pollMs: number
 }
 
-/** The followers of one account that were sent everything up to `position`. */
+export const STREAM_TIMINGS: Readonly<StreamTimings> = {
+  tickMs: 1_000,
+  heartbeatMs: 15_000,
+  stalledMs: 60_000,
+  keyCheckMs: 4_000,
+  pollMs: 5_000
+}
+
+/** The position up to which its followers have been sent all events of the account. */
 interface SharedCursor {
   account: number
   position: number
   followers: Set<Follower>
-  advancing: Promise<void> | undefined
-  woken: boolean
+  /** The poll loop in flight. */
+  polling: Promise<void> | undefined
+  /** There may be events that the poll loop has not read. */
+  dirty: boolean
 }
 
-/** A comment this often keeps proxies from closing an idle stream, in ms. */
-const HEARTBEAT_MS = 15_000
-const COMMENT = Buffer.from(':\n\n')
+interface Streams {
+  read: Read
+  log: FastifyBaseLogger
+  state: 'open' | 'closed'
+  /** By account. */
+  cursors: Map<number, SharedCursor>
+  followers: Set<Follower>
+}
 
-/** How far a reader may fall behind, in bytes: beyond it the stream ends instead of growing memory. */
-const MAX_BEHIND = 1_048_576
+export function createEventStreams (
+  read: Read, log: FastifyBaseLogger, timings: Partial<StreamTimings> = {}
+): EventStreams {
+  const streams: Streams = { read, log, state: 'open', cursors: new Map(), followers: new Set() }
+  const clock = startClock(streams, { ...STREAM_TIMINGS, ...timings })
+  return {
+    follow: (credential, after, unsentBytes) => follow(streams, credential, after, unsentBytes),
+    wake (account) {
+      const cursor = streams.cursors.get(account)
+      // A read that fails is left to the next poll.
+      if (cursor !== undefined) poll(streams, cursor).catch((error: unknown) => { logFailedRead(streams, error) })
+    },
+    close () {
+      streams.state = 'closed'
+      clearInterval(clock)
+      for (const follower of streams.followers) end(follower)
+    }
+  }
+}
 
-/** A reader that has not caught up and takes nothing for this long, in ms, is given up. */
-const STALLED_MS = 60_000
-
-/** How often followers' clocks are looked at, in ms. */
-const TICK_MS = 1_000
-
-/** How often keys are looked up again: a stream ends within 5 s of its key's revocation. */
-const KEY_CHECK_MS = 4_000
-
-/** How often an account is looked at without being woken: a notification may get lost. */
-const POLL_MS = 5_000
-
-export function createEventStreams (read: Read, log: FastifyBaseLogger): EventStreams {
-  const tails = new Map<number, SharedCursor>()
-  const followers = new Set<Follower>()
+function startClock (streams: Streams, timings: StreamTimings): NodeJS.Timeout {
+  const { tickMs, keyCheckMs, pollMs } = timings
+  const { followers, cursors } = streams
+  const pollAll = createBatchedTask({
+    items: () => cursors.values(),
+    work: async (cursor) => { await poll(streams, cursor) },
+    onError: (error) => { logFailedRead(streams, error) }
+  })
+  const checkKeys = createBatchedTask({
+    items: () => new Set([...followers].map(({ credential }) => credential.key)),
+    work: async (key) => { await checkKey(streams, key) },
+    onError: (error) => { streams.log.warn({ err: error }, 'cannot look up the API keys of event streams') }
+  })
   let ticks = 0
-  let closed = false
-
-  function follow (holder: ApiKeyCredential, after: number, unsent: () => number): Readable {
-    const stream = new Readable({ read () { follower.taken?.() } })
-    const follower: Follower = { holder, stream, unsent, lastSent: Date.now() }
-    if (closed) {
-      stream.push(null)
-      return stream
-    }
-    followers.add(follower)
-    stream.on('close', () => { leave(follower) })
-    // The first bytes tell the client that the stream stands.
-    stream.push(COMMENT)
-    catchUp(follower, after).catch((error: unknown) => { fail(follower, error) })
-    return stream
-  }
-
-  /** Reads on until the follower is where its account's tail is, and joins it. */
-  async function catchUp (follower: Follower, after: number): Promise<void> {
-    const { account, key } = follower.holder
-    let position = after
-    // The key may have been believed for a while already.
-    if (await findKeyById(read, key) === undefined) return end(follower)
-    while (followers.has(follower)) {
-      const stretch = await readAfter(account, position)
-      if (!followers.has(follower)) return
-      if (stretch === undefined) return end(follower)
-      send(follower, Buffer.from(stretch.text))
-      position = stretch.last
-      if (position < stretch.newest) {
-        await untilTaken(follower)
-        continue
-      }
-      if (!followers.has(follower)) return
-      const tail = tailOf(account, position)
-      if (tail.position < position) await advance(tail)
-      // One whose last follower has just left is woken by nobody.
-      if (tail.position !== position || tails.get(account) !== tail || !followers.has(follower)) continue
-      tail.followers.add(follower)
-      // Events committed after the reading above, and before the tail was there to be woken.
-      return await advance(tail).catch(couldNotRead)
-    }
-  }
-
-  /** @returns `undefined` when there is nothing to go on with: the account is gone, or what comes next was removed */
-  async function readAfter (account: number, position: number): Promise<EventPage | undefined> {
-    const stretch = await streamEvents(read, account, position)
-    return stretch === undefined || resolveStartPosition(stretch, position) === 'expired' ? undefined : stretch
-  }
-
-  /** What is still to be read waits in the database, and not here. */
-  async function untilTaken (follower: Follower): Promise<void> {
-    const { stream } = follower
-    if (stream.readableLength > stream.readableHighWaterMark) await new Promise<void>((resolve) => { follower.taken = resolve })
-    follower.taken = undefined
-  }
-
-  function tailOf (account: number, position: number): SharedCursor {
-    let tail = tails.get(account)
-    if (tail === undefined) {
-      tail = { account, position, followers: new Set(), advancing: undefined, woken: false }
-      tails.set(account, tail)
-    }
-    return tail
-  }
-
-  async function advance (tail: SharedCursor): Promise<void> {
-    tail.woken = true
-    tail.advancing ??= readOn(tail)
-    await tail.advancing
-  }
-
-  async function readOn (tail: SharedCursor): Promise<void> {
-    try {
-      while (tail.woken) {
-        tail.woken = false
-        const stretch = await readAfter(tail.account, tail.position)
-        if (stretch === undefined) {
-          for (const follower of tail.followers) end(follower)
-          return
-        }
-        tail.position = stretch.last
-        const bytes = Buffer.from(stretch.text)
-        for (const follower of tail.followers) send(follower, bytes)
-        if (stretch.last < stretch.newest) tail.woken = true
-      }
-    } finally {
-      // In the same moment as the last look at `woken`: who wakes it later begins anew.
-      tail.advancing = undefined
-    }
-  }
-
-  /** Judges by what the reader has not taken of all before: what is new says nothing about it. */
-  function send (follower: Follower, bytes: Buffer): void {
-    if (bytes.length === 0) return
-    const { stream, unsent } = follower
-    if (stream.readableLength + unsent() > MAX_BEHIND) return cutOff(follower)
-    stream.push(bytes)
-    follower.lastSent = Date.now()
-  }
-
-  function end (follower: Follower): void {
-    leave(follower)
-    follower.stream.push(null)
-  }
-
-  /** An orderly end would wait for a reader that does not read. */
-  function cutOff (follower: Follower): void {
-    leave(follower)
-    follower.stream.destroy()
-  }
-
-  function fail (follower: Follower, error: unknown): void {
-    log.warn({ err: error }, 'a stream of events ends')
-    end(follower)
-  }
-
-  function leave (follower: Follower): void {
-    followers.delete(follower)
-    follower.taken?.()
-    const { account } = follower.holder
-    const tail = tails.get(account)
-    tail?.followers.delete(follower)
-    if (tail?.followers.size === 0) tails.delete(account)
-  }
-
-  function couldNotRead (error: unknown): void {
-    log.warn({ err: error }, 'could not read events for streams; they are looked for again')
-  }
-
-  /** What cannot be read now is left to the poll. */
-  function wake (account: number): void {
-    const tail = tails.get(account)
-    if (tail !== undefined) advance(tail).catch(couldNotRead)
-  }
-
-  const poll = createBatchedTask(() => tails.values(), advance, couldNotRead)
-
-  const checkKeys = createBatchedTask(() => new Set([...followers].map(({ holder }) => holder.key)), async (key) => {
-    if (await findKeyById(read, key) !== undefined) return
-    for (const follower of followers) if (follower.holder.key === key) end(follower)
-  }, (error) => { log.warn({ err: error }, 'could not look up the keys of streams') })
-
   const clock = setInterval(() => {
     const now = Date.now()
     ticks++
-    for (const follower of followers) {
-      const { expiresAt } = follower.holder
-      if (expiresAt !== undefined && now >= expiresAt) end(follower)
-      else if (follower.taken !== undefined) {
-        if (now - follower.lastSent >= STALLED_MS) cutOff(follower)
-      } else if (now - follower.lastSent >= HEARTBEAT_MS) send(follower, COMMENT)
-    }
-    if (ticks % (POLL_MS / TICK_MS) === 0) poll()
-    if (ticks % (KEY_CHECK_MS / TICK_MS) === 0) checkKeys()
-  }, TICK_MS)
-  clock.unref()
+    for (const follower of followers) checkFollower(follower, now, timings)
+    if (ticks % Math.round(pollMs / tickMs) === 0) pollAll()
+    if (ticks % Math.round(keyCheckMs / tickMs) === 0) checkKeys()
+  }, tickMs)
+  return clock.unref()
+}
 
-  return {
-    follow,
-    wake,
-    close () {
-      closed = true
-      clearInterval(clock)
-      for (const follower of followers) end(follower)
-    }
+/** Ends the streams of a key that was revoked. */
+async function checkKey ({ read, followers }: Streams, key: number): Promise<void> {
+  if (await findKeyById(read, key) !== undefined) return
+  for (const follower of followers) if (follower.credential.key === key) end(follower)
+}
+
+function follow (streams: Streams, credential: ApiKeyCredential, after: number, unsentBytes: UnsentBytes): Readable {
+  const follower = createFollower(credential, unsentBytes, (follower) => { remove(streams, follower) })
+  const { stream } = follower
+  if (streams.state === 'closed') {
+    stream.push(null)
+    return stream
   }
+  streams.followers.add(follower)
+  stream.on('close', () => { unsubscribe(follower) })
+  // The first bytes tell the client that the stream is open.
+  stream.push(COMMENT)
+  catchUp(streams, follower, after).catch((error: unknown) => {
+    streams.log.warn({ err: error }, 'ending an event stream after an error')
+    end(follower)
+  })
+  return stream
+}
+
+/** Removes a follower, and its account's cursor after the last follower. */
+function remove ({ followers, cursors }: Streams, follower: Follower): void {
+  followers.delete(follower)
+  const { account } = follower.credential
+  const cursor = cursors.get(account)
+  cursor?.followers.delete(follower)
+  if (cursor?.followers.size === 0) cursors.delete(account)
+}
+
+/** Reads events for the follower until it reaches the position of its account's cursor, and joins the cursor. */
+async function catchUp (streams: Streams, follower: Follower, after: number): Promise<void> {
+  const { account, key } = follower.credential
+  let position = after
+  // Authentication may have cached the key before its revocation.
+  if (await findKeyById(streams.read, key) === undefined) return end(follower)
+  while (isActive(follower)) {
+    const page = await readAfter(streams, account, position)
+    if (!isActive(follower)) return
+    if (page === undefined) return end(follower)
+    send(follower, Buffer.from(page.text))
+    if (!isActive(follower)) return
+    position = page.last
+    if (position < page.newest) await waitForDrain(follower)
+    else if (await join(streams, follower, position)) return
+  }
+}
+
+/** `send` and every await may end a follower. */
+function isActive ({ state }: Follower): boolean {
+  return state !== 'ended'
+}
+
+/** @returns whether the follower joined its account's cursor; `false` when it has to read on from its position */
+async function join (streams: Streams, follower: Follower, position: number): Promise<boolean> {
+  const { account } = follower.credential
+  const cursor = cursorOf(streams, account, position)
+  if (cursor.position < position) await poll(streams, cursor)
+  // A cursor whose last follower has left in the meantime is no longer woken.
+  const isCurrent = cursor.position === position && streams.cursors.get(account) === cursor
+  if (!isCurrent || !isActive(follower)) return false
+  cursor.followers.add(follower)
+  follower.state = 'following'
+  // Reads events that were committed after the follower's last read, and before the cursor could be woken.
+  await poll(streams, cursor).catch((error: unknown) => { logFailedRead(streams, error) })
+  return true
+}
+
+/** @returns `undefined` when the stream must end: the account was deleted, or the next events were */
+async function readAfter ({ read }: Streams, account: number, position: number): Promise<EventPage | undefined> {
+  const page = await streamEvents(read, account, position)
+  return page === undefined || resolveStartPosition(page, position) === 'expired' ? undefined : page
+}
+
+function cursorOf ({ cursors }: Streams, account: number, position: number): SharedCursor {
+  let cursor = cursors.get(account)
+  if (cursor === undefined) {
+    cursor = { account, position, followers: new Set(), polling: undefined, dirty: false }
+    cursors.set(account, cursor)
+  }
+  return cursor
+}
+
+/** Reads new events and sends them to the cursor's followers. Callers share the loop that is in flight. */
+async function poll (streams: Streams, cursor: SharedCursor): Promise<void> {
+  cursor.dirty = true
+  cursor.polling ??= pollLoop(streams, cursor)
+  await cursor.polling
+}
+
+async function pollLoop (streams: Streams, cursor: SharedCursor): Promise<void> {
+  try {
+    while (cursor.dirty) {
+      cursor.dirty = false
+      const page = await readAfter(streams, cursor.account, cursor.position)
+      if (page === undefined) {
+        for (const follower of cursor.followers) end(follower)
+        return
+      }
+      cursor.position = page.last
+      const bytes = Buffer.from(page.text)
+      for (const follower of cursor.followers) send(follower, bytes)
+      if (page.last < page.newest) cursor.dirty = true
+    }
+  } finally {
+    // Synchronous with the last check of `dirty`: a later call of `poll` starts a new loop.
+    cursor.polling = undefined
+  }
+}
+
+function logFailedRead ({ log }: Streams, error: unknown): void {
+  log.warn({ err: error }, 'cannot read events for streams; the next poll reads them')
 }

@@ -29,34 +29,34 @@ export const eventRoutes: FastifyPluginAsyncTypebox = async function eventRoutes
       response: { 200: Type.Array(ref(EventSchema)) }
     },
     config: { errors: [EventsExpired], stream: true },
-    // Fields are judged before the query.
+    // The contract validates headers before query parameters.
     preValidation: async (request) => { if (wantsStream(request)) lastEventId(request) },
-    // Its JSON comes from the database as text; a serializer for the union of all events would never be used.
+    // The database returns JSON as text: a serializer for the union of all events would never run.
     serializerCompiler: () => (data) => JSON.stringify(data)
   }, async (request, reply) => {
     const { auth, query: { after, limit = 20 } } = request
-    const streaming = wantsStream(request)
-    const from = (streaming ? lastEventId(request) : undefined) ?? after
-    const stretch = await listEvents(app.read, auth.account, from ?? 0, streaming ? 1 : limit)
-    if (stretch === undefined) throw new Unauthorized('The account of this API key was deleted')
-    const position = resolveStartPosition(stretch, from)
-    reply.header('event-id', stretch.newest)
-    if (position === 'expired') throw new EventsExpired(held(stretch))
-
-    if (!streaming) {
-      const next = stretch.last < stretch.newest && stretch.text !== '' ? stretch.last : null
-      return sendPage(request, reply, { records: `[${stretch.text}]`, next }, { parameter: 'after' })
+    const isStream = wantsStream(request)
+    const from = (isStream ? lastEventId(request) : undefined) ?? after
+    const page = await listEvents(app.read, auth.account, from ?? 0, isStream ? 1 : limit)
+    if (page === undefined) throw new Unauthorized('The account of this API key was deleted')
+    const position = resolveStartPosition(page, from)
+    reply.header('event-id', page.newest)
+    if (position === 'expired') throw new EventsExpired(describeStored(page))
+    if (!isStream) {
+      const next = page.last < page.newest && page.text !== '' ? page.last : null
+      return sendPage(request, reply, { records: `[${page.text}]`, next }, { parameter: 'after' })
     }
-    reply.header('content-type', 'text/event-stream; charset=utf-8')
-    // Proxies that gather answers would hold events back.
-    reply.header('x-accel-buffering', 'no')
     const { socket } = request.raw
-    return sendStream(reply, request.method === 'HEAD' ? emptyStream() : feed.follow(auth, position, () => socket.writableLength))
+    const stream = request.method === 'HEAD' ? emptyStream() : feed.follow(auth, position, () => socket.writableLength)
+    return sendStream(reply, stream)
   })
 }
 
-/** The other kind of answer, of which the route's response schema knows nothing. */
+/** Sends the representation that the route's response schema does not describe. */
 function sendStream (reply: FastifyReply, stream: Readable): FastifyReply {
+  reply.header('content-type', 'text/event-stream; charset=utf-8')
+  // Proxies that buffer responses would delay events.
+  reply.header('x-accel-buffering', 'no')
   return reply.send(stream)
 }
 
@@ -64,15 +64,17 @@ function wantsStream ({ headers: { accept = '' } }: FastifyRequest): boolean {
   return accept.split(',').some((range) => /^\s*text\/event-stream\s*(;|$)/i.test(range))
 }
 
-/** What a client that resumes has seen last; an empty field is none. */
+/** Returns the number of the last event that a resuming client has seen; an empty field counts as absent. */
 function lastEventId ({ headers }: FastifyRequest): number | undefined {
   const field = headers['last-event-id']
   if (field === undefined || field === '') return undefined
-  if (typeof field !== 'string' || !/^(0|[1-9][0-9]{0,18})$/.test(field)) throw new ValidationFailed('Last-Event-ID must be the number of an event')
-  // None has a number that a double does not hold.
+  if (typeof field !== 'string' || !/^(0|[1-9][0-9]{0,18})$/.test(field)) {
+    throw new ValidationFailed('Last-Event-ID must be the number of an event')
+  }
+  // Numbers of events fit a double: a larger number is beyond the newest event anyway.
   return Math.min(Number(field), Number.MAX_SAFE_INTEGER)
 }
 
-function held ({ oldest, newest }: EventPage): string {
-  return oldest === undefined ? `none is held; the newest was ${newest}` : `the oldest that is held is ${oldest}`
+function describeStored ({ oldest, newest }: EventPage): string {
+  return oldest === undefined ? `none is stored; the newest was ${newest}` : `the oldest stored event is ${oldest}`
 }

@@ -1,14 +1,14 @@
-/** Where an account's feed stands: see `Stretch`. */
+/** The range of an account's stored events: see `EventPage`. */
 export interface FeedState {
   newest: number
   oldest: number | undefined
 }
 
 /**
- * The position a reader begins after. Without one it is before the oldest event held; one beyond the
- * newest event is the newest.
+ * Returns the position after which a client starts to read: without a position, before the oldest stored event; for a
+ * position beyond the newest event, after the newest.
  *
- * @returns `expired` when events after the position are no longer held
+ * @returns `expired` when events after the position are no longer stored
  */
 export function resolveStartPosition ({ newest, oldest }: FeedState, after: number | undefined): number | 'expired' {
   const first = oldest ?? newest + 1

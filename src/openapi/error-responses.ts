@@ -22,7 +22,7 @@ const VALUES: Record<string, unknown[]> = {
   order_already_shipped: ['changed'],
   invalid_status_transition: ['sold', 'available', ''],
   operation_sunset: ['2030-12-05'],
-  events_expired: ['the oldest that is held is 1200'],
+  events_expired: ['the oldest stored event is 1200'],
   precondition_failed: ['If-Match'],
   payload_too_large: [131072],
   uri_too_long: [MAX_URL_LENGTH],

@@ -4,32 +4,33 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { ApiKeyCredential } from '../../src/accounts/commands.ts'
 import type { Read } from '../../src/database/read-batching.ts'
-import { createEventStreams, type EventStreams } from '../../src/events/event-stream.ts'
+import { createEventStreams, STREAM_TIMINGS, type EventStreams } from '../../src/events/event-stream.ts'
 import { startApp, type Client, type TestApp } from '../support/app.ts'
 import { eventually } from '../support/receiver.ts'
 import { openStream } from '../support/stream.ts'
 
-/** The feed of a service, with its reads in the hands of the test. */
-interface Held {
+/** The event streams of a service, whose reads the test can hold back. */
+interface HeldStreams {
   service: TestApp
   store: Client
-  feed: EventStreams
-  /** From now on reads wait until `goOn`. */
+  streams: EventStreams
+  /** Makes reads wait until `resume`. */
   hold: () => void
-  goOn: () => void
-  /** Waits until a read waits. */
+  resume: () => void
+  /** Resolves when a read waits. */
   waiting: () => Promise<void>
-  /** Lets the read go that waits, once there is one, and holds what comes next. */
+  /** Resumes the read that waits, once there is one, and holds the reads after it. */
   pass: () => Promise<void>
-  /** The numbers of the events that a new stream was sent so far. */
+  /** Opens a stream. `ids` are the numbers of the events that it was sent so far. */
   follow: (after: number, key?: number) => { ids: number[], leave: () => void, ended: () => boolean }
+  /** Returns the number of reads so far. */
   reads: () => number
 }
 
-async function holdReads (t: Test): Promise<Held> {
+async function holdReads (t: Test): Promise<HeldStreams> {
   const service = await startApp(t)
   const store = await service.openAccount()
-  const holder = await holderOf(store)
+  const credential = await credentialOf(store)
   const gate = new EventEmitter()
   let held = false
   let waits = 0
@@ -43,11 +44,11 @@ async function holdReads (t: Test): Promise<Held> {
     return await service.app.read(query, input)
   }
   gate.setMaxListeners(100)
-  const feed = createEventStreams(read, service.app.log)
-  t.teardown(feed.close)
+  const streams = createEventStreams(read, service.app.log)
+  t.teardown(streams.close)
   const hold = (): void => { held = true }
   const waiting = async (): Promise<void> => { await eventually(() => waits > 0) }
-  function goOn (): void {
+  function resume (): void {
     held = false
     waits = 0
     gate.emit('open')
@@ -55,20 +56,22 @@ async function holdReads (t: Test): Promise<Held> {
   return {
     service,
     store,
-    feed,
+    streams,
     hold,
-    goOn,
+    resume,
     waiting,
     async pass () {
       await waiting()
-      goOn()
+      resume()
       hold()
     },
-    follow (after, key = holder.key) {
+    follow (after, key = credential.key) {
       const ids: number[] = []
-      const stream = feed.follow({ ...holder, key }, after, () => 0)
+      const stream = streams.follow({ ...credential, key }, after, () => 0)
       let ended = false
-      stream.on('data', (bytes: Buffer) => { for (const [, id] of bytes.toString().matchAll(/^id: (\d+)$/gm)) ids.push(Number(id)) })
+      stream.on('data', (bytes: Buffer) => {
+        for (const [, id] of bytes.toString().matchAll(/^id: (\d+)$/gm)) ids.push(Number(id))
+      })
       stream.on('error', () => {}).on('end', () => { ended = true })
       return { ids, leave: () => { stream.destroy() }, ended: () => ended }
     },
@@ -76,13 +79,13 @@ async function holdReads (t: Test): Promise<Held> {
   }
 }
 
-async function holderOf (store: Client): Promise<ApiKeyCredential> {
+async function credentialOf (store: Client): Promise<ApiKeyCredential> {
   const { body: [{ id }] } = await store.get('/account/keys')
   return { account: store.account!, key: id, readOnly: false, expiresAt: undefined, lastUsedAt: undefined }
 }
 
-t.test('a stream hears on, though the one it came beside left at that moment', async (t) => {
-  const { store, feed, hold, goOn, waiting, pass, follow } = await holdReads(t)
+t.test('a stream receives events although the follower that it joins leaves at that moment', async (t) => {
+  const { store, streams, hold, resume, waiting, pass, follow } = await holdReads(t)
   const add = async (): Promise<void> => { await store.post('/categories', { name: 'Dogs' }) }
   await add()
   const old = follow(0)
@@ -90,64 +93,64 @@ t.test('a stream hears on, though the one it came beside left at that moment', a
   await sleep(50)
   hold()
   const next = follow(1)
-  // Its key, and then its events.
+  // The first read is of its key, the second of its events.
   await pass()
   await waiting()
   await add()
-  // The new connection reads an event of which the old one has not heard, and has it read for that one, too.
+  // The new follower reads an event that the old one has not received, and polls the cursor for both.
   await pass()
   await waiting()
   old.leave()
   await sleep(20)
-  goOn()
+  resume()
   await eventually(() => next.ids.length === 1)
   await sleep(50)
   await add()
-  feed.wake(store.account!)
+  streams.wake(store.account!)
   await eventually(() => next.ids.length === 2)
   t.same(next.ids, [2, 3])
 })
 
-t.test('an account that nobody follows any more is not read again', async (t) => {
-  const { store, hold, goOn, waiting, pass, follow, reads, feed } = await holdReads(t)
+t.test('an account without followers is not read again', async (t) => {
+  const { store, hold, resume, waiting, pass, follow, reads, streams } = await holdReads(t)
   hold()
   const early = follow(0)
   await pass()
   await waiting()
   early.leave()
   await sleep(20)
-  goOn()
+  resume()
   await sleep(50)
   const before = reads()
-  feed.wake(store.account!)
+  streams.wake(store.account!)
   await sleep(50)
   t.equal(reads(), before)
 })
 
-t.test('a stream that begins while the service stops ends at once', async (t) => {
-  const { feed, follow } = await holdReads(t)
-  feed.close()
+t.test('a stream that opens while the service stops ends at once', async (t) => {
+  const { streams, follow } = await holdReads(t)
+  streams.close()
   const late = follow(0)
   await eventually(late.ended)
   t.same(late.ids, [])
 })
 
-t.test('a stream ends before a gap, when what comes next for it was removed', async (t) => {
-  for (const removed of [3, 5]) {
-    const { service, store, hold, goOn, waiting, follow, reads } = await holdReads(t)
+t.test('a stream ends before a gap when its next event was deleted', async (t) => {
+  for (const deleted of [3, 5]) {
+    const { service, store, hold, resume, waiting, follow, reads } = await holdReads(t)
     for (let i = 0; i < 5; i++) await store.post('/categories', { name: 'Dogs' })
     hold()
     const slow = follow(0)
     await waiting()
-    await service.app.database.writer.event.deleteMany({ where: { id: { lte: removed } } })
-    goOn()
+    await service.app.database.writer.event.deleteMany({ where: { id: { lte: deleted } } })
+    resume()
     await eventually(slow.ended)
-    t.same(slow.ids, [], `${removed} of 5 removed`)
+    t.same(slow.ids, [], `${deleted} of 5 deleted`)
     t.equal(reads(), 2)
   }
 })
 
-t.test('a stream of a key that was revoked before ends at once', async (t) => {
+t.test('a stream of a revoked key ends at once', async (t) => {
   const { store, follow } = await holdReads(t)
   await store.post('/categories', { name: 'Dogs' })
   const stream = follow(0, 4_000_000)
@@ -155,36 +158,38 @@ t.test('a stream of a key that was revoked before ends at once', async (t) => {
   t.same(stream.ids, [])
 })
 
-t.test('what fails to be read is read again, and the stream stays', async (t) => {
+t.test('a stream stays open after a failed read, and the read is repeated', async (t) => {
   const service = await startApp(t)
   const store = await service.openAccount()
   let broken = false
-  const feed = createEventStreams(async (query, input) => {
-    if (broken) throw new Error('the database is away')
+  const streams = createEventStreams(async (query, input) => {
+    if (broken) throw new Error('the database is unreachable')
     return await service.app.read(query, input)
   }, service.app.log)
-  t.teardown(feed.close)
-  const holder = await holderOf(store)
+  t.teardown(streams.close)
+  const holder = await credentialOf(store)
   let text = ''
-  const stream = feed.follow(holder, 0, () => 0)
+  const stream = streams.follow(holder, 0, () => 0)
   let ended = false
   stream.on('data', (bytes: Buffer) => { text += bytes.toString() }).on('close', () => { ended = true })
   await sleep(50)
   broken = true
   await store.post('/categories', { name: 'Dogs' })
-  feed.wake(store.account!)
+  streams.wake(store.account!)
   await sleep(50)
   t.equal(ended, false)
   broken = false
-  feed.wake(store.account!)
+  streams.wake(store.account!)
   await eventually(() => text.includes('id: 1\n'))
   t.equal(ended, false)
 })
 
-t.test('more accounts are followed than reads may wait', { timeout: 60_000 }, async (t) => {
+t.test('more accounts can be followed than reads may wait', { timeout: 60_000 }, async (t) => {
   const service = await startApp(t, { QUEUE_LIMIT: '60' })
   const stores: Client[] = []
-  while (stores.length < 150) stores.push(...await Promise.all(Array.from({ length: 30 }, async () => await service.openAccount())))
+  while (stores.length < 150) {
+    stores.push(...await Promise.all(Array.from({ length: 30 }, async () => await service.openAccount())))
+  }
   const last = stores[149]!
   const { body: second } = await last.post('/account/keys', {})
   const streams = []
@@ -192,26 +197,28 @@ t.test('more accounts are followed than reads may wait', { timeout: 60_000 }, as
   let ended = 0
   for (const stream of streams) stream.ended.then(() => { ended++ }, () => {})
   t.equal((await last.delete(`/account/keys/${second.id}`)).status, 204)
-  // Past the next poll and the next look at the keys.
+  // Until after the next poll and the next check of the keys.
   await sleep(6_500)
-  t.equal(ended, 1, 'the stream of the revoked key alone')
+  t.equal(ended, 1, 'only the stream of the revoked key')
   await Promise.all(stores.slice(0, 30).map(async (store) => await store.post('/categories', { name: 'Dogs' })))
   for (const stream of streams.slice(0, 30)) await stream.until(1)
   for (const stream of streams) stream.close()
 })
 
-t.test('a reader that keeps up is sent everything, however much happens at once', { timeout: 60_000 }, async (t) => {
+t.test('a client that keeps up receives everything, however much happens at once', { timeout: 60_000 }, async (t) => {
   const service = await startApp(t)
   const store = await service.openAccount()
   const stream = await openStream(service, store)
   const message = '漢'.repeat(10_000)
   // Some 12 MB, 200 at a time in one transaction.
-  for (let i = 0; i < 2; i++) await Promise.all(Array.from({ length: 200 }, async () => await store.post('/messages', { message })))
+  for (let i = 0; i < 2; i++) {
+    await Promise.all(Array.from({ length: 200 }, async () => await store.post('/messages', { message })))
+  }
   await stream.until(400, 30_000)
   t.same(stream.events.map(({ id }) => id), Array.from({ length: 400 }, (_, i) => i + 1))
   stream.close()
 
-  // And one that comes later, and reads slowly, at its own pace.
+  // A client that follows later and reads slowly receives everything, too.
   const late = await openStream(service, store)
   for (let i = 0; i < 20; i++) {
     late.pause()
@@ -222,4 +229,37 @@ t.test('a reader that keeps up is sent everything, however much happens at once'
   await late.until(400, 30_000)
   t.same(late.events.map(({ id }) => id), Array.from({ length: 400 }, (_, i) => i + 1))
   late.close()
+})
+
+t.test('an idle stream is sent a comment at each heartbeat, every 15 s by default', async (t) => {
+  t.equal(STREAM_TIMINGS.heartbeatMs, 15_000)
+  const service = await startApp(t)
+  const credential = await credentialOf(await service.openAccount())
+  const streams = createEventStreams(service.app.read, service.app.log, { tickMs: 100, heartbeatMs: 1_500 })
+  t.teardown(streams.close)
+  const comments: number[] = []
+  const stream = streams.follow(credential, 0, () => 0)
+  stream.on('data', (bytes: Buffer) => {
+    t.equal(bytes.toString(), ':\n\n')
+    comments.push(Date.now())
+  })
+  await eventually(() => comments.length === 3)
+  const pauses = comments.slice(1).map((at, i) => at - comments[i]!)
+  t.ok(pauses.every((pause) => pause > 1_350 && pause < 4_500), `after ${pauses.join(' and ')} ms`)
+})
+
+t.test('a stream that drains is destroyed when its client reads nothing, after 60 s by default', async (t) => {
+  t.equal(STREAM_TIMINGS.stalledMs, 60_000)
+  const service = await startApp(t)
+  const store = await service.openAccount()
+  const message = '漢'.repeat(10_000)
+  // More than one chunk, so that the follower has to catch up.
+  await Promise.all(Array.from({ length: 30 }, async () => await store.post('/messages', { message })))
+  const streams = createEventStreams(service.app.read, service.app.log, { tickMs: 100, stalledMs: 500 })
+  t.teardown(streams.close)
+  const stream = streams.follow(await credentialOf(store), 0, () => 0)
+  const startedAt = Date.now()
+  await once(stream, 'close')
+  t.ok(stream.destroyed && !stream.readableEnded)
+  t.ok(Date.now() - startedAt >= 500, `after ${Date.now() - startedAt} ms`)
 })

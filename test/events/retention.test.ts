@@ -28,7 +28,7 @@ t.test('expired events are deleted, oldest first, and no other events', async (t
   t.same((await bob.get('/events')).body, [])
   t.same((await eve.get('/events')).body.length, 4)
   t.match(await ada.get('/events?after=1'), {
-    status: 410, body: { code: 'events_expired', message: /oldest that is held is 3/ }
+    status: 410, body: { code: 'events_expired', message: /oldest stored event is 3/ }
   })
   t.match(await bob.get('/events?after=1'), { status: 410, body: { code: 'events_expired' } })
   t.match(await bob.get('/events?after=4'), { status: 200, body: [], headers: { 'event-id': '4' } })

@@ -1,0 +1,102 @@
+import { Readable } from 'node:stream'
+import type { ApiKeyCredential } from '../accounts/commands.ts'
+
+/** A client that follows the events of its account. */
+export interface Follower {
+  credential: ApiKeyCredential
+  stream: Readable
+  /** Returns the number of bytes that the client's socket has not sent yet. */
+  unsentBytes: UnsentBytes
+  /** Time in ms at which the stream was last sent something. */
+  lastSentAt: number
+  /**
+   * `catching up`: reads events for itself, from its own position. `draining`: waits, while it catches up, until the
+   * client reads. `following`: shares its account's cursor. `ended`: receives nothing more.
+   */
+  state: 'catching up' | 'draining' | 'following' | 'ended'
+  /** Resumes a follower that drains. */
+  drained: (() => void) | undefined
+  /** Removes the follower from the lists of the event streams. */
+  onUnsubscribe: (follower: Follower) => void
+}
+
+export type UnsentBytes = () => number
+
+/** A comment of the event stream format: clients ignore it. */
+export const COMMENT = Buffer.from(':\n\n')
+
+/** Limits the backlog of a follower: beyond it the stream is destroyed, or it would grow the memory. */
+const MAX_BACKLOG_BYTES = 1_048_576
+
+export function createFollower (
+  credential: ApiKeyCredential, unsentBytes: UnsentBytes, onUnsubscribe: Follower['onUnsubscribe']
+): Follower {
+  const follower: Follower = {
+    credential,
+    stream: new Readable({ read () { follower.drained?.() } }),
+    unsentBytes,
+    lastSentAt: Date.now(),
+    state: 'catching up',
+    drained: undefined,
+    onUnsubscribe
+  }
+  return follower
+}
+
+/** Sends bytes, or disconnects a follower whose backlog is too large. */
+export function send (follower: Follower, bytes: Buffer): void {
+  if (bytes.length === 0) return
+  const { stream, unsentBytes } = follower
+  // The backlog is checked before the bytes are added: a large chunk must not disconnect a client that keeps up.
+  if (stream.readableLength + unsentBytes() > MAX_BACKLOG_BYTES) return disconnect(follower)
+  stream.push(bytes)
+  follower.lastSentAt = Date.now()
+}
+
+/** Waits until the client has read the backlog, so that the events to come wait in the database and not in memory. */
+export async function waitForDrain (follower: Follower): Promise<void> {
+  const { stream } = follower
+  if (stream.readableLength <= stream.readableHighWaterMark) return
+  follower.state = 'draining'
+  await new Promise<void>((resolve) => { follower.drained = resolve })
+  follower.drained = undefined
+  // It may have ended in the meantime.
+  if (follower.state === 'draining') follower.state = 'catching up'
+}
+
+/** Ends the stream after the bytes that it was sent. */
+export function end (follower: Follower): void {
+  unsubscribe(follower)
+  follower.stream.push(null)
+}
+
+/** Destroys the stream: an orderly end would wait for a client that does not read. */
+export function disconnect (follower: Follower): void {
+  unsubscribe(follower)
+  follower.stream.destroy()
+}
+
+export function unsubscribe (follower: Follower): void {
+  follower.state = 'ended'
+  follower.drained?.()
+  follower.onUnsubscribe(follower)
+}
+
+export interface FollowerTimings {
+  /** Time after which an idle stream is sent a comment, so that proxies do not close it. */
+  heartbeatMs: number
+  /** Time after which a follower that drains and reads nothing is disconnected. */
+  stalledMs: number
+}
+
+/** Ends an expired follower, disconnects a stalled one and sends an idle one a comment. */
+export function checkFollower (follower: Follower, now: number, { heartbeatMs, stalledMs }: FollowerTimings): void {
+  const { credential: { expiresAt }, lastSentAt, state } = follower
+  if (expiresAt !== undefined && now >= expiresAt) {
+    end(follower)
+  } else if (state === 'draining') {
+    if (now - lastSentAt >= stalledMs) disconnect(follower)
+  } else if (now - lastSentAt >= heartbeatMs) {
+    send(follower, COMMENT)
+  }
+}
