@@ -1,170 +1,234 @@
 import type { Command } from '../database/group-commit/command.ts'
-import { HEAD_OF_QUEUE, DELIVERY_LIFETIME_MS } from './enqueue.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { eventJson } from '../events/queries.ts'
+import { updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryOutcome } from '../messages/rules.ts'
-import { updateMessageStatuses } from '../messages/delivery-status.ts'
+import { DELIVERY_LIFETIME_MS, HEAD_OF_QUEUE } from './enqueue.ts'
 
-/** A delivery that a worker has taken, with all it needs to be sent. */
+/** A delivery that a worker has claimed, with everything that its request needs. */
 export interface ClaimedDelivery {
   id: number
   account: number
   webhook: number
+  /** Number of the event; 0 for a test. */
   event: number
+  /** Number of attempts, the next one included. */
   attempts: number
-  giveUpAt: number
+  /** Time in ms after which the delivery is not retried. */
+  expiresAt: number
+  /** Position of the message whose status depends on the delivery. */
   message: number | null
-  /** The event as JSON; `undefined` when it is no longer held. */
+  /** The event as JSON; `undefined` when it is no longer stored. */
   body: string | undefined
   url: string
   secrets: string[]
-  /** From then on it is anybody's. */
+  /** Time in ms at which the lease expires: from then on any worker may claim the delivery. */
   leasedUntil: number
 }
 
-export interface TakeInput {
+export interface ClaimInput {
   webhookId: number
   worker: string
-  /** How many at most. */
-  want: number
+  /** Limits the deliveries that are claimed. */
+  limit: number
+  /** Duration of the lease; `LEASE_MS` by default. */
+  leaseMs?: number | undefined
 }
 
-/** How long a worker may keep what it took, in ms: longer than a call waits for its turn and then takes. */
-const LEASE_MS = 45_000
+export interface ClaimResult {
+  claimed: ClaimedDelivery[]
+  /** There may be more to do for this webhook at once. */
+  hasMore: boolean
+  /** Another worker has deliveries of this webhook in flight. */
+  isBusy: boolean
+}
 
-/** What is given up or dropped in one transaction at most. */
+/** Time for which a worker owns what it claims: longer than a request waits for its turn and then takes. */
+export const LEASE_MS = 45_000
+
+/** Limits the deliveries that one transaction fails or deletes. */
 const STEP_SIZE = 500
 
-export interface TakeResult {
-  taken: ClaimedDelivery[]
-  /** There may be more to do for this webhook at once. */
-  more: boolean
-  /** Another worker is at it. */
-  busy: boolean
-}
-
 /**
- * Takes due deliveries of webhooks, in the order in which they are to be started, and none while another
- * worker has some: so 8 at a time are 8 altogether. Gives up, or drops, what is not to be sent.
+ * Claims due deliveries of webhooks, in the order in which they are sent, and none while another worker has some in
+ * flight: the limit of 8 requests at a time holds for all workers together. Ends deliveries that will not be sent.
  */
-export const claimDeliveries: Command<TakeInput, TakeResult> = {
-  name: 'takeDeliveries',
+export const claimDeliveries: Command<ClaimInput, ClaimResult> = {
+  name: 'claimDeliveries',
   rows: ({ webhookId }) => ({ webhooks: [webhookId] }),
   async run (tx, inputs) {
-    const webhooks = await loadTargets(tx, inputs)
-    const outcomes: Array<{ record: TakeResult }> = []
-    const steps: Array<{ position: number, outcome: DeliveryOutcome }> = []
+    const targets = await loadTargets(tx, inputs)
+    const results: Array<{ record: ClaimResult }> = []
+    const steps: MessageStep[] = []
     for (const input of inputs) {
-      const webhook = webhooks.get(input.webhookId)
-      const { ended, step } = await endDeliveries(tx, input, webhook)
-      for (const { message } of ended) if (message !== null) steps.push({ position: message, outcome: step })
-      await reclaim(tx, input)
-      const taken = webhook === undefined ? [] : await take(tx, input, webhook)
-      for (const { message } of taken) if (message !== null) steps.push({ position: message, outcome: 'attempted' })
-      const busy = taken.length === 0 && await isBusy(tx, input)
-      outcomes.push({ record: { taken, more: taken.length === input.want || ended.length === STEP_SIZE, busy } })
+      const target = targets.get(input.webhookId)
+      const { ended, outcome } = await endUnsendable(tx, input, target)
+      steps.push(...stepsOf(ended, outcome))
+      await returnExpiredLeases(tx, input)
+      const claimed = target === undefined ? [] : await claim(tx, input, target)
+      steps.push(...stepsOf(claimed, 'attempted'))
+      const isBusy = claimed.length === 0 && await isLeasedElsewhere(tx, input)
+      const hasMore = claimed.length === input.limit || ended.length === STEP_SIZE
+      results.push({ record: { claimed, hasMore, isBusy } })
     }
-    await loadBodies(tx, outcomes.flatMap(({ record: { taken } }) => taken))
+    await loadBodies(tx, results.flatMap(({ record: { claimed } }) => claimed))
     const events = await updateMessageStatuses(tx, steps)
-    return outcomes.map((outcome, i) => i === 0 ? { ...outcome, events } : outcome)
+    return results.map((result, i) => i === 0 ? { ...result, events } : result)
   }
+}
+
+function stepsOf (deliveries: Array<{ message: number | null }>, outcome: DeliveryOutcome): MessageStep[] {
+  return deliveries.flatMap(({ message }) => message === null ? [] : [{ position: message, outcome }])
 }
 
 interface Target {
   id: number
   url: string
   enabled: boolean | number
+  /** The receiver answered 410. */
   gone: boolean | number
   secret: string
   previousSecret: string | null
   previousUntil: string | null
 }
 
-async function loadTargets ({ dialect, query }: Transaction, inputs: TakeInput[]): Promise<Map<number, Target>> {
+async function loadTargets ({ dialect, query }: Transaction, inputs: ClaimInput[]): Promise<Map<number, Target>> {
   const rows = await query<Target>(`
-    SELECT w.id, w.url, w.enabled, w.gone, w.secret, w.previous_secret AS "previousSecret", ${dialect.time('w.previous_until')} AS "previousUntil"
-    FROM webhooks w WHERE w.id IN (SELECT i."webhookId" FROM ${dialect.jsonRows('i', { webhookId: 'bigint' })})`, inputs)
+    SELECT w.id, w.url, w.enabled, w.gone, w.secret, w.previous_secret AS "previousSecret",
+      ${dialect.time('w.previous_until')} AS "previousUntil"
+    FROM webhooks w WHERE w.id IN (SELECT i."webhookId" FROM ${dialect.jsonRows('i', { webhookId: 'bigint' })})`,
+  inputs.map(({ webhookId }) => ({ webhookId })))
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** Of a webhook that is deleted, all; of one that answered 410, all that nobody has; of one switched off, what is a day old. */
-async function endDeliveries ({ dialect, query, now }: Transaction, { webhookId: webhook }: TakeInput, target: Target | undefined): Promise<{ ended: Array<{ message: number | null }>, step: DeliveryOutcome }> {
-  if (target !== undefined && Boolean(target.enabled)) return { ended: [], step: 'failed' }
-  const which = target === undefined ? '' : target.gone ? 'AND d.event_id <> 0 AND (d.leased_by IS NULL OR d.next_try_at <= n.now)' : 'AND d.event_id <> 0 AND d.give_up_at <= n.now AND (d.leased_by IS NULL OR d.next_try_at <= n.now)'
-  const chosen = `
-    WITH n AS (SELECT i.webhook, ${dialect.toTime('i.now')} AS now FROM ${dialect.jsonRows('i', { webhook: 'bigint', now: 'text' })})`
-  const ids = `
-    SELECT d.id FROM deliveries d, n WHERE d.state = 'waiting' AND d.webhook_id = n.webhook ${which} ORDER BY d.next_try_at LIMIT ${STEP_SIZE}`
-  const ended = await query<{ message: number | null }>(target === undefined
-    ? `${chosen} DELETE FROM deliveries WHERE id IN (${ids}) RETURNING message_position AS message`
-    : `${chosen} UPDATE deliveries SET state = ${dialect.toEnum("'failed'", 'delivery_state')}, leased_by = NULL, settled_at = (SELECT n.now FROM n)
-      WHERE id IN (${ids}) RETURNING message_position AS message`, [{ webhook, now }])
-  return { ended, step: target === undefined ? 'dropped' : 'failed' }
+interface EndedDeliveries {
+  ended: Array<{ message: number | null }>
+  outcome: DeliveryOutcome
 }
 
-/** What a worker had taken when it died counts for nothing and goes before newer events, as does what a living one gives back. */
-async function reclaim ({ dialect, execute, now }: Transaction, { webhookId: webhook }: TakeInput): Promise<void> {
+/**
+ * Ends deliveries that will not be sent: all of a deleted webhook, all unclaimed ones after a 410, and the expired
+ * ones of a webhook that is disabled.
+ */
+async function endUnsendable (tx: Transaction, { webhookId: webhook }: ClaimInput, target: Target | undefined):
+Promise<EndedDeliveries> {
+  const { dialect, query, now } = tx
+  if (target !== undefined && Boolean(target.enabled)) return { ended: [], outcome: 'failed' }
+  const isUnclaimed = '(d.leased_by IS NULL OR d.next_try_at <= n.now)'
+  const condition = target === undefined
+    ? ''
+    : `AND d.event_id <> 0 ${target.gone ? '' : 'AND d.give_up_at <= n.now'} AND ${isUnclaimed}`
+  const withNow = `
+    WITH n AS (
+      SELECT i.webhook, ${dialect.toTime('i.now')} AS now
+      FROM ${dialect.jsonRows('i', { webhook: 'bigint', now: 'text' })})`
+  const ids = `
+    SELECT d.id FROM deliveries d, n WHERE d.state = 'waiting' AND d.webhook_id = n.webhook ${condition}
+    ORDER BY d.next_try_at LIMIT ${STEP_SIZE}`
+  const sql = target === undefined
+    ? `${withNow} DELETE FROM deliveries WHERE id IN (${ids}) RETURNING message_position AS message`
+    : `${withNow}
+      UPDATE deliveries SET state = ${dialect.toEnum("'failed'", 'delivery_state')}, leased_by = NULL,
+        settled_at = (SELECT n.now FROM n)
+      WHERE id IN (${ids}) RETURNING message_position AS message`
+  const ended = await query<{ message: number | null }>(sql, [{ webhook, now }])
+  return { ended, outcome: target === undefined ? 'dropped' : 'failed' }
+}
+
+/**
+ * Returns deliveries whose lease expired to the head of the queue, before newer events. The attempt of the worker that
+ * died does not count, as with deliveries that a running worker returns.
+ */
+async function returnExpiredLeases ({ dialect, execute, now }: Transaction, { webhookId }: ClaimInput): Promise<void> {
   await execute(`
     UPDATE deliveries SET leased_by = NULL, attempts = attempts - 1, next_try_at = ${dialect.toTime('i.first')}
     FROM ${dialect.jsonRows('i', { webhook: 'bigint', now: 'text', first: 'text' })}
-    WHERE webhook_id = i.webhook AND leased_by IS NOT NULL AND next_try_at <= ${dialect.toTime('i.now')}`, [{ webhook, now, first: HEAD_OF_QUEUE }])
+    WHERE webhook_id = i.webhook AND leased_by IS NOT NULL AND next_try_at <= ${dialect.toTime('i.now')}`,
+  [{ webhook: webhookId, now, first: HEAD_OF_QUEUE }])
 }
 
-async function take ({ dialect, query, now }: Transaction, { webhookId, worker, want }: TakeInput, target: Target): Promise<ClaimedDelivery[]> {
-  const leasedUntil = Date.parse(now) + LEASE_MS
-  const input = {
+type ClaimedRow = Omit<ClaimedDelivery, 'expiresAt' | 'url' | 'secrets' | 'leasedUntil' | 'body'> & {
+  expiresAt: string
+}
+
+async function claim (tx: Transaction, input: ClaimInput, target: Target): Promise<ClaimedDelivery[]> {
+  const { query, now } = tx
+  const { webhookId, worker, limit, leaseMs = LEASE_MS } = input
+  const leasedUntil = Date.parse(now) + leaseMs
+  const rows = await query<ClaimedRow>(claimSql(tx, target), [{
     webhook: webhookId,
     worker,
-    want,
+    limit,
     now,
     until: new Date(leasedUntil).toISOString(),
-    giveUp: new Date(Date.parse(now) + DELIVERY_LIFETIME_MS).toISOString()
-  }
-  const rows = await query<Omit<ClaimedDelivery, 'giveUpAt'> & { giveUpAt: string }>(`
+    expiresAt: new Date(Date.parse(now) + DELIVERY_LIFETIME_MS).toISOString()
+  }])
+  const { url, secret, previousSecret, previousUntil } = target
+  const hasPrevious = previousSecret !== null && previousUntil !== null && previousUntil > now
+  const secrets = hasPrevious ? [secret, previousSecret] : [secret]
+  return rows
+    .map((row) => ({
+      ...row,
+      expiresAt: Date.parse(row.expiresAt),
+      url,
+      secrets,
+      leasedUntil,
+      body: row.event === 0 ? testBody(row, now) : undefined
+    }))
+    .sort((a, b) => a.event - b.event)
+}
+
+/** Returns the statement that claims: the lifetime of a delivery begins at its first attempt. */
+function claimSql ({ dialect }: Transaction, { enabled }: Target): string {
+  const columns = dialect.jsonRows('i', {
+    webhook: 'bigint', worker: 'text', limit: 'bigint', now: 'text', until: 'text', expiresAt: 'text'
+  })
+  return `
     WITH i AS (
-      SELECT i.webhook, i.worker, i.want, ${dialect.toTime('i.now')} AS now, ${dialect.toTime('i.until')} AS until, ${dialect.toTime('i."giveUp"')} AS give_up
-      FROM ${dialect.jsonRows('i', { webhook: 'bigint', worker: 'text', want: 'bigint', now: 'text', until: 'text', giveUp: 'text' })}
+      SELECT i.webhook, i.worker, i."limit" AS max_count, ${dialect.toTime('i.now')} AS now,
+        ${dialect.toTime('i.until')} AS until, ${dialect.toTime('i."expiresAt"')} AS expires_at
+      FROM ${columns}
     )
     UPDATE deliveries SET
       leased_by = (SELECT i.worker FROM i),
       next_try_at = (SELECT i.until FROM i),
-      give_up_at = CASE WHEN attempts = 0 AND event_id <> 0 THEN (SELECT i.give_up FROM i) ELSE give_up_at END,
+      give_up_at = CASE WHEN attempts = 0 AND event_id <> 0 THEN (SELECT i.expires_at FROM i) ELSE give_up_at END,
       attempts = attempts + 1
     WHERE id IN (
       SELECT d.id FROM deliveries d
-      WHERE d.state = 'waiting' AND d.webhook_id = (SELECT i.webhook FROM i) AND d.next_try_at <= (SELECT i.now FROM i) ${target.enabled ? '' : 'AND d.event_id = 0'}
+      WHERE d.state = 'waiting' AND d.webhook_id = (SELECT i.webhook FROM i)
+        AND d.next_try_at <= (SELECT i.now FROM i) ${enabled ? '' : 'AND d.event_id = 0'}
         AND NOT EXISTS (
           SELECT 1 FROM deliveries o WHERE o.webhook_id = (SELECT i.webhook FROM i) AND o.leased_by IS NOT NULL
             AND o.leased_by <> (SELECT i.worker FROM i) AND o.next_try_at > (SELECT i.now FROM i))
-      ORDER BY d.next_try_at, d.event_id LIMIT (SELECT i.want FROM i) ${dialect.forUpdateSkipLocked})
-    RETURNING id, account_id AS account, webhook_id AS webhook, event_id AS event, attempts, message_position AS message, ${dialect.time('give_up_at')} AS "giveUpAt"`, [input])
-  const { url, secret, previousSecret, previousUntil } = target
-  const secrets = previousSecret !== null && previousUntil !== null && previousUntil > now ? [secret, previousSecret] : [secret]
-  return rows
-    .map((row) => ({ ...row, giveUpAt: Date.parse(row.giveUpAt), url, secrets, leasedUntil, body: row.event === 0 ? testBody(row, now) : undefined }))
-    .sort((a, b) => a.event - b.event)
+      ORDER BY d.next_try_at, d.event_id LIMIT (SELECT i.max_count FROM i) ${dialect.forUpdateSkipLocked})
+    RETURNING id, account_id AS account, webhook_id AS webhook, event_id AS event, attempts,
+      message_position AS message, ${dialect.time('give_up_at')} AS "expiresAt"`
 }
 
-async function isBusy ({ dialect, query, now }: Transaction, { webhookId: webhook, worker }: TakeInput): Promise<boolean> {
+async function isLeasedElsewhere (tx: Transaction, { webhookId: webhook, worker }: ClaimInput): Promise<boolean> {
+  const { dialect, query, now } = tx
   const rows = await query<object>(`
-    SELECT i.webhook FROM ${dialect.jsonRows('i', { webhook: 'bigint', worker: 'text', now: 'text' })} WHERE EXISTS (
-      SELECT 1 FROM deliveries o WHERE o.webhook_id = i.webhook AND o.leased_by IS NOT NULL AND o.leased_by <> i.worker AND o.next_try_at > ${dialect.toTime('i.now')})`,
-  [{ webhook, worker, now }])
+    SELECT i.webhook FROM ${dialect.jsonRows('i', { webhook: 'bigint', worker: 'text', now: 'text' })}
+    WHERE EXISTS (
+      SELECT 1 FROM deliveries o WHERE o.webhook_id = i.webhook AND o.leased_by IS NOT NULL
+        AND o.leased_by <> i.worker AND o.next_try_at > ${dialect.toTime('i.now')})`, [{ webhook, worker, now }])
   return rows.length > 0
 }
 
-/** A test has no number of its own. */
+/** Returns the event of a test, which has no number of its own. */
 function testBody ({ webhook }: { webhook: number }, timestamp: string): string {
   return JSON.stringify({ id: 0, type: 'webhook.test', timestamp, data: { webhookId: webhook } })
 }
 
-async function loadBodies ({ dialect, query }: Transaction, taken: ClaimedDelivery[]): Promise<void> {
-  const wanted = taken.filter(({ event }) => event !== 0)
-  if (wanted.length === 0) return
+async function loadBodies ({ dialect, query }: Transaction, claimed: ClaimedDelivery[]): Promise<void> {
+  const deliveries = claimed.filter(({ event }) => event !== 0)
+  if (deliveries.length === 0) return
   const rows = await query<{ account: number, event: number, body: string }>(`
     SELECT e.account_id AS account, e.id AS event, ${eventJson(dialect)} AS body
-    FROM ${dialect.jsonRows('i', { account: 'bigint', event: 'bigint' })} JOIN events e ON e.account_id = i.account AND e.id = i.event`,
-  wanted.map(({ account, event }) => ({ account, event })))
+    FROM ${dialect.jsonRows('i', { account: 'bigint', event: 'bigint' })}
+    JOIN events e ON e.account_id = i.account AND e.id = i.event`,
+  deliveries.map(({ account, event }) => ({ account, event })))
   const bodies = new Map(rows.map(({ account, event, body }) => [`${account} ${event}`, body]))
-  for (const delivery of wanted) delivery.body = bodies.get(`${delivery.account} ${delivery.event}`)
+  for (const delivery of deliveries) delivery.body = bodies.get(`${delivery.account} ${delivery.event}`)
 }

@@ -3,42 +3,45 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/group-commit/committer.ts'
 import { completeDeliveries, type Completion } from './complete.ts'
 
-/** What becomes of calls is written down together, after this long, in ms: many for the price of one. */
-const GATHER_MS = 20
+/** Stores the outcome of a delivery. Never rejects. */
+export type Complete = (completion: Completion) => Promise<void>
 
-/** Writing down what became of a call is tried this often; after that its lease runs out and it is made again. */
-const ATTEMPTS = 3
-const PAUSE_MS = 1_000
+/** Time for which completions are collected, so that many share one transaction. */
+const FLUSH_DELAY_MS = 20
 
-/** Writes settlements down, gathered for a moment; once the worker stops, at once. Never fails. */
-export function createCompletionBuffer (commit: Commit, log: FastifyBaseLogger, stopped: AbortSignal): (settlement: Completion) => Promise<void> {
-  let gathered: Completion[] = []
-  let writing: Promise<void> | undefined
+/** Limits the attempts to store a completion. After the last one, the lease expires and the event is sent again. */
+const MAX_ATTEMPTS = 3
+const RETRY_DELAY_MS = 1_000
 
-  async function writeAll (): Promise<void> {
-    await sleep(stopped.aborted ? 0 : GATHER_MS)
-    const settlements = gathered
-    gathered = []
-    writing = undefined
-    await Promise.all(settlements.map(write))
+/** Creates a function that stores completions after `FLUSH_DELAY_MS`, or at once when the worker stops. */
+export function createCompletionBuffer (commit: Commit, log: FastifyBaseLogger, stopped: AbortSignal): Complete {
+  let buffered: Completion[] = []
+  let flushing: Promise<void> | undefined
+
+  async function flush (): Promise<void> {
+    await sleep(stopped.aborted ? 0 : FLUSH_DELAY_MS)
+    const completions = buffered
+    buffered = []
+    flushing = undefined
+    await Promise.all(completions.map(store))
   }
 
-  async function write (settlement: Completion): Promise<void> {
+  async function store (completion: Completion): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        await commit(completeDeliveries, settlement, { account: null })
+        await commit(completeDeliveries, completion, { account: null })
         return
       } catch (error) {
-        log.warn({ err: error }, 'could not write down a delivery')
-        if (attempt === ATTEMPTS || stopped.aborted) return
+        log.warn({ err: error }, 'cannot store the outcome of a delivery')
+        if (attempt === MAX_ATTEMPTS || stopped.aborted) return
       }
-      await sleep(PAUSE_MS, undefined, { ref: false })
+      await sleep(RETRY_DELAY_MS, undefined, { ref: false })
     }
   }
 
-  return async (settlement) => {
-    gathered.push(settlement)
-    writing ??= writeAll()
-    await writing
+  return async (completion) => {
+    buffered.push(completion)
+    flushing ??= flush()
+    await flushing
   }
 }

@@ -4,165 +4,215 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/group-commit/committer.ts'
 import type { Read } from '../database/read-batching.ts'
-import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import { deliverUnsubscribedMessages } from '../messages/delivery-status.ts'
-import type { WebhookClient } from './http-client.ts'
-import { findDue } from './find-due.ts'
-import { createWebhookDispatcher, type WebhookDispatcher, type DispatchContext } from './webhook-dispatcher.ts'
+import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import { createCompletionBuffer } from './completion-buffer.ts'
+import { findDueWork, type DueWebhook } from './find-due.ts'
+import type { WebhookClient } from './http-client.ts'
+import { createWebhookDispatcher, type DispatchContext, type WebhookDispatcher } from './webhook-dispatcher.ts'
 
 export interface DeliveryWorker {
-  /** There may be something to deliver; these webhooks changed or went. */
+  /** Tells the worker that deliveries may be due, and which webhooks were changed or deleted. */
   wake: (changed: number[]) => void
-  /** Drops the calls under way and gives back what they were for, to be sent again later. */
+  /** Aborts the requests in flight and returns their deliveries to the queue. */
   close: () => Promise<void>
 }
 
 export interface WorkerOptions {
   read: Read
   commit: Commit
-  caller: WebhookClient
+  client: WebhookClient
   log: FastifyBaseLogger
   instrumentation?: Instrumentation | undefined
+  /** Duration of a lease; `LEASE_MS` by default. */
+  leaseMs?: number | undefined
+  /** Pauses between attempts; `RETRY_SCHEDULE` by default. */
+  retrySchedule?: readonly number[] | undefined
 }
 
-/** Least pause between two looks at the queue, in ms, and for each webhook that it showed: looks take a small share of the time. */
-const LOOK_MS = 25
-const LOOK_WEBHOOK_MS = 0.05
+/** Minimum pause between two polls: a base and a part per due webhook, so that polls stay a small share of the load. */
+const MIN_POLL_INTERVAL_MS = 25
+const POLL_INTERVAL_PER_WEBHOOK_MS = 0.05
 
-/** The queue is looked at this often without being woken, in ms: a notification may get lost. */
-const POLL_MS = 5_000
+/** Maximum pause between two polls: a notification may get lost. */
+const MAX_POLL_INTERVAL_MS = 5_000
 
-/** What waits for a webhook that is switched off is looked through this often, in ms: not the first of it ends first. */
-const DISABLED_MS = 3_600_000
+/** Interval of checks of a disabled webhook: the first of its deliveries is not always the first to expire. */
+const DISABLED_CHECK_INTERVAL_MS = 3_600_000
 
-/** A stop waits this long for the database, in ms; what it did not take back is anybody's when the leases end. */
-const STOP_MS = 2_000
+/** Limits the time that a stop waits for the database. Leases return to the queue what it could not store. */
+const STOP_TIMEOUT_MS = 2_000
+
+interface Worker {
+  read: Read
+  context: DispatchContext
+  /** By webhook. */
+  dispatchers: Map<number, WebhookDispatcher>
+  /** Time in ms of the last check of a disabled webhook. */
+  disabledCheckedAt: Map<number, number>
+  /** Delivery of messages without webhooks. It runs beside the polls, because a backlog takes a while. */
+  unsubscribed: {
+    state: 'idle' | 'running'
+    /** Position of the newest message that a poll has seen since the last pass began; 0 without one. */
+    upTo: number
+  }
+  polls: {
+    /** The poll in flight. While there is one, no poll is scheduled. */
+    current: Promise<void> | undefined
+    /** Time in ms before which no poll starts. */
+    notBefore: number
+    /** Time in ms at which work is known to be due. */
+    dueAt: number
+    /** Time in ms at which `timer` starts a poll. */
+    scheduledAt: number
+    timer: NodeJS.Timeout | undefined
+  }
+  stop: AbortController
+  /** Work in flight that a stop waits for. */
+  pending: Set<Promise<void>>
+}
 
 /**
- * Delivers: takes what is due, calls the webhooks, writes down what became of it; and settles the messages
- * that no webhook is asked about. Whatever it knows it could forget: the deliveries' rows are the queue.
+ * Creates a worker that claims due deliveries, sends them and stores their results, and that delivers messages
+ * without webhooks. Its state in memory may be lost at any time: the rows of the deliveries are the queue.
  */
-export function createDeliveryWorker ({ read, commit, caller, log, instrumentation }: WorkerOptions): DeliveryWorker {
-  const lanes = new Map<number, WebhookDispatcher>()
-  /** When a webhook that is switched off was last looked at, in ms. */
-  const offered = new Map<number, number>()
-  let settling = false
-  /** The newest message that a look saw since settling began; 0 when it saw none. */
-  let unsettled = 0
+export function createDeliveryWorker (options: WorkerOptions): DeliveryWorker {
+  const { read, commit, client, log, instrumentation, leaseMs, retrySchedule } = options
   const stop = new AbortController()
-  // Every call under way listens.
+  // Every request in flight adds a listener.
   setMaxListeners(0, stop.signal)
-  const work = new Set<Promise<void>>()
+  const pending = new Set<Promise<void>>()
   const context: DispatchContext = {
     worker: randomBytes(8).toString('hex'),
     commit,
-    caller,
+    client,
     log,
     instrumentation,
+    leaseMs,
+    retrySchedule,
     stopped: stop.signal,
-    calls: 0,
-    starved: new Set(),
-    write: createCompletionBuffer(commit, log, stop.signal),
-    track (promise) {
-      work.add(promise)
-      promise.catch((error: unknown) => { log.error({ err: error }, 'a delivery failed') }).finally(() => { work.delete(promise) })
+    openRequests: 0,
+    waitingForSlot: new Set(),
+    complete: createCompletionBuffer(commit, log, stop.signal),
+    track (work) {
+      pending.add(work)
+      work
+        .catch((error: unknown) => { log.error({ err: error }, 'a delivery failed') })
+        .finally(() => { pending.delete(work) })
     },
-    lookBy
+    schedulePollBefore: (time) => { schedulePollBefore(worker, time) }
   }
-  let looking: Promise<void> | undefined
-  /** No look comes before; the next one is planned; something known is due, each in ms. */
-  let earliest = 0
-  let planned = Infinity
-  let due = Infinity
-  let timer: NodeJS.Timeout | undefined
-
-  function lookBy (time: number): void {
-    due = Math.min(due, time)
-    if (looking === undefined) plan()
+  const worker: Worker = {
+    read,
+    context,
+    dispatchers: new Map(),
+    disabledCheckedAt: new Map(),
+    unsubscribed: { state: 'idle', upTo: 0 },
+    polls: { current: undefined, notBefore: 0, dueAt: Infinity, scheduledAt: Infinity, timer: undefined },
+    stop,
+    pending
   }
-
-  function plan (): void {
-    const now = Date.now()
-    const time = Math.max(earliest, Math.min(due, now + POLL_MS))
-    if (time >= planned || stop.signal.aborted) return
-    planned = time
-    clearTimeout(timer)
-    timer = setTimeout(() => {
-      planned = due = Infinity
-      looking = look().catch((error: unknown) => {
-        log.warn({ err: error }, 'could not look for deliveries')
-      }).finally(() => {
-        looking = undefined
-        plan()
-      })
-    }, Math.max(0, time - now))
-    timer.unref()
-  }
-
-  async function look (): Promise<void> {
-    const { messages, webhooks } = await findDue(read)
-    const now = Date.now()
-    earliest = now + LOOK_MS + LOOK_WEBHOOK_MS * webhooks.length
-    for (const { id, at, disabled } of webhooks) {
-      const by = disabled ? Math.min(at, (offered.get(id) ?? 0) + DISABLED_MS) : at
-      if (by > now) {
-        lookBy(by)
-      } else {
-        if (disabled) offered.set(id, now)
-        laneOf(id).offer()
-      }
-    }
-    const waiting = new Set(webhooks.filter(({ disabled }) => disabled).map(({ id }) => id))
-    for (const id of offered.keys()) if (!waiting.has(id)) offered.delete(id)
-    if (messages > 0) {
-      unsettled = Math.max(unsettled, messages)
-      if (!settling) context.track(settleAll())
-    }
-  }
-
-  /** Beside the looks, because a backlog of messages takes a while. */
-  async function settleAll (): Promise<void> {
-    settling = true
-    while (unsettled > 0 && !stop.signal.aborted) {
-      const upTo = unsettled
-      unsettled = 0
-      try {
-        while ((await commit(deliverUnsubscribedMessages, { upTo }, { account: null })).record && !stop.signal.aborted) continue
-      } catch (error) {
-        log.warn({ err: error }, 'could not settle messages')
-      }
-    }
-    settling = false
-  }
-
-  function laneOf (webhook: number): WebhookDispatcher {
-    let lane = lanes.get(webhook)
-    if (lane === undefined) {
-      lane = createWebhookDispatcher(webhook, context, () => { lanes.delete(webhook) })
-      lanes.set(webhook, lane)
-    }
-    return lane
-  }
-
-  async function finish (): Promise<void> {
-    await looking
-    for (const lane of lanes.values()) lane.release()
-    while (work.size > 0) await Promise.allSettled(work)
-  }
-
-  lookBy(0)
-
+  schedulePollBefore(worker, 0)
   return {
     wake (changed) {
-      for (const id of changed) lanes.get(id)?.release()
-      lookBy(0)
+      for (const id of changed) worker.dispatchers.get(id)?.release()
+      schedulePollBefore(worker, 0)
     },
-    async close () {
-      stop.abort()
-      clearTimeout(timer)
-      await Promise.race([finish(), sleep(STOP_MS, undefined, { ref: false })])
-      caller.close()
+    close: async () => { await close(worker) }
+  }
+}
+
+function schedulePollBefore (worker: Worker, time: number): void {
+  const { polls } = worker
+  polls.dueAt = Math.min(polls.dueAt, time)
+  if (polls.current === undefined) schedulePoll(worker)
+}
+
+function schedulePoll (worker: Worker): void {
+  const { polls, stop } = worker
+  const now = Date.now()
+  const time = Math.max(polls.notBefore, Math.min(polls.dueAt, now + MAX_POLL_INTERVAL_MS))
+  if (time >= polls.scheduledAt || stop.signal.aborted) return
+  polls.scheduledAt = time
+  clearTimeout(polls.timer)
+  polls.timer = setTimeout(() => { startPoll(worker) }, Math.max(0, time - now))
+  polls.timer.unref()
+}
+
+function startPoll (worker: Worker): void {
+  const { polls, context: { log } } = worker
+  polls.scheduledAt = polls.dueAt = Infinity
+  polls.current = poll(worker).catch((error: unknown) => {
+    log.warn({ err: error }, 'cannot look for due deliveries')
+  }).finally(() => {
+    polls.current = undefined
+    schedulePoll(worker)
+  })
+}
+
+async function poll (worker: Worker): Promise<void> {
+  const { newestMessage, webhooks } = await findDueWork(worker.read)
+  const now = Date.now()
+  worker.polls.notBefore = now + MIN_POLL_INTERVAL_MS + POLL_INTERVAL_PER_WEBHOOK_MS * webhooks.length
+  for (const webhook of webhooks) notifyWhenDue(worker, webhook, now)
+  forgetEnabled(worker, webhooks)
+  const { unsubscribed, context } = worker
+  if (newestMessage === 0) return
+  unsubscribed.upTo = Math.max(unsubscribed.upTo, newestMessage)
+  if (unsubscribed.state === 'idle') context.track(deliverUnsubscribed(worker))
+}
+
+function notifyWhenDue (worker: Worker, { id, at, disabled }: DueWebhook, now: number): void {
+  const { disabledCheckedAt } = worker
+  const dueAt = disabled ? Math.min(at, (disabledCheckedAt.get(id) ?? 0) + DISABLED_CHECK_INTERVAL_MS) : at
+  if (dueAt > now) return schedulePollBefore(worker, dueAt)
+  if (disabled) disabledCheckedAt.set(id, now)
+  dispatcherOf(worker, id).notify()
+}
+
+function forgetEnabled ({ disabledCheckedAt }: Worker, webhooks: DueWebhook[]): void {
+  const disabled = new Set(webhooks.filter(({ disabled }) => disabled).map(({ id }) => id))
+  for (const id of disabledCheckedAt.keys()) if (!disabled.has(id)) disabledCheckedAt.delete(id)
+}
+
+/** Repeats while polls see new messages; a pass that fails is left to a later poll. */
+async function deliverUnsubscribed ({ unsubscribed, context, stop: { signal } }: Worker): Promise<void> {
+  const { commit, log } = context
+  unsubscribed.state = 'running'
+  while (unsubscribed.upTo > 0 && !signal.aborted) {
+    const { upTo } = unsubscribed
+    unsubscribed.upTo = 0
+    try {
+      let hasMore = true
+      while (hasMore && !signal.aborted) {
+        hasMore = (await commit(deliverUnsubscribedMessages, { upTo }, { account: null })).record
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'cannot deliver messages that no webhook subscribes to')
     }
   }
+  unsubscribed.state = 'idle'
+}
+
+function dispatcherOf ({ dispatchers, context }: Worker, webhookId: number): WebhookDispatcher {
+  let dispatcher = dispatchers.get(webhookId)
+  if (dispatcher === undefined) {
+    dispatcher = createWebhookDispatcher(webhookId, context, () => { dispatchers.delete(webhookId) })
+    dispatchers.set(webhookId, dispatcher)
+  }
+  return dispatcher
+}
+
+async function close (worker: Worker): Promise<void> {
+  const { polls, stop, context: { client } } = worker
+  stop.abort()
+  clearTimeout(polls.timer)
+  await Promise.race([finish(worker), sleep(STOP_TIMEOUT_MS, undefined, { ref: false })])
+  client.close()
+}
+
+async function finish ({ polls, dispatchers, pending }: Worker): Promise<void> {
+  await polls.current
+  for (const dispatcher of dispatchers.values()) dispatcher.release()
+  while (pending.size > 0) await Promise.allSettled(pending)
 }

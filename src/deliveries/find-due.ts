@@ -1,42 +1,51 @@
 import type { Query, Read } from '../database/read-batching.ts'
 
-/** What there is to deliver. */
-export interface Due {
-  /** Newest message that no webhook is asked about; 0 when there is none. */
-  messages: number
-  /** By webhook, when something is to be done for it, in ms; now or earlier when it is due. */
-  webhooks: Array<{ id: number, at: number, disabled: boolean }>
+export interface DueWebhook {
+  id: number
+  /** Time in ms at which a dispatcher has to act; now or earlier when it is due. */
+  at: number
+  disabled: boolean
 }
 
-/** The first waiting delivery of a webhook, by the index of what waits. */
-const first = (webhook: string, column: string): string =>
-  `SELECT d.${column} FROM deliveries d WHERE d.state = 'waiting' AND d.webhook_id ${webhook} ORDER BY d.webhook_id, d.next_try_at, d.event_id LIMIT 1`
+/** Work that a delivery worker has to do. */
+export interface DueWork {
+  /** Position of the newest queued message without deliveries; 0 when there is none. */
+  newestMessage: number
+  /** Webhooks with pending deliveries. */
+  webhooks: DueWebhook[]
+}
 
-/** Skips through the index from webhook to webhook, however much waits for each. */
+/** Selects a column of a webhook's first pending delivery, by the index of pending deliveries. */
+const firstPending = (webhook: string, column: string): string => `
+  SELECT d.${column} FROM deliveries d WHERE d.state = 'waiting' AND d.webhook_id ${webhook}
+  ORDER BY d.webhook_id, d.next_try_at, d.event_id LIMIT 1`
+
+/** Skips in the index from webhook to webhook: its cost does not depend on the number of pending deliveries. */
 const dueQuery: Query<object, { messages: bigint | null, webhooks: string | null }> = {
   sql: (dialect) => `
     SELECT i.ord,
-      (SELECT m.position FROM messages m WHERE m.status = 'queued' AND m.waiting = 0 ORDER BY m.position DESC LIMIT 1) AS messages,
+      (SELECT m.position FROM messages m WHERE m.status = 'queued' AND m.waiting = 0
+        ORDER BY m.position DESC LIMIT 1) AS messages,
       (WITH RECURSIVE walk(webhook) AS (
-        SELECT (${first('> 0', 'webhook_id')})
+        SELECT (${firstPending('> 0', 'webhook_id')})
         UNION ALL
-        SELECT (${first('> walk.webhook', 'webhook_id')}) FROM walk WHERE walk.webhook IS NOT NULL
+        SELECT (${firstPending('> walk.webhook', 'webhook_id')}) FROM walk WHERE walk.webhook IS NOT NULL
       )
       SELECT ${dialect.join(`
         CASE WHEN w.id IS NULL OR (w.gone AND f.event_id <> 0) THEN walk.webhook || ' '
           WHEN w.enabled OR f.event_id = 0 THEN walk.webhook || ' ' || ${dialect.time('f.next_try_at')}
           ELSE walk.webhook || ' ' || ${dialect.time('f.give_up_at')} || ' disabled' END`, 'walk.webhook')}
       FROM walk
-      JOIN deliveries f ON f.id = (${first('= walk.webhook', 'id')})
+      JOIN deliveries f ON f.id = (${firstPending('= walk.webhook', 'id')})
       LEFT JOIN webhooks w ON w.id = walk.webhook) AS webhooks
     FROM ${dialect.jsonRows('i', { ord: 'ordinality' })}`
 }
 
-export async function findDue (read: Read): Promise<Due> {
+export async function findDueWork (read: Read): Promise<DueWork> {
   const row = await read(dueQuery, {})
   const webhooks = (row?.webhooks ?? '').split(',').filter((text) => text !== '').map((text) => {
     const [id, at = '', disabled] = text.split(' ')
     return { id: Number(id), at: at === '' ? 0 : Date.parse(at), disabled: disabled !== undefined }
   })
-  return { messages: Number(row?.messages ?? 0), webhooks }
+  return { newestMessage: Number(row?.messages ?? 0), webhooks }
 }

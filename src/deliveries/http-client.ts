@@ -1,21 +1,20 @@
 import { lookup as lookUp, promises as dns, type LookupAddress } from 'node:dns'
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { Agent as HttpAgent, request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { isPublicAddress, literalAddress } from './address-policy.ts'
 
-/** What is sent, and where. */
 export interface WebhookRequest {
   url: string
-  /** Stays the same when the event is sent again, so that receivers can discard doubles. */
+  /** Stays the same when the event is sent again, so that receivers can discard duplicates. */
   id: string
   body: string
-  /** Each signs; a rotated one for a while. */
+  /** Each secret signs the request. After a rotation, the previous secret signs for a while. */
   secrets: string[]
 }
 
-/** What came back: a status, or the reason why there is none. */
+/** A status, or the reason why there is none. */
 export interface WebhookResponse {
   status?: number
   error?: string
@@ -23,143 +22,192 @@ export interface WebhookResponse {
 }
 
 export interface WebhookClient {
-  /** Never fails but by `signal`; an answer is there within `CALL_MS`. */
-  call: (call: WebhookRequest, signal: AbortSignal) => Promise<WebhookResponse>
+  /** Rejects only when `signal` aborts. Resolves within `timeoutMs` and the time for reading a response body. */
+  send: (request: WebhookRequest, signal: AbortSignal) => Promise<WebhookResponse>
+  /** Limits the time of a request until the head of its response, in ms. */
+  timeoutMs: number
   close: () => void
 }
 
-/** Says which addresses a name stands for. */
-export type Resolve = (host: string, done: (error: Error | null, addresses: LookupAddress[]) => void) => void
+export interface WebhookClientOptions {
+  /** Allows requests to private, loopback and link-local addresses. */
+  allowPrivate: boolean
+  resolve?: Resolve | undefined
+  timeoutMs?: number | undefined
+}
 
-/** How long a call may take altogether, in ms. */
-export const CALL_MS = 15_000
+type Resolved = (error: Error | null, addresses: LookupAddress[]) => void
 
-/** Read of an answer's body at most, in bytes and ms, so that its connection can be used again. */
-const BODY_BYTES = 16_384
-const BODY_MS = 1_000
+/** Resolves a host name to its addresses. */
+export type Resolve = (host: string, done: Resolved) => void
 
-/** An idle connection is kept this long, in ms: less than what most servers keep theirs. */
-const IDLE_MS = 4_000
+/** Limits the time of a request until the head of its response. */
+export const REQUEST_TIMEOUT_MS = 15_000
 
-/** Its message is for the owner of the webhook as it stands. */
-class Explained extends Error {}
+/** Limit how much of a response body is read, so that the connection can be reused. */
+const MAX_BODY_BYTES = 16_384
+const BODY_TIMEOUT_MS = 1_000
 
-/** How a name server is asked: so long at a time, in ms, and so often. */
-const ASKED = { timeout: 2_000, tries: 2 }
+/** Time for which an idle connection stays open: less than the keep-alive time of most servers. */
+const IDLE_TIMEOUT_MS = 4_000
+
+/** Timeout in ms of one query to a name server, and number of queries. */
+const DNS_QUERY = { timeout: 2_000, tries: 2 }
+
+/** An error whose message is shown to the owner of the webhook. */
+class ExplainedError extends Error {}
+
+/** The receiver closed an idle connection at the moment at which the client reused it. */
+class StaleConnectionError extends Error {}
 
 /**
- * Asks the name servers, from this process itself. The system's own way takes a thread for as long as a name server is
- * silent, and there are few: anybody's dead names would hold up everybody's, and the database's connections.
+ * Resolves a name by queries to the name servers from this process. `dns.lookup` blocks one of libuv's few threads
+ * while a name server is silent: dead names of one account would delay other accounts and database connections.
  */
 const resolveByDns: Resolve = (host, done) => {
   // RFC 6761 section 6.3.
   if (/(^|\.)localhost\.?$/i.test(host)) return done(null, [{ address: '127.0.0.1', family: 4 }])
-  const resolver = new dns.Resolver(ASKED)
-  Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]).then((answers): void => {
-    const addresses = answers.flatMap((answer, i) => answer.status === 'rejected' ? [] : answer.value.map((address) => ({ address, family: i === 0 ? 4 : 6 })))
+  const resolver = new dns.Resolver(DNS_QUERY)
+  Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]).then((results): void => {
+    const addresses = results.flatMap((result, i) => result.status === 'rejected'
+      ? []
+      : result.value.map((address) => ({ address, family: i === 0 ? 4 : 6 })))
     if (addresses.length > 0) done(null, addresses)
-    else done(new Explained('The name cannot be resolved'), [])
+    else done(new ExplainedError('The host name cannot be resolved'), [])
   })
 }
 
-/** As this machine does, with its file of hosts: where private addresses may be called, names that only it knows are. */
-const resolveLocally: Resolve = (host, done) => { lookUp(host, { all: true }, done) }
+/** Resolves a name with the hosts file of this machine, for services that may call private addresses. */
+const resolveBySystem: Resolve = (host, done) => { lookUp(host, { all: true }, done) }
+
+interface Connections {
+  http: HttpAgent
+  https: HttpsAgent
+}
 
 /**
- * Calls webhooks. The address that a name stands for is judged when the connection is made, and the
- * connection goes to that address and no other; a redirection is an answer like any other.
+ * Creates a client that sends webhook requests. It checks the address of a name when it connects, and connects to
+ * the checked address and no other. It returns a redirection as a response and does not follow it.
  */
-export function createWebhookClient ({ allowPrivate, resolve = allowPrivate ? resolveLocally : resolveByDns }: { allowPrivate: boolean, resolve?: Resolve | undefined }): WebhookClient {
-  const lookup: LookupFunction = (host, options, done) => {
-    resolve(host, (error, addresses) => {
-      if (error !== null) return done(error, '')
-      if (!allowPrivate && !addresses.every(({ address }) => isPublicAddress(address))) return done(new Explained('The name stands for an address that is not public'), '')
-      const [first] = addresses
-      if (first === undefined) return done(new Explained('The name stands for no address'), '')
-      if (options.all === true) done(null, addresses)
-      else done(null, first.address, first.family)
-    })
-  }
-  const options = { keepAlive: true, timeout: IDLE_MS, maxFreeSockets: 8, lookup }
-  const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) }
+export function createWebhookClient (options: WebhookClientOptions): WebhookClient {
+  const { allowPrivate, timeoutMs = REQUEST_TIMEOUT_MS } = options
+  const lookup = createLookup(options.resolve ?? (allowPrivate ? resolveBySystem : resolveByDns), allowPrivate)
+  const agentOptions = { keepAlive: true, timeout: IDLE_TIMEOUT_MS, maxFreeSockets: 8, lookup }
+  const connections: Connections = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) }
 
-  async function call (call: WebhookRequest, signal: AbortSignal): Promise<WebhookResponse> {
-    const literal = literalAddress(call.url)
-    if (literal !== undefined && !allowPrivate && !isPublicAddress(literal)) return { error: 'The address is not public' }
-    const deadline = Date.now() + CALL_MS
+  async function send (request: WebhookRequest, signal: AbortSignal): Promise<WebhookResponse> {
+    const literal = literalAddress(request.url)
+    if (literal !== undefined && !allowPrivate && !isPublicAddress(literal)) {
+      return { error: 'The address is not public' }
+    }
+    const deadline = Date.now() + timeoutMs
     for (;;) {
       try {
-        return await send(call, deadline, signal)
+        return await sendOnce(connections, request, { deadline, timeoutMs, signal })
       } catch (error) {
         if (signal.aborted) throw error
-        // The receiver closed an idle connection at the moment in which it was used again.
-        if (error instanceof StaleConnection) continue
-        return { error: reasonOf(error) }
+        if (error instanceof StaleConnectionError) continue
+        return { error: explain(error) }
       }
     }
   }
 
-  async function send ({ url, id, body, secrets }: WebhookRequest, deadline: number, signal: AbortSignal): Promise<WebhookResponse> {
-    const now = new Date()
-    const secure = url.startsWith('https:')
-    return await new Promise((resolve, reject) => {
-      const request = (secure ? httpsRequest : httpRequest)(url, {
-        method: 'POST',
-        agent: secure ? agents.https : agents.http,
-        signal,
-        headers: {
-          'content-type': 'application/json; charset=utf-8',
-          'content-length': Buffer.byteLength(body),
-          'user-agent': 'Petstore/1.0',
-          'webhook-id': id,
-          'webhook-timestamp': Math.floor(now.getTime() / 1_000),
-          'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, now, body)).join(' ')
-        }
-      })
-      // A timer of its own: composed abort signals are dear at a thousand calls a second.
-      const late = setTimeout(() => { request.destroy(new Explained(`There was no answer within ${CALL_MS / 1_000} seconds`)) }, deadline - Date.now())
-      let answered = false
-      request.on('close', () => {
-        clearTimeout(late)
-        // Whatever Node gives up in silence is no answer.
-        if (!answered) reject(new Explained('The connection was closed without an answer'))
-      })
-      request.on('error', (error: NodeJS.ErrnoException) => {
-        reject(request.reusedSocket && error.code === 'ECONNRESET' ? new StaleConnection() : error)
-      })
-      // To 101, of which Node says nothing but this.
-      request.on('upgrade', ({ statusCode }, socket) => {
-        socket.destroy()
-        resolve({ status: statusCode ?? 0 })
-      })
-      request.on('response', (response) => {
-        answered = true
-        const { statusCode, headers } = response
-        const retryAfter = headers['retry-after']
-        discard(response, () => { resolve({ status: statusCode ?? 0, ...(retryAfter === undefined ? {} : { retryAfter }) }) })
-      })
-      request.end(body)
-    })
-  }
-
   return {
-    call,
+    send,
+    timeoutMs,
     close () {
-      agents.http.destroy()
-      agents.https.destroy()
+      connections.http.destroy()
+      connections.https.destroy()
     }
   }
 }
 
-class StaleConnection extends Error {}
+/** Returns a lookup for sockets that rejects names with an address that is not public. */
+function createLookup (resolve: Resolve, allowPrivate: boolean): LookupFunction {
+  return (host, options, done) => {
+    resolve(host, (error, addresses) => {
+      if (error !== null) return done(error, '')
+      if (!allowPrivate && !addresses.every(({ address }) => isPublicAddress(address))) {
+        return done(new ExplainedError('The host name resolves to an address that is not public'), '')
+      }
+      const [first] = addresses
+      if (first === undefined) return done(new ExplainedError('The host name resolves to no address'), '')
+      if (options.all === true) done(null, addresses)
+      else done(null, first.address, first.family)
+    })
+  }
+}
 
-/** Reads a short body to its end, and cuts off any other. */
-function discard (response: IncomingMessage, done: () => void): void {
+interface SendLimits {
+  /** Time in ms at which the request is aborted. */
+  deadline: number
+  timeoutMs: number
+  signal: AbortSignal
+}
+
+async function sendOnce (
+  connections: Connections, webhookRequest: WebhookRequest, { deadline, timeoutMs, signal }: SendLimits
+): Promise<WebhookResponse> {
+  return await new Promise((resolve, reject) => {
+    const request = openRequest(connections, webhookRequest, signal)
+    // A timer of its own: composed abort signals are expensive at a thousand requests a second.
+    const timeout = setTimeout(() => {
+      request.destroy(new ExplainedError(`There was no response within ${timeoutMs / 1_000} seconds`))
+    }, deadline - Date.now())
+    let hasResponse = false
+    request.on('close', () => {
+      clearTimeout(timeout)
+      // Node may close a request without an error and without a response.
+      if (!hasResponse) reject(new ExplainedError('The connection was closed without a response'))
+    })
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      reject(request.reusedSocket && error.code === 'ECONNRESET' ? new StaleConnectionError() : error)
+    })
+    // For 101, Node emits no other event than this.
+    request.on('upgrade', ({ statusCode }, socket) => {
+      socket.destroy()
+      resolve({ status: statusCode ?? 0 })
+    })
+    request.on('response', (response) => {
+      hasResponse = true
+      const { statusCode, headers } = response
+      const retryAfter = headers['retry-after']
+      discardBody(response, () => {
+        resolve({ status: statusCode ?? 0, ...(retryAfter === undefined ? {} : { retryAfter }) })
+      })
+    })
+    request.end(webhookRequest.body)
+  })
+}
+
+/** Opens a signed request as Standard Webhooks specifies it. */
+function openRequest (
+  connections: Connections, { url, id, body, secrets }: WebhookRequest, signal: AbortSignal
+): ClientRequest {
+  const now = new Date()
+  const isSecure = url.startsWith('https:')
+  return (isSecure ? httpsRequest : httpRequest)(url, {
+    method: 'POST',
+    agent: isSecure ? connections.https : connections.http,
+    signal,
+    headers: {
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': Buffer.byteLength(body),
+      'user-agent': 'Petstore/1.0',
+      'webhook-id': id,
+      'webhook-timestamp': Math.floor(now.getTime() / 1_000),
+      'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, now, body)).join(' ')
+    }
+  })
+}
+
+/** Reads a short body to its end, so that the connection can be reused, and aborts any other. */
+function discardBody (response: IncomingMessage, done: () => void): void {
   let bytes = 0
-  const timer = setTimeout(() => { response.destroy() }, BODY_MS)
+  const timer = setTimeout(() => { response.destroy() }, BODY_TIMEOUT_MS)
   response.on('data', (chunk: Buffer) => {
     bytes += chunk.length
-    if (bytes > BODY_BYTES) response.destroy()
+    if (bytes > MAX_BODY_BYTES) response.destroy()
   })
   response.on('error', () => {})
   response.on('close', () => {
@@ -170,21 +218,21 @@ function discard (response: IncomingMessage, done: () => void): void {
 
 const REASONS: Record<string, string> = {
   ECONNREFUSED: 'The address refused the connection',
-  ECONNRESET: 'The connection was closed without an answer',
-  EPIPE: 'The connection was closed without an answer',
+  ECONNRESET: 'The connection was closed without a response',
+  EPIPE: 'The connection was closed without a response',
   ETIMEDOUT: 'The address cannot be reached',
   EHOSTUNREACH: 'The address cannot be reached',
   ENETUNREACH: 'The address cannot be reached',
-  ENOTFOUND: 'The name cannot be resolved',
-  EAI_AGAIN: 'The name cannot be resolved'
+  ENOTFOUND: 'The host name cannot be resolved',
+  EAI_AGAIN: 'The host name cannot be resolved'
 }
 
-/** In words for the webhook's owner; nothing of what our network looks like. */
-function reasonOf (error: unknown): string {
-  if (error instanceof Explained) return error.message
+/** Explains an error to the owner of the webhook, without details of the service's own network. */
+function explain (error: unknown): string {
+  if (error instanceof ExplainedError) return error.message
   const { code = '' } = error as NodeJS.ErrnoException
   const known = REASONS[code] ?? REASONS[(error as AggregateError).errors?.[0]?.code]
   if (known !== undefined) return known
-  if (code.startsWith('HPE_')) return 'The answer is not HTTP'
-  return /CERT|TLS|SSL|SIGNED/.test(code) ? `The connection is not secure: ${code}` : 'The call failed'
+  if (code.startsWith('HPE_')) return 'The response is not valid HTTP'
+  return /CERT|TLS|SSL|SIGNED/.test(code) ? `The connection is not secure: ${code}` : 'The request failed'
 }

@@ -1,17 +1,23 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { createWebhookClient } from './http-client.ts'
 import { createDeliveryWorker } from './delivery-worker.ts'
+import { createWebhookClient } from './http-client.ts'
 
 export interface DeliveryOptions {
-  /** Let webhooks call private, loopback and link-local addresses. */
+  /** Allows webhooks to call private, loopback and link-local addresses. */
   allowPrivate: boolean
+  /** Limits the time of a request; `REQUEST_TIMEOUT_MS` by default. */
+  requestTimeoutMs?: number
+  /** Time for which a worker owns the deliveries that it claims; `LEASE_MS` by default. */
+  leaseMs?: number
 }
 
-/** This process delivers. A stop drops the calls under way at once; they are made again later. */
-export const delivery = fp(async function delivery (app: FastifyInstance, { allowPrivate }: DeliveryOptions) {
+/** Makes this process deliver. A stop aborts the requests in flight; a worker sends them again later. */
+export const delivery = fp(async function delivery (app: FastifyInstance, options: DeliveryOptions) {
+  const { allowPrivate, requestTimeoutMs: timeoutMs, leaseMs } = options
   const { read, commit, log, instrumentation } = app
-  const worker = createDeliveryWorker({ read, commit, log, instrumentation, caller: createWebhookClient({ allowPrivate }) })
+  const client = createWebhookClient({ allowPrivate, timeoutMs })
+  const worker = createDeliveryWorker({ read, commit, log, instrumentation, client, leaseMs })
   app.onNews(({ due, webhooks }) => { if (due) worker.wake(webhooks) })
   app.addHook('preClose', worker.close)
 }, { name: 'delivery', dependencies: ['database'] })

@@ -26,7 +26,7 @@ export interface FailedAttempt {
   /** Random number from 0 to 1 that chooses the jitter. */
   random: number
   /** Pauses by number of attempts, in ms. */
-  schedule?: readonly number[]
+  schedule?: readonly number[] | undefined
 }
 
 /** Returns the time in ms of the next attempt, or `undefined` when the delivery has no attempts left. */

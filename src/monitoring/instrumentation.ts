@@ -1,25 +1,25 @@
-/** The two queues of requests that wait for the database. */
+/** The two queues before the database. */
 export type Queue = 'read' | 'commit'
 
 /**
- * Records measurements. `app.instrumentation` is undefined unless METRICS_PORT is set, so that without metrics the
- * service measures nothing.
+ * Told of what happens, by whoever does it. There is one only where METRICS_PORT asks for it; everywhere
+ * else `app.instrumentation` is undefined and nothing is measured.
  */
 export interface Instrumentation {
-  /** Registers a queue. Its depth is read whenever Prometheus collects the metrics. */
+  /** A queue whose depth is asked for when somebody looks. */
   queue: (queue: Queue, depth: () => number) => void
-  /** Records the start of a batch, whose first request waited for `ms`. */
+  /** A batch begins; its first request waited `ms` for it. */
   batchStarted: (queue: Queue, ms: number) => void
-  /** Records the end of a batch of `size` requests after `ms`: one statement of reads, or one transaction of writes. */
+  /** A batch of `size` requests is done after `ms`: a statement of reads, a transaction of writes. */
   batchFinished: (queue: Queue, size: number, ms: number) => void
-  /** Records an error response. */
+  /** An error was answered. */
   errorSent: (code: string) => void
-  /** Records the result of a delivery; `ms` is the duration of its request, if one was sent. */
+  /** A call to a webhook ended, after `ms` if it came to one. */
   deliveryFinished: (outcome: DeliveryResult, ms: number | undefined) => void
 }
 
-/** The result of a delivery: see `Settlement`. */
-export type DeliveryResult = 'accepted' | 'again' | 'givenUp' | 'gone' | 'released'
+/** The result of a delivery: see `Completion`. */
+export type DeliveryResult = 'accepted' | 'retry' | 'exhausted' | 'gone' | 'returned'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -17,7 +17,7 @@ const SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
 /** The values of the label `outcome`. */
 const OUTCOMES: Record<DeliveryResult, string> = {
-  accepted: 'accepted', again: 'retried', givenUp: 'given_up', gone: 'gone', released: 'released'
+  accepted: 'accepted', retry: 'retried', exhausted: 'given_up', gone: 'gone', returned: 'released'
 }
 
 /**

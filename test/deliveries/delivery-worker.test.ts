@@ -1,23 +1,30 @@
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { LEASE_MS } from '../../src/deliveries/claim.ts'
+import { REQUEST_TIMEOUT_MS } from '../../src/deliveries/http-client.ts'
 import { startApp } from '../support/app.ts'
 import { backlog, becomes, send } from '../support/delivery.ts'
 import { database, emptyDatabase } from '../support/database.ts'
 
 const CLI = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
+const SHORT_LEASE_WORKER = fileURLToPath(new URL('./short-lease-worker.ts', import.meta.url))
 
-function startWorker (t: Test, url: string) {
-  const worker = spawn(process.execPath, ['--import=tsx', CLI, 'worker'], {
-    env: { ...process.env, DATABASE_URL: url, LOG_LEVEL: 'silent', WEBHOOKS_ALLOW_PRIVATE: 'true' },
+function start (t: Test, args: string[], env: Record<string, string>): ChildProcess {
+  const child = spawn(process.execPath, ['--import=tsx', ...args], {
+    env: { ...process.env, LOG_LEVEL: 'silent', WEBHOOKS_ALLOW_PRIVATE: 'true', ...env },
     stdio: ['ignore', 'ignore', 'pipe']
   })
-  t.teardown(() => { worker.kill('SIGKILL') })
-  return worker
+  t.teardown(() => { child.kill('SIGKILL') })
+  return child
 }
 
-t.test('a process of its own delivers for services that do not', async (t) => {
+function startWorker (t: Test, url: string): ChildProcess {
+  return start(t, [CLI, 'worker'], { DATABASE_URL: url })
+}
+
+t.test('a worker process delivers for services with DELIVERY=false', async (t) => {
   const { service, ada, ids, receiver } = await backlog(t, 20)
   const worker = startWorker(t, service.config.DATABASE_URL)
   for (const id of ids) await becomes(ada, id, 'delivered', 30_000)
@@ -27,36 +34,48 @@ t.test('a process of its own delivers for services that do not', async (t) => {
   t.same(await once(worker, 'exit'), [0, null], 'stops cleanly')
 })
 
-t.test('a killed one loses nothing: another takes over when its leases end', { timeout: 100_000 }, async (t) => {
+t.test('a lease lasts longer than two requests with their reserve', async (t) => {
+  t.ok(LEASE_MS > 2 * (REQUEST_TIMEOUT_MS + 2_000), `${LEASE_MS} ms`)
+})
+
+t.test('deliveries of a killed worker are delivered when its leases expire', { timeout: 100_000 }, async (t) => {
   const { service, ada, ids, receiver } = await backlog(t, 20)
   receiver.respond = (response, _received, nth) => { if (nth > 5) response.writeHead(200).end() }
-  const worker = startWorker(t, service.config.DATABASE_URL)
+  const leaseMs = 8_000
+  const worker = start(t, [SHORT_LEASE_WORKER], {
+    DATABASE_URL: service.config.DATABASE_URL, LEASE_MS: `${leaseMs}`, REQUEST_TIMEOUT_MS: '4000'
+  })
   await receiver.until(5, 30_000)
   worker.kill('SIGKILL')
   await once(worker, 'exit')
+  const killedAt = Date.now()
   const before = receiver.received.length
   receiver.respond = (response) => { response.writeHead(200).end() }
-  await startApp(t, { DELIVERY: 'true', WEBHOOKS_ALLOW_PRIVATE: 'true', DATABASE_URL: service.config.DATABASE_URL })
+  const settings = { DELIVERY: 'true', WEBHOOKS_ALLOW_PRIVATE: 'true', DATABASE_URL: service.config.DATABASE_URL }
+  await startApp(t, settings)
   for (const id of ids) await becomes(ada, id, 'delivered', 80_000)
-  t.equal(new Set(receiver.received.map(({ id }) => id)).size, 20, 'each at least once')
-  t.ok(receiver.received.length - before <= 20, 'and no storm')
+  t.equal(new Set(receiver.received.map(({ id }) => id)).size, 20, 'each event is sent at least once')
+  t.ok(receiver.received.length - before <= 20, 'and none is sent many times')
+  t.ok(Date.now() - killedAt < leaseMs + 20_000, `${Date.now() - killedAt} ms`)
 })
 
-t.test('it is told of each commit that has something for it', { skip: database === 'sqlite' && 'nobody is told: it looks every 5 s' }, async (t) => {
+t.test('a worker process is notified of each commit with deliveries', {
+  skip: database === 'sqlite' && 'SQLite has no notifications: the worker polls every 5 s'
+}, async (t) => {
   const { ada, ids, deliver, receiver } = await backlog(t, 1)
   await deliver()
   await becomes(ada, ids[0]!, 'delivered')
-  const began = Date.now()
-  // One after the other, so that a worker that only looks by itself would take 5 s for each but the first.
+  const startedAt = Date.now()
+  // One after the other: without notifications, each message but the first would wait up to 5 s for the next poll.
   for (let i = 0; i < 5; i++) await becomes(ada, await send(ada), 'delivered')
-  t.ok(Date.now() - began < 15_000)
+  t.ok(Date.now() - startedAt < 15_000)
   t.equal(receiver.received.length, 6)
 })
 
-t.test('it waits for nobody to migrate', async (t) => {
+t.test('a worker process does not start on a database without migrations', async (t) => {
   const worker = startWorker(t, await emptyDatabase(t))
-  let said = ''
-  worker.stderr.setEncoding('utf8').on('data', (chunk: string) => { said += chunk })
+  let output = ''
+  worker.stderr!.setEncoding('utf8').on('data', (chunk: string) => { output += chunk })
   t.same(await once(worker, 'close'), [1, null])
-  t.match(said, /^The database misses 2 migration\(s\): .* petstore migrate\n$/)
+  t.match(output, /^The database misses 2 migration\(s\): .* petstore migrate\n$/)
 })

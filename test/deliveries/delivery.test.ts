@@ -3,7 +3,7 @@ import t from 'tap'
 import { createMessage } from '../../src/messages/commands.ts'
 import { completeDeliveries } from '../../src/deliveries/complete.ts'
 import { createWebhook } from '../../src/webhooks/commands.ts'
-import { claimDeliveries, type ClaimedDelivery, type TakeResult } from '../../src/deliveries/claim.ts'
+import { claimDeliveries, type ClaimedDelivery, type ClaimResult } from '../../src/deliveries/claim.ts'
 import { startApp, type Client } from '../support/app.ts'
 import { assertResponse } from '../support/checks.ts'
 import { backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
@@ -19,10 +19,13 @@ t.test('a message without webhooks is delivered, with its event', async (t) => {
   t.equal(headers.etag, '"2"')
   t.same(message, { ...created.body, status: 'delivered' })
   const { body: events } = await ada.get('/events')
-  t.match(events, [{ id: 1, type: 'message.created', data: { message: created.body } }, { id: 2, type: 'message.delivered', data: { message } }])
+  t.match(events, [
+    { id: 1, type: 'message.created', data: { message: created.body } },
+    { id: 2, type: 'message.delivered', data: { message } }
+  ])
 })
 
-t.test('an event is sent as the feed shows it, signed, in order, and what came of it is shown', async (t) => {
+t.test('an event is sent as GET /events shows it, signed and in order, and its attempt is shown', async (t) => {
   const { ada, receiver, path } = await subscribed(t)
   const { body: category } = await ada.post('/categories', { name: 'Dogs' })
   const id = await send(ada)
@@ -33,14 +36,18 @@ t.test('an event is sent as the feed shows it, signed, in order, and what came o
   t.same(events.map(({ type }: { type: string }) => type), ['category.created', 'message.created', 'message.delivered'])
   t.same(receiver.received.map(({ id }) => id), [1, 2, 3].map((event) => `evt_${ada.account}_${event}`))
   t.equal(category.name, 'Dogs')
-  t.match(receiver.received[0]!.headers, { 'content-type': 'application/json; charset=utf-8', 'webhook-timestamp': /^\d{10}$/, 'webhook-signature': /^v1,\S+$/ })
+  t.match(receiver.received[0]!.headers, {
+    'content-type': 'application/json; charset=utf-8',
+    'webhook-timestamp': /^\d{10}$/,
+    'webhook-signature': /^v1,\S+$/
+  })
   await eventually(async () => (await ada.get(path)).body.attempts.length === 3)
   const read = await ada.get(path)
   t.match(read.body.attempts, [{ eventId: 3, status: 204 }, { eventId: 2, status: 204 }, { eventId: 1, status: 204 }])
   t.same(Object.keys(read.body.attempts[0]), ['eventId', 'at', 'status', 'durationMs'])
 })
 
-t.test('only what was asked for is sent, and only what happens while it is asked for', async (t) => {
+t.test('only events of subscribed types are sent, and only while they are subscribed to', async (t) => {
   const { ada, receiver, path } = await subscribed(t, { events: ['category.deleted', 'message.created'] })
   const { body: { id } } = await ada.post('/categories', { name: 'Dogs' })
   await ada.patch(path, { events: ['category.deleted'] })
@@ -54,83 +61,95 @@ t.test('only what was asked for is sent, and only what happens while it is asked
   t.same(receiver.received.map(({ event }) => event.type), ['category.deleted'])
 })
 
-t.test('a message that comes right after a webhook, in one transaction with it, is sent to it', async (t) => {
+t.test('a message is sent to a webhook that the same transaction created before it', async (t) => {
   const service = await startApp(t, { ...DELIVERING, DELIVERY: 'false' })
   const account = (await service.openAccount()).account!
   const { commit, database } = service.app
+  const webhook = { url: 'https://shop.example/', events: ['message.created' as const] }
   await Promise.all([
-    commit(createWebhook, { account, webhook: { url: 'https://shop.example/', events: ['message.created'] } }, { account }),
+    commit(createWebhook, { account, webhook }, { account }),
     commit(createMessage, { account, message: { message: 'Hello' } }, { account })
   ])
   t.equal(await database.reader.delivery.count(), 1)
 })
 
-t.test('events start in order, up to 8 at a time', async (t) => {
+t.test('events are sent in order, up to 8 at a time', async (t) => {
   const { receiver, deliver } = await backlog(t, 100)
   receiver.respond = (response) => { setTimeout(() => { response.writeHead(200).end() }, 50) }
   await deliver()
   await receiver.until(100)
   t.equal(receiver.most, 8)
   const ids = receiver.received.map(({ event }) => event.id)
-  t.ok(ids.every((id, i) => i < 8 || ids[i - 8]! < id), 'no event overtakes by more than those under way')
+  t.ok(ids.every((id, i) => i < 8 || ids[i - 8]! < id), 'no event overtakes more than the requests in flight')
   t.equal(new Set(ids).size, 100)
 })
 
-t.test('what was taken and not sent keeps its place before what came later', async (t) => {
+t.test('a returned delivery keeps its place before newer events', async (t) => {
   const { service: { app }, ada, path } = await backlog(t, 5)
   const webhookId = Number(path.split('/').at(-1))
-  const take = async (want: number): Promise<ClaimedDelivery[]> => (await app.commit(claimDeliveries, { webhookId, worker: 'a', want }, { account: null })).record.taken
-  const first = await take(3)
-  await Promise.all([...first].reverse().map(async ({ id, message, url }) =>
-    await app.commit(completeDeliveries, { id, webhookId, worker: 'a', message, url, result: 'released' }, { account: null })))
-  const again = await take(2)
+  const claim = async (limit: number): Promise<ClaimedDelivery[]> =>
+    (await app.commit(claimDeliveries, { webhookId, worker: 'a', limit }, { account: null })).record.claimed
+  const first = await claim(3)
+  await Promise.all([...first].reverse().map(async ({ id, message, url }) => {
+    const completion = { id, webhookId, worker: 'a', message, url, result: 'returned' as const }
+    return await app.commit(completeDeliveries, completion, { account: null })
+  }))
+  const again = await claim(2)
   t.same(again.map(({ event, attempts }) => [event, attempts]), first.slice(0, 2).map(({ event }) => [event, 1]))
-  t.same((await take(5)).map(({ event }) => event), [first[2]!.event, first[2]!.event + 1, first[2]!.event + 2])
+  const last = first[2]!.event
+  t.same((await claim(5)).map(({ event }) => event), [last, last + 1, last + 2])
   t.equal((await ada.get('/events')).body.length, 5)
 })
 
-t.test('what a worker had taken when it died goes before what came later', async (t) => {
+t.test('deliveries with an expired lease are claimed before newer events', async (t) => {
   const { service: { app }, ada, path } = await backlog(t, 3)
   const webhookId = Number(path.split('/').at(-1))
-  const take = async (worker: string): Promise<TakeResult> => (await app.commit(claimDeliveries, { webhookId, worker, want: 2 }, { account: null })).record
-  const lost = (await take('a')).taken.map(({ event }) => event)
-  t.match(await take('b'), { taken: [], busy: true }, 'nothing is anybody else\'s while the lease lasts')
+  const claim = async (worker: string): Promise<ClaimResult> =>
+    (await app.commit(claimDeliveries, { webhookId, worker, limit: 2 }, { account: null })).record
+  const lost = (await claim('a')).claimed.map(({ event }) => event)
+  t.match(await claim('b'), { claimed: [], isBusy: true }, 'no other worker claims while the lease lasts')
   await send(ada)
   await app.database.writer.delivery.updateMany({ where: { leasedBy: 'a' }, data: { nextTryAt: new Date() } })
-  t.same((await take('b')).taken.map(({ event, attempts }) => [event, attempts]), lost.map((event) => [event, 1]))
-  t.same((await take('b')).taken.map(({ event }) => event), [lost[1]! + 1, lost[1]! + 2])
+  const { claimed } = await claim('b')
+  t.same(claimed.map(({ event, attempts }) => [event, attempts]), lost.map((event) => [event, 1]))
+  t.same((await claim('b')).claimed.map(({ event }) => event), [lost[1]! + 1, lost[1]! + 2])
 })
 
-t.test('a webhook that changes or goes is called no more as it was, but for the calls under way', async (t) => {
-  for (const [what, change] of [
-    ['moved', async (ada: Client, path: string, url: string) => await ada.patch(path, { url: new URL('/new', url).href })],
-    ['switched off', async (ada: Client, path: string) => await ada.patch(path, { enabled: false })],
+t.test('after a webhook is changed or deleted, only requests in flight use its old settings', async (t) => {
+  for (const [name, change] of [
+    ['moved', async (ada: Client, path: string, url: string) =>
+      await ada.patch(path, { url: new URL('/new', url).href })],
+    ['disabled', async (ada: Client, path: string) => await ada.patch(path, { enabled: false })],
     ['deleted', async (ada: Client, path: string) => await ada.delete(path)],
     ['deleted with its account', async (ada: Client) => await ada.delete('/account')]
   ] as const) {
     const { ada, receiver, path, deliver } = await backlog(t, 100)
-    // Quick, so that many are taken in reserve, and then not any more.
-    receiver.respond = (response, _received, nth) => { setTimeout(() => { response.writeHead(204).end() }, nth <= 10 ? 0 : 200) }
+    // Quick responses at first, so that the dispatcher claims a reserve, and slow ones after them.
+    receiver.respond = (response, _received, nth) => {
+      setTimeout(() => { response.writeHead(204).end() }, nth <= 10 ? 0 : 200)
+    }
     const service = await deliver()
     await receiver.until(20)
     t.ok((await change(service.withKey(ada.key!), path, receiver.url)).status < 300)
     const before = receiver.received.length
     await sleep(1_500)
-    const as = receiver.received.slice(before).filter(({ path }) => path !== '/new').length
-    t.ok(as <= 8, `${what}: ${as} calls after it`)
-    if (what === 'moved') t.ok(receiver.received.some(({ path }) => path === '/new'))
+    const late = receiver.received.slice(before).filter(({ path }) => path !== '/new').length
+    t.ok(late <= 8, `${name}: ${late} requests after the change`)
+    if (name === 'moved') t.ok(receiver.received.some(({ path }) => path === '/new'))
     await service.app.close()
   }
 })
 
-t.test('what waits for a webhook that is switched off gives up when its day ends, though another goes before it', async (t) => {
+t.test('a delivery of a disabled webhook expires after its day, also behind one that expires later', async (t) => {
   const { service: { app }, ada, ids, path, deliver } = await backlog(t, 2)
   await ada.patch(path, { enabled: false })
   const hour = 3_600_000
   const times = [{ next: -hour, end: hour }, { next: hour, end: -hour }]
-  const waiting = await app.database.writer.delivery.findMany({ orderBy: { eventId: 'asc' }, select: { id: true } })
+  const { delivery } = app.database.writer
+  const pending = await delivery.findMany({ orderBy: { eventId: 'asc' }, select: { id: true } })
   for (const [i, { next, end }] of times.entries()) {
-    await app.database.writer.delivery.update({ where: { id: waiting[i]!.id }, data: { nextTryAt: new Date(Date.now() + next), giveUpAt: new Date(Date.now() + end) } })
+    const data = { nextTryAt: new Date(Date.now() + next), giveUpAt: new Date(Date.now() + end) }
+    await delivery.update({ where: { id: pending[i]!.id }, data })
   }
   await deliver()
   await becomes(ada, ids[1]!, 'failed')
@@ -147,7 +166,7 @@ t.test('a redirection is not followed', async (t) => {
   t.equal(other.received.length, 0)
 })
 
-t.test('a name that stands for a private address is not called', async (t) => {
+t.test('a host name that resolves to a private address is not called', async (t) => {
   const service = await startApp(t, { DELIVERY: 'true' })
   const ada = await service.openAccount()
   const receiver = await openReceiver(t)
@@ -155,12 +174,12 @@ t.test('a name that stands for a private address is not called', async (t) => {
   await send(ada)
   await eventually(async () => (await ada.get(`/webhooks/${id}`)).body.attempts.length > 0)
   const { body: { attempts: [attempt] } } = await ada.get(`/webhooks/${id}`)
-  t.match(attempt, { error: 'The name stands for an address that is not public', nextTryAt: String })
+  t.match(attempt, { error: 'The host name resolves to an address that is not public', nextTryAt: String })
   t.equal(attempt.status, undefined)
   t.equal(receiver.received.length, 0)
 })
 
-t.test('one that was allowed before is not called either', async (t) => {
+t.test('a private address that was allowed before is not called either', async (t) => {
   const before = await startApp(t, { WEBHOOKS_ALLOW_PRIVATE: 'true' })
   const ada = await before.openAccount()
   const receiver = await openReceiver(t)
@@ -186,7 +205,7 @@ t.test('both secrets sign after a rotation', async (t) => {
   t.match(receiver.received[2]!.headers['webhook-signature'], /^v1,\S+$/)
 })
 
-t.test('a test is sent once, in no feed, also when the webhook is switched off', async (t) => {
+t.test('a test is sent once, without an event in GET /events, also when the webhook is disabled', async (t) => {
   const { ada, receiver, path } = await subscribed(t, { enabled: false })
   receiver.respond = (response) => { response.writeHead(500).end() }
   for (let i = 0; i < 2; i++) assertResponse(t, await ada.request('POST', `${path}/test`), 202)
@@ -196,7 +215,10 @@ t.test('a test is sent once, in no feed, also when the webhook is switched off',
   t.not(receiver.received[0]!.id, receiver.received[1]!.id)
   await eventually(async () => (await ada.get(path)).body.attempts.length === 2)
   const { body: { attempts } } = await ada.get(path)
-  t.same(attempts.map(({ eventId, status, nextTryAt }: Record<string, unknown>) => ({ eventId, status, nextTryAt })), [{ eventId: 0, status: 500, nextTryAt: undefined }, { eventId: 0, status: 500, nextTryAt: undefined }])
+  const attempt = { eventId: 0, status: 500, nextTryAt: undefined }
+  t.same(
+    attempts.map(({ eventId, status, nextTryAt }: Record<string, unknown>) => ({ eventId, status, nextTryAt })),
+    [attempt, attempt])
   t.equal((await ada.get('/events')).headers['event-id'], '0')
 })
 
@@ -204,24 +226,25 @@ t.test('the last 20 attempts are shown', async (t) => {
   const { ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
   for (let i = 0; i < 25; i++) await becomes(ada, await send(ada), 'delivered')
   const { body: { attempts } } = await ada.get(path)
-  t.same(attempts.map(({ eventId }: { eventId: number }) => `evt_${ada.account}_${eventId}`), receiver.received.map(({ id }) => id).reverse().slice(0, 20))
+  const shown = attempts.map(({ eventId }: { eventId: number }) => `evt_${ada.account}_${eventId}`)
+  t.same(shown, receiver.received.map(({ id }) => id).reverse().slice(0, 20))
 })
 
-t.test('a stop drops the calls under way and loses none; a start does not storm', async (t) => {
+t.test('a stop aborts the requests in flight and loses no event, and a start sends each once', async (t) => {
   const { ada, receiver, ids, deliver } = await backlog(t, 50)
   receiver.respond = (response, _received, nth) => { if (nth > 8) response.writeHead(200).end() }
   const first = await deliver()
   await receiver.until(8)
-  const began = Date.now()
+  const stoppedAt = Date.now()
   await first.app.close()
-  t.ok(Date.now() - began < 5_000, `stopped within ${Date.now() - began} ms`)
+  t.ok(Date.now() - stoppedAt < 5_000, `stopped within ${Date.now() - stoppedAt} ms`)
   await deliver()
   for (const id of ids) await becomes(ada, id, 'delivered')
   t.equal(receiver.received.length, 58)
   t.ok(receiver.most <= 8, `${receiver.most} at a time`)
 })
 
-t.test('two workers never send one delivery at once, nor more than 8 together', async (t) => {
+t.test('two workers never send one delivery at the same time, nor more than 8 together', async (t) => {
   const { service, ada, receiver } = await subscribed(t, { events: ['message.created'] })
   const other = await startApp(t, { ...DELIVERING, DATABASE_URL: service.config.DATABASE_URL })
   const elsewhere = other.withKey(ada.key!)

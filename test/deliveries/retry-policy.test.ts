@@ -21,14 +21,14 @@ t.test('pauses grow, and end after about a day', async (t) => {
   }
 })
 
-t.test('a receiver may ask for longer pauses, but not for more than the day', async (t) => {
+t.test('a receiver may ask for longer pauses, up to the expiry', async (t) => {
   t.equal(nextAttemptAt({ attempts: 1, now: 0, expiresAt: DAY, retryAfter: HOUR, random: 0 }), HOUR)
   t.equal(nextAttemptAt({ attempts: 1, now: 0, expiresAt: DAY, retryAfter: 1_000, random: 0 }), 5_000)
   t.equal(nextAttemptAt({ attempts: 1, now: 0, expiresAt: DAY, retryAfter: 3 * DAY, random: 0 }), DAY)
   t.equal(nextAttemptAt({ attempts: 2, now: DAY, expiresAt: DAY, retryAfter: 3 * DAY, random: 0 }), undefined)
 })
 
-t.test('Retry-After is seconds or a date', async (t) => {
+t.test('Retry-After is a number of seconds or a date', async (t) => {
   const now = Date.parse('2026-11-21T10:00:00Z')
   for (const [field, ms] of [
     [undefined, 0], ['', 0], ['0', 0], ['120', 120_000], ['-1', 0], ['1.5', 0], ['soon', 0],
@@ -36,8 +36,10 @@ t.test('Retry-After is seconds or a date', async (t) => {
   ] as const) t.equal(retryAfterOf(field, now), ms, String(field))
 })
 
-t.test('a status is taken, gone or refused', async (t) => {
+t.test('a status is accepted, gone or refused', async (t) => {
   for (const status of [200, 201, 202, 204, 299]) t.equal(classifyResponse(status), 'accepted', `${status}`)
-  for (const status of [undefined, 0, 101, 199, 300, 301, 302, 307, 308, 400, 404, 429, 500, 503, 999]) t.equal(classifyResponse(status), 'refused', `${status}`)
+  for (const status of [undefined, 0, 101, 199, 300, 301, 302, 307, 308, 400, 404, 429, 500, 503, 999]) {
+    t.equal(classifyResponse(status), 'refused', `${status}`)
+  }
   t.equal(classifyResponse(410), 'gone')
 })

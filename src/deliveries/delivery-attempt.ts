@@ -1,0 +1,68 @@
+import type { ClaimedDelivery } from './claim.ts'
+import type { Completion } from './complete.ts'
+import type { WebhookClient, WebhookResponse } from './http-client.ts'
+import { classifyResponse, nextAttemptAt, retryAfterOf } from './retry-policy.ts'
+
+/** @returns `undefined` when the request was aborted, because the worker stops */
+export async function sendDelivery (client: WebhookClient, delivery: ClaimedDelivery, stopped: AbortSignal):
+Promise<WebhookResponse | undefined> {
+  const { url, body, secrets } = delivery
+  if (body === undefined) return { error: 'The event is no longer stored' }
+  try {
+    return await client.send({ url, id: webhookIdOf(delivery), body, secrets }, stopped)
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns the header `webhook-id`: unique across accounts, and the same whenever the event is sent. */
+function webhookIdOf ({ account, event, id }: ClaimedDelivery): string {
+  return event === 0 ? `evt_${account}_test_${id}` : `evt_${account}_${event}`
+}
+
+/** Returns the completion of a delivery that was not sent, or whose request was aborted. */
+export function returnedCompletion ({ id, webhook, message, url }: ClaimedDelivery, worker: string): Completion {
+  return { id, webhookId: webhook, worker, message, url, result: 'returned' }
+}
+
+export interface AttemptContext {
+  worker: string
+  /** Time in ms at which the request was sent. */
+  startedAt: number
+  /** Pauses between attempts; `RETRY_SCHEDULE` by default. */
+  retrySchedule?: readonly number[] | undefined
+}
+
+/** Returns the completion of a delivery that was sent: accepted, gone, retried later or exhausted. */
+export function sentCompletion (
+  delivery: ClaimedDelivery, response: WebhookResponse, context: AttemptContext
+): Completion {
+  const { status, error } = response
+  const { worker, startedAt } = context
+  const now = Date.now()
+  const responseClass = classifyResponse(status)
+  const nextAt = responseClass === 'refused' ? retryTime(delivery, response, now, context) : undefined
+  return {
+    ...returnedCompletion(delivery, worker),
+    result: responseClass !== 'refused' ? responseClass : nextAt === undefined ? 'exhausted' : 'retry',
+    attempt: {
+      eventId: delivery.event,
+      at: new Date(startedAt).toISOString(),
+      ...(status === undefined ? {} : { status }),
+      ...(error === undefined ? {} : { error }),
+      durationMs: now - startedAt,
+      ...(nextAt === undefined ? {} : { nextTryAt: new Date(nextAt).toISOString() })
+    }
+  }
+}
+
+/** @returns `undefined` without another attempt: a test, and an event that is no longer stored, get only one */
+function retryTime (
+  { attempts, expiresAt, event, body }: ClaimedDelivery, { retryAfter }: WebhookResponse, now: number,
+  { retrySchedule }: AttemptContext
+): number | undefined {
+  if (event === 0 || body === undefined) return undefined
+  return nextAttemptAt({
+    attempts, now, expiresAt, retryAfter: retryAfterOf(retryAfter, now), random: Math.random(), schedule: retrySchedule
+  })
+}

@@ -1,0 +1,49 @@
+import { setMaxListeners } from 'node:events'
+import type { FastifyInstance } from 'fastify'
+import type { Test } from 'tap'
+import { completeDeliveries } from '../../src/deliveries/complete.ts'
+import { createDeliveryWorker, type DeliveryWorker, type WorkerOptions } from '../../src/deliveries/delivery-worker.ts'
+import { createWebhookClient } from '../../src/deliveries/http-client.ts'
+import type { DispatchContext } from '../../src/deliveries/webhook-dispatcher.ts'
+
+type WorkerSettings = Pick<WorkerOptions, 'leaseMs' | 'retrySchedule'> & { timeoutMs?: number }
+
+/**
+ * Starts a worker with settings of its own for a service with DELIVERY=false. It polls every 5 s and is woken only by
+ * its `wake`.
+ */
+export function startDeliveryWorker (
+  t: Test, { read, commit, log }: FastifyInstance, { timeoutMs, ...settings }: WorkerSettings
+): DeliveryWorker {
+  const client = createWebhookClient({ allowPrivate: true, timeoutMs })
+  const worker = createDeliveryWorker({ read, commit, client, log, ...settings })
+  t.teardown(worker.close)
+  return worker
+}
+
+/** Returns the context in which a worker runs its dispatchers, without the worker. */
+export function dispatchContext (
+  t: Test, { commit, log }: FastifyInstance, openRequests: number
+): DispatchContext {
+  const client = createWebhookClient({ allowPrivate: true })
+  t.teardown(client.close)
+  const stop = new AbortController()
+  setMaxListeners(0, stop.signal)
+  const pending: Array<Promise<void>> = []
+  t.teardown(async () => {
+    stop.abort()
+    await Promise.allSettled(pending)
+  })
+  return {
+    worker: 'a',
+    commit,
+    client,
+    log,
+    stopped: stop.signal,
+    openRequests,
+    waitingForSlot: new Set(),
+    complete: async (completion) => { await commit(completeDeliveries, completion, { account: null }) },
+    track (work) { pending.push(work) },
+    schedulePollBefore () {}
+  }
+}
