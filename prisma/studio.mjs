@@ -1,2 +1,2 @@
-// The configuration of `petstore studio`: where the database is, and nothing else.
+// The configuration of Prisma Studio: `petstore studio` passes the address of the database.
 export default { datasource: { url: process.env.STUDIO_URL } }

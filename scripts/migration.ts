@@ -1,5 +1,8 @@
-// npm run migration -- NAME: writes the migration from the models as they were committed to the models as they
-// are, for both databases. What Prisma cannot say (CHECK, partial indexes, AUTOINCREMENT) is added by hand.
+// Writes a migration for both databases: the difference between the committed models and the models in the
+// working folder. The author adds by hand what Prisma's schema cannot express, such as CHECK constraints,
+// partial indexes and AUTOINCREMENT.
+//
+//   npm run migration -- add_pet_tags
 
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -7,28 +10,36 @@ import { join } from 'node:path'
 import { withSchemaEngine } from '../src/database/migrations/migrate.ts'
 import { startPostgres } from '../test/support/postgres.ts'
 
+interface SchemaFile { path: string, content: string }
+
+const MODELS = 'prisma/models'
+
 process.chdir(join(import.meta.dirname, '..'))
 
 const [name = ''] = process.argv.slice(2)
-const committed = spawnSync('git', ['show', 'HEAD:prisma/models.prisma'], { encoding: 'utf8' })
-const models = readFileSync('prisma/models.prisma', 'utf8')
+const committed = readCommittedModels()
+const current = readCurrentModels()
 
-if (!/^[a-z][a-z0-9_]*$/.test(name)) end('Name the migration in small letters, digits and underscores: npm run migration -- add_pet_tags')
-if (committed.status !== 0) end('git cannot tell what the models were: there is no commit with prisma/models.prisma.')
-if (committed.stdout === models) end('prisma/models.prisma is as it was committed: change it first.')
+if (!/^[a-z][a-z0-9_]*$/.test(name)) {
+  fail('Name the migration in small letters, digits and underscores: npm run migration -- add_pet_tags')
+}
+if (committed.length === 0) fail(`git has no committed models: commit the files of ${MODELS} first.`)
+if (JSON.stringify(committed) === JSON.stringify(current)) {
+  fail(`The models in ${MODELS} are the same as in the last commit: change them first.`)
+}
 
 const time = new Date().toISOString().replace(/\D/g, '').slice(0, 14)
-// On PostgreSQL the engine asks the server how it writes names.
+// The schema engine asks the PostgreSQL server how it writes names.
 const server = await startPostgres()
 const scripts = {
-  sqlite: await difference('sqlite', 'file::memory:'),
-  postgresql: await difference('postgresql', server.url)
+  sqlite: await diffModels('sqlite', 'file::memory:'),
+  postgresql: await diffModels('postgresql', server.url)
 }
 await server.stop()
 
 for (const [database, script] of Object.entries(scripts)) {
   const folder = `prisma/${database}/migrations`
-  // A name decides the order, also where the last one was dated ahead.
+  // Migrations run in the order of their names, so the new name must sort last, even after a date in the future.
   const last = readdirSync(folder).filter((entry) => /^\d{14}_/.test(entry)).sort().at(-1)?.slice(0, 14) ?? ''
   const file = `${folder}/${last >= time ? BigInt(last) + 1n : time}_${name}/migration.sql`
   mkdirSync(join(file, '..'))
@@ -36,13 +47,31 @@ for (const [database, script] of Object.entries(scripts)) {
   console.log(`Wrote ${file}`)
 }
 
-async function difference (database: string, url: string): Promise<string> {
-  const datasource = readFileSync(`prisma/${database}/datasource.prisma`, 'utf8')
-  const side = (text: string) => ({ tag: 'schemaDatamodel' as const, files: [{ path: 'schema.prisma', content: `${datasource}\n${text}` }] })
+/** Returns the models of the last commit, sorted by path. The list is empty if there is no such commit. */
+function readCommittedModels (): SchemaFile[] {
+  const paths = git('ls-tree', '-r', '--name-only', 'HEAD', `${MODELS}/`).split('\n').filter((path) => path !== '')
+  return paths.sort().map((path) => ({ path, content: git('show', `HEAD:${path}`) }))
+}
+
+function readCurrentModels (): SchemaFile[] {
+  const paths = readdirSync(MODELS).map((entry) => `${MODELS}/${entry}`)
+  return paths.sort().map((path) => ({ path, content: readFileSync(path, 'utf8') }))
+}
+
+/** Returns the output of a git command, or an empty text if the command fails. */
+function git (...args: string[]): string {
+  const { status, stdout } = spawnSync('git', args, { encoding: 'utf8' })
+  return status === 0 ? stdout : ''
+}
+
+async function diffModels (database: string, url: string): Promise<string> {
+  const path = `prisma/${database}/datasource.prisma`
+  const datasource = { path, content: readFileSync(path, 'utf8') }
+  const schema = (models: SchemaFile[]) => ({ tag: 'schemaDatamodel' as const, files: [datasource, ...models] })
   return await withSchemaEngine(url, async (engine) => {
     const { stdout } = await engine.diff({
-      from: side(committed.stdout),
-      to: side(models),
+      from: schema(committed),
+      to: schema(current),
       script: true,
       shadowDatabaseUrl: null,
       exitCode: null,
@@ -52,7 +81,7 @@ async function difference (database: string, url: string): Promise<string> {
   })
 }
 
-function end (message: string): never {
+function fail (message: string): never {
   console.error(message)
   process.exit(1)
 }

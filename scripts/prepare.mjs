@@ -1,12 +1,12 @@
-// Makes a fresh clone ready. `npm start` and `npm test` run it first, so that each of them works as
-// the first command; it uses nothing but Node, because at that moment there is nothing else.
+// Prepares a fresh clone. Each npm script runs it first, so that each script works as the first command after
+// `git clone`. This file imports only modules of Node, because no package is installed before it runs.
 //
-//   node scripts/prepare.mjs          installs the packages, generates the Prisma clients
-//   node scripts/prepare.mjs build    … and compiles src to dist
-//   node scripts/prepare.mjs test     … and sets tap up; both may be named
+//   node scripts/prepare.mjs             installs the packages and generates the Prisma clients
+//   node scripts/prepare.mjs build       also compiles src to dist
+//   node scripts/prepare.mjs build test  also compiles src to dist and sets up tap
 //
-// A step is skipped when its output is there and was made from the same contents. Dates are not
-// asked: a checkout gives every file a new one.
+// The script skips a step whose output exists and comes from the same contents. It compares contents and not
+// file dates, because a checkout gives each file a new date.
 
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -17,6 +17,8 @@ import { join } from 'node:path'
 process.chdir(join(import.meta.dirname, '..'))
 
 const SQLITE = '../node_modules/better-sqlite3/build/Release/better_sqlite3.node'
+
+const MODELS = 'prisma/models'
 
 class Failure extends Error {}
 
@@ -32,25 +34,25 @@ try {
   process.exitCode = 1
 }
 
-/** Whether node_modules holds what package-lock.json asks for, as npm itself wrote down after its last success. */
+/** Compares package-lock.json with the list of installed packages that npm writes after a successful install. */
 function packagesInstalled () {
   if (!existsSync('node_modules/.package-lock.json')) return false
   const installed = readJson('node_modules/.package-lock.json').packages
   return Object.entries(readJson('package-lock.json').packages).every(([path, wanted]) => {
     const found = installed[path]
-    // Optional packages are those of other platforms, which npm leaves out.
+    // npm does not install the optional packages of other platforms.
     if (!found) return path === '' || wanted.optional || wanted.os !== undefined
     return found.version === wanted.version && found.integrity === wanted.integrity
   })
 }
 
 function install () {
-  console.error('Installing packages (once; takes a minute or two where SQLite has to be compiled) …')
-  // What builds the service is a development dependency, also where NODE_ENV says production.
+  console.error('Installing packages. This takes a minute or two if SQLite has to be compiled …')
+  // The build needs development dependencies. npm omits them by default if NODE_ENV is production.
   npm('ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error')
 }
 
-/** False after a change of the Node version, and where npm did not run the package's install script. */
+/** Returns false after a change of the Node version, and if npm skipped the package's install script. */
 function sqliteLoads () {
   try {
     createRequire(import.meta.url)(SQLITE)
@@ -63,14 +65,15 @@ function sqliteLoads () {
 function compileSqlite () {
   console.error(`Preparing SQLite for Node ${process.versions.node} …`)
   npm('rebuild', 'better-sqlite3', '--loglevel=error')
-  // Asked in a new process, because this one keeps the binary that it failed to load.
+  // A new process loads the new binary. This process keeps the binary that it failed to load.
   if (spawnSync(process.execPath, ['-e', `require('./scripts/${SQLITE}')`]).status === 0) return
-  throw new Failure('better-sqlite3 cannot be loaded: npm did not build it for this Node. Try `npm rebuild better-sqlite3 --foreground-scripts`.')
+  throw new Failure('npm did not build better-sqlite3 for this version of Node. ' +
+    'To see the reason, run `npm rebuild better-sqlite3 --foreground-scripts`.')
 }
 
-/** One set of models, two databases: puts each datasource before the models and generates its client. */
+/** Joins the datasource of a database with all models into one schema, and generates the client from it. */
 function generate (database) {
-  const sources = [`prisma/${database}/datasource.prisma`, 'prisma/models.prisma']
+  const sources = [`prisma/${database}/datasource.prisma`, ...filesBelow(MODELS)]
   const output = `src/generated/${database}`
   const schema = `prisma/${database}/schema.prisma`
   const stamp = fingerprint([...sources, 'node_modules/prisma/package.json'])
@@ -79,7 +82,7 @@ function generate (database) {
   console.error(`Generating the Prisma client for ${database} …`)
   writeFileSync(schema, sources.map(read).join('\n'))
   rmSync(output, { recursive: true, force: true })
-  // `generate` never runs the native schema engine, but downloads it unless told where one is.
+  // `prisma generate` does not run the native schema engine. It downloads the engine unless this variable is set.
   node('prisma generate', ['node_modules/prisma/build/index.js', 'generate', '--schema', schema, '--no-hints'], {
     PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
     PRISMA_HIDE_UPDATE_MESSAGE: '1',
@@ -88,18 +91,21 @@ function generate (database) {
   writeStamp(output, stamp)
 }
 
-/** Compiles beside `dist` and swaps, so that a failed build leaves nothing half done. */
+/** Compiles to a new folder and then renames it to `dist`, so that a failed build does not change `dist`. */
 function build () {
-  const stamp = fingerprint([...filesBelow('src'), 'tsconfig.json', 'tsconfig.build.json', 'node_modules/typescript/package.json'])
+  const configuration = ['tsconfig.json', 'tsconfig.build.json', 'node_modules/typescript/package.json']
+  const stamp = fingerprint([...filesBelow('src'), ...configuration])
   if (stampOf('dist') === stamp) return
 
   console.error('Compiling src to dist …')
   const fresh = `.dist-${process.pid}`
   try {
     node('tsc', ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', fresh])
-    // What a browser gets is no TypeScript, and goes along as it is.
-    for (const folder of ['home/page', 'openapi/page']) cpSync(`src/${folder}`, `${fresh}/${folder}`, { recursive: true })
-    // npx runs it in place, and npm makes it executable only when it links it for the first time.
+    // The compiler does not copy the pages for browsers, because they are not TypeScript.
+    for (const folder of ['home/page', 'openapi/page']) {
+      cpSync(`src/${folder}`, `${fresh}/${folder}`, { recursive: true })
+    }
+    // npx runs this file directly. npm makes it executable only when it first links the package.
     chmodSync(`${fresh}/cli.js`, 0o755)
     writeStamp(fresh, stamp)
     rmSync('dist', { recursive: true, force: true })
@@ -109,7 +115,7 @@ function build () {
   }
 }
 
-/** tap compiles its plugins into one class, once; of them .taprc leaves out the TypeScript compiler. */
+/** Runs `tap build`, which compiles tap's plugins into one class. `.taprc` excludes the TypeScript plugin. */
 function setUpTap () {
   const compiled = 'node_modules/@tapjs/test/test-built/dist/esm/index.js'
   if (existsSync(compiled) && !read(compiled).includes('@tapjs/typescript')) return
@@ -119,16 +125,17 @@ function setUpTap () {
 }
 
 function npm (...args) {
-  // npm names its own script to what it runs; by hand, the one on the PATH is meant (a .cmd on Windows).
+  // npm sets npm_execpath in the scripts that it runs. Without it, use npm from the PATH, a .cmd file on Windows.
   const own = process.env.npm_execpath
   const options = { stdio: ['ignore', 2, 2], env: { ...process.env, ...headers() } }
   const done = own?.endsWith('npm-cli.js')
     ? spawnSync(process.execPath, [own, ...args], options)
     : spawnSync('npm', args, { ...options, shell: process.platform === 'win32' })
-  if (done.status !== 0) throw new Failure(`npm ${args[0]} failed${done.error ? `: ${done.error.message}` : ', see above.'}`)
+  if (done.status === 0) return
+  throw new Failure(`npm ${args[0]} failed${done.error ? `: ${done.error.message}` : '. Its output is above.'}`)
 }
 
-/** Node's own headers, where it came with them: no download, and never those of another version. */
+/** Points node-gyp to the headers beside Node, if they exist: they need no download and match the version. */
 function headers () {
   const prefix = join(process.execPath, '..', '..')
   return existsSync(join(prefix, 'include/node/node.h')) ? { npm_config_nodedir: prefix } : {}
@@ -165,7 +172,7 @@ function read (file) {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
-    throw new Failure(`Cannot read ${file} (${error.code}).`)
+    throw new Failure(`The file ${file} cannot be read (${error.code}).`)
   }
 }
 
