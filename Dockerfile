@@ -1,11 +1,13 @@
-# The service, compiled in one stage and run in another that holds neither compiler nor development packages.
+# The first stage compiles the service. The second stage runs it, without compiler and development packages.
 
 FROM node:24.11.1-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --include=dev --no-audit
 COPY . .
-RUN node scripts/prepare.mjs build && npm prune --omit=dev --omit=optional --no-audit && install -d -o node -g node /data
+RUN node scripts/prepare.mjs build && \
+    npm prune --omit=dev --omit=optional --no-audit && \
+    install -d -o node -g node /data
 
 FROM node:24.11.1-bookworm-slim
 WORKDIR /app
@@ -13,7 +15,7 @@ COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/prisma prisma
 COPY --from=build /app/dist dist
-# The only folder that is written, and only with SQLite; all else may be read-only.
+# The service writes only to this folder, and only with SQLite. All other folders can be read-only.
 COPY --from=build --chown=node:node /data /data
 VOLUME /data
 USER node
