@@ -1,7 +1,7 @@
 // `npm test`: the whole suite on SQLite, and again on a real PostgreSQL that is started for it.
 //
-//   npm run test:one -- test/pets/pets.test.ts                     some files, on both
-//   DATABASE=postgresql npm run test:one -- test/pets/pets.test.ts  on one (sqlite, postgresql)
+//   npm test -- test/pets/pets.test.ts                     some files, on both
+//   DATABASE=postgresql npm test -- test/pets/pets.test.ts  on one (sqlite, postgresql)
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,6 +1,6 @@
 // How fast `petstore seed` is beside a bare better-sqlite3 that inserts the same rows in one transaction.
 //
-//   npm run bench:seed -- 1000000
+//   node scripts/run.mjs build -- test/bench/bulk.ts 1000000
 
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

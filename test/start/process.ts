@@ -12,6 +12,9 @@ import { freePort } from '../support/port.ts'
 
 const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
 
+/** Matches what an npm script runs before its program. The tests build once instead. */
+const LAUNCHER = /^node scripts\/run\.mjs [a-z ]*-- /
+
 /** Maximum duration of a start, far longer than usual: a service that is not ready by then hangs. */
 const START_TIMEOUT_MS = 30_000
 
@@ -33,7 +36,7 @@ export interface Options {
 
 /** Runs the command of an npm script, or another command, without npm, in a separate folder and environment. */
 export async function run (t: Test, script: string, settings: Record<string, string>, { cwd = folder(t), account = {} }: Options = {}): Promise<Running> {
-  const [program, file = '', ...args] = (scripts[script] ?? script).split(' ')
+  const [program, file = '', ...args] = commandOf(script).split(' ')
   if (program !== 'node') throw new Error(`npm run ${script} does not run node`)
   const port = settings['PORT'] ?? String(await freePort())
   const child = spawn(process.execPath, [join(ROOT, file), ...args], {
@@ -54,6 +57,12 @@ export async function run (t: Test, script: string, settings: Record<string, str
   }
   t.teardown(async () => { await stop('SIGKILL') })
   return { origin: `http://127.0.0.1:${port}`, out: () => out, err: () => err, ended, stop }
+}
+
+/** Returns the command of an npm script without its launcher, or that of a `petstore` command. */
+function commandOf (script: string): string {
+  if (script.startsWith('node ')) return script
+  return scripts[script]?.replace(LAUNCHER, 'node ') ?? `node dist/cli.js ${script}`
 }
 
 /** Runs `npm start` and waits until the service is ready. */

@@ -57,7 +57,7 @@ function sqliteFile (t: Teardown, template?: string): string {
 
 async function postgresDatabase (t: Teardown, template: string): Promise<string> {
   const serverUrl = process.env['TEST_POSTGRES_URL']
-  if (serverUrl === undefined) throw new Error('No PostgreSQL: run this test with `DATABASE=postgresql npm run test:one -- <file>`')
+  if (serverUrl === undefined) throw new Error('No PostgreSQL: run this test with `DATABASE=postgresql npm test -- <file>`')
   const name = `petstore_${randomBytes(6).toString('hex')}`
   await onServer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${template}`)
   t.teardown(async () => { await onServer(serverUrl, `DROP DATABASE ${name} WITH (FORCE)`) })

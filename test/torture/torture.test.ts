@@ -9,7 +9,7 @@ import { runScenario } from './harness.ts'
 t.setTimeout(600_000)
 
 const serverUrl = database === 'postgresql' ? process.env['TEST_POSTGRES_URL'] : undefined
-if (database === 'postgresql' && serverUrl === undefined) throw new Error('No PostgreSQL: run this test with `DATABASE=postgresql npm run test:one -- <file>`')
+if (database === 'postgresql' && serverUrl === undefined) throw new Error('No PostgreSQL: run this test with `DATABASE=postgresql npm test -- <file>`')
 
 for (const [name, { program, promise, databases, wholeOnly = false }] of Object.entries(programs)) {
   if (wholeOnly || !databases.includes(database)) continue
