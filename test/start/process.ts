@@ -74,7 +74,7 @@ export async function start (t: Test, settings: Record<string, string> = {}, opt
 export async function served (running: Running): Promise<Running> {
   const deadline = Date.now() + START_TIMEOUT_MS
   let over = false
-  running.ended.finally(() => { over = true })
+  void running.ended.finally(() => { over = true })
   while (!await answers(`${running.origin}/readyz`)) {
     if (over || Date.now() > deadline) throw new Error(`the service did not start: ${running.err()}`)
     await sleep(20)
@@ -88,7 +88,7 @@ export async function answers (address: string): Promise<boolean> {
 
 /** Asserts that the process exits with code 1 and prints one message on standard error, without a stack or a password. */
 export async function failed (t: Test, { ended, err, stop }: Running, says: RegExp, lines = 1): Promise<void> {
-  const late = setTimeout(stop, START_TIMEOUT_MS)
+  const late = setTimeout(() => { void stop() }, START_TIMEOUT_MS)
   t.equal(await ended, 1)
   clearTimeout(late)
   t.match(err(), says)

@@ -30,6 +30,6 @@ app.addHook('preValidation', async ({ method, routeOptions }, reply) => {
 })
 
 process.on('SIGTERM', () => {
-  app.close().finally(() => { process.exit() })
+  void app.close().finally(() => { process.exit() })
 })
 await app.listen({ port: config.PORT, host: config.HOST })

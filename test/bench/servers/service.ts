@@ -154,7 +154,7 @@ export async function serve (store: Store): Promise<void> {
   }
 
   process.on('SIGTERM', () => {
-    app.close().then(async () => { await store.close() }).finally(() => { process.exit() })
+    void app.close().then(async () => { await store.close() }).finally(() => { process.exit() })
   })
   await app.listen({ port: Number(process.env['PORT']), host: '127.0.0.1' })
 }
