@@ -1,82 +1,156 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { between, circle, lines, readImports, valuesOf } from './imports.ts'
+import { circle, lines, readImports, valuesOf, type Imports } from './imports.ts'
+import { drawPictures, PAGE, resourceFolders, roomOf, SHARED_FILES } from './rooms.ts'
+import { readTables, tablesNamed } from './tables.ts'
 
-const { inside, packages } = readImports()
+const imports = readImports()
+const { inside, packages } = imports
 const files = [...inside.keys()]
-const page = readFileSync(new URL('../../docs/architecture.md', import.meta.url), 'utf8')
-const [parts = '', resources = ''] = [...page.matchAll(/```mermaid\n([^`]*)```/g)].map(([, text]) => text!)
+const resources = resourceFolders(files)
+const rooms = new Set(files.map((file) => roomOf(file, resources)).filter((room) => room !== undefined))
+const expected = drawPictures(imports)
+const page = readFileSync(PAGE, 'utf8')
+const [roomPicture = '', resourcePicture = ''] = [...page.matchAll(/```mermaid\n([^`]*)```/g)].map(([, text]) => text!)
 
-/** Files that are the same everywhere: a picture with them would show little else. */
-const EVERYWHERE = 'words'
+/** Rooms that import each other, with the reason. Their files are in no circle all the same. */
+const MUTUAL_ROOMS: Array<[from: string, to: string, reason: string]> = [
+  ['resources', 'deliveries', 'events and webhooks enqueue deliveries; a delivery reads events and updates messages']
+]
 
-/** The parts as the page lists them: a row for each, with its files in code marks. */
-const patterns = new Map([...page.matchAll(/^\| (\w+) \| (`[^|]*`) \|/gm)].map(([, name, cell]) =>
-  [name!, [...cell!.matchAll(/`([^`]+)`/g)].map(([, glob]) => pattern(glob!))]))
+/** Rooms that know no resource. */
+const LOW_ROOMS = /^(database|http|plugins|monitoring)\//
 
-function pattern (glob: string): RegExp {
-  return new RegExp(`^${glob.replaceAll('.', '\\.').replaceAll('*', '[^/]+')}$`)
-}
+/** What files of these rooms import of a resource all the same, with the reason. */
+const ALLOWED_IMPORTS: Array<[file: RegExp, target: RegExp, reason: string]> = [
+  [/^plugins\/authentication\.ts$/, /^accounts\//, 'an API key belongs to an account, the tenant of every request']
+]
 
-function partsOf (file: string): string[] {
-  return [...patterns].filter(([, globs]) => globs.some((glob) => glob.test(file))).map(([name]) => name)
-}
+/** Tables that files of these rooms name all the same, with the reason. */
+const ALLOWED_TABLES: Array<[file: RegExp, table: RegExp, reason: string]> = [
+  [LOW_ROOMS, /^(accounts|api_keys)$/, 'the tenant: every row belongs to an account, every request to an API key'],
+  [/^database\//, /^(idempotency_records|events|deliveries)$/, 'a group writes them in the transaction of its commands'],
+  [/^monitoring\/metrics\.ts$/, /^deliveries$/, 'the metric petstore_deliveries_total counts attempts, not rows']
+]
+
+/** Files that only say what things are: they import nothing but each other. */
+const DEFINITIONS = new Set([
+  ...SHARED_FILES, 'accounts/api-key.ts', 'http/conditional-requests.ts', 'monitoring/instrumentation.ts', 'start/explain-failure.ts'
+])
+
+/** The kinds of files in a resource's folder, from low to high: a file imports its own kind and lower ones. */
+const KINDS = ['schemas.ts', 'errors.ts', 'rules.ts', 'queries.ts', 'commands.ts', 'routes.ts', 'resource.ts']
 
 function drawn (picture: string): string[] {
   return picture.split('\n').map((line) => line.trim()).filter((line) => line.includes('-->')).sort()
 }
 
-t.test('no imports go in a circle, those of types included', async (t) => {
+function importers (wanted: (target: string) => boolean): string[] {
+  return files.filter((file) => [...inside.get(file)!].some(wanted))
+}
+
+function kindOf (file: string): number {
+  const [folder = '', name = ''] = file.split('/')
+  return resources.has(folder) ? KINDS.indexOf(name) : -1
+}
+
+/** Returns the imports without those of MUTUAL_ROOMS in their first direction. */
+function withoutMutual (all: Imports): Imports {
+  return new Map([...all].map(([from, targets]) =>
+    [from, new Set([...targets].filter((to) => !MUTUAL_ROOMS.some(([a, b]) => a === from && b === to)))]))
+}
+
+t.test('no imports form a circle, those of types included', async (t) => {
   t.ok(files.length > 50)
   t.equal(circle(inside)?.join(' → '), undefined)
 })
 
-t.test('every file belongs to one part of the architecture page', async (t) => {
-  t.ok(patterns.size > 5)
-  for (const file of files) t.equal(partsOf(file).length, 1, `src/${file} is in ${partsOf(file).join(' and ') || 'no part'} of docs/architecture.md`)
-  const idle = [...patterns.values()].flat().filter((glob) => !files.some((file) => glob.test(file)))
-  t.strictSame(idle.map(String), [], 'and the page lists nothing that is not there')
+t.test('the architecture page has a row for each room, and for no other', async (t) => {
+  const rows = [...page.matchAll(/^\| `([\w-]+)` \|/gm)].map(([, name]) => name!)
+  t.strictSame(rows.toSorted(), [...rooms].sort())
+  for (const file of files.filter((file) => !file.includes('/'))) t.ok(page.includes(`\`${file}\``), `src/${file} is in no row of docs/explanation/architecture.md`)
 })
 
-t.test('the picture of the parts has the arrows that the imports have', async (t) => {
-  const imports = between(inside, (file) => partsOf(file).find((part) => part !== EVERYWHERE))
-  t.strictSame(drawn(parts), lines(imports))
-  t.equal(circle(imports)?.join(' → '), undefined)
+t.test('src has at most eight files at its root', async (t) => {
+  t.ok(files.filter((file) => !file.includes('/')).length <= 8)
+})
+
+t.test('the picture of the rooms has the arrows that the imports have', async (t) => {
+  t.strictSame(drawn(roomPicture), lines(expected.rooms), 'node --import=tsx test/architecture/rooms.ts draws it anew')
+  t.equal(circle(withoutMutual(expected.rooms))?.join(' → '), undefined)
+  for (const [from, to] of MUTUAL_ROOMS) t.ok(expected.rooms.get(from)?.has(to) && expected.rooms.get(to)?.has(from), `${from} and ${to} import each other`)
 })
 
 t.test('the picture of the resources has the arrows that the imports have', async (t) => {
-  const hasRoutes = (folder: string): boolean => files.includes(`${folder}/routes.ts`)
-  const folders = new Set(files.filter((file) => file.endsWith('/schemas.ts')).map((file) => file.split('/')[0]!).filter(hasRoutes))
-  const imports = between(inside, (file) => {
-    const [folder = ''] = file.split('/')
-    return folders.has(folder) ? folder : undefined
-  })
-  t.ok(folders.size >= 8)
-  t.strictSame(drawn(resources), lines(imports))
-  t.equal(circle(imports)?.join(' → '), undefined)
+  t.ok(resources.size >= 8)
+  t.strictSame(drawn(resourcePicture), lines(expected.resources), 'node --import=tsx test/architecture/rooms.ts draws it anew')
+  t.equal(circle(expected.resources)?.join(' → '), undefined)
 })
 
-t.test('what all know knows nobody', async (t) => {
-  const words = files.filter((file) => partsOf(file).includes(EVERYWHERE))
-  for (const file of words) t.strictSame([...inside.get(file)!].filter((target) => !words.includes(target)), [], file)
+t.test('the files of a resource import only files of their own or a lower kind', async (t) => {
+  for (const file of files) {
+    const kind = kindOf(file)
+    if (kind < 0) continue
+    t.strictSame([...inside.get(file)!].filter((target) => kindOf(target) > kind), [], file)
+  }
+})
+
+t.test('definitions import nothing but definitions', async (t) => {
+  const definitions = files.filter((file) => DEFINITIONS.has(file))
+  t.ok(definitions.length >= 6)
+  for (const file of definitions) t.strictSame([...inside.get(file)!].filter((target) => !DEFINITIONS.has(target)), [], file)
 })
 
 t.test('rules import nothing of ours but types, and nothing that does input or output', async (t) => {
-  const rules = files.filter((file) => file.endsWith('/rules.ts'))
+  const rules = files.filter((file) => /\/(rules|retry-policy|address-policy)\.ts$/.test(file))
   t.ok(rules.length >= 3)
   for (const file of rules) t.strictSame(valuesOf(file).filter((name) => name !== 'ipaddr.js'), [], file)
 })
 
-t.test('routes are known to the app alone, and the app to what runs', async (t) => {
-  const importers = (wanted: RegExp): string[] => files.filter((file) => [...inside.get(file)!].some((target) => wanted.test(target)))
-  t.strictSame(importers(/\/routes\.ts$/), ['app.ts'])
-  for (const file of importers(/^app\.ts$/)) t.strictSame(partsOf(file), ['process'], file)
+t.test('only the app and its own resource import routes, and only processes import the app', async (t) => {
+  for (const file of files.filter((name) => name.endsWith('/routes.ts'))) {
+    const allowed = ['app.ts', file.replace('routes.ts', 'resource.ts')]
+    const found = importers((target) => target === file)
+    t.ok(found.length > 0, `${file} is registered`)
+    t.strictSame(found.filter((importer) => !allowed.includes(importer)), [], file)
+  }
+  for (const file of importers((target) => target === 'app.ts')) t.match(file, /^(start|cli)\/|^public-api\.ts$/)
 })
 
-t.test('Prisma is known to the database alone', async (t) => {
-  const knows = files.filter((file) => [...packages.get(file)!].some((name) => name.startsWith('@prisma/')) || [...inside.get(file)!].some((target) => target.startsWith('generated/')))
-  t.ok(knows.length > 0)
-  for (const file of knows) t.match(file, /^database\//)
+t.test('only the database imports Prisma', async (t) => {
+  const found = files.filter((file) => [...packages.get(file)!].some((name) => name.startsWith('@prisma/')) || [...inside.get(file)!].some((target) => target.startsWith('generated/')))
+  t.ok(found.length > 0)
+  for (const file of found) t.match(file, /^database\//)
+})
+
+t.test('database, http, plugins and monitoring import no resource and no delivery', async (t) => {
+  const knows = (target: string): boolean => resources.has(target.split('/')[0]!) || target.startsWith('deliveries/') || target === 'resources.ts'
+  const used = new Set<unknown>()
+  for (const file of files.filter((file) => LOW_ROOMS.test(file))) {
+    const wrong = [...inside.get(file)!].filter(knows).filter((target) => {
+      const exception = ALLOWED_IMPORTS.find(([from, to]) => from.test(file) && to.test(target))
+      used.add(exception)
+      return exception === undefined
+    })
+    t.strictSame(wrong, [], file)
+  }
+  for (const exception of ALLOWED_IMPORTS) t.ok(used.has(exception), `${String(exception[0])} still needs its exception`)
+})
+
+t.test('database, http, plugins and monitoring name no table of a resource in SQL or identifiers', async (t) => {
+  const tables = readTables()
+  t.ok(tables.length >= 11)
+  for (const file of files.filter((file) => LOW_ROOMS.test(file))) {
+    const wrong = tablesNamed(file, tables).filter((table) => !ALLOWED_TABLES.some(([from, name]) => from.test(file) && name.test(table)))
+    t.strictSame(wrong, [], file)
+  }
+})
+
+t.test('the search for tables finds them in the resources', async (t) => {
+  const tables = readTables()
+  for (const [folder, table] of [['categories', 'categories'], ['pets', 'pets'], ['inventory', 'inventory_items'], ['orders', 'orders'], ['messages', 'messages']]) {
+    t.ok(files.some((file) => file.startsWith(`${folder}/`) && tablesNamed(file, tables).includes(table!)), table)
+  }
 })
 
 t.test('no file has a name that says nothing', async (t) => {

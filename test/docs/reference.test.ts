@@ -1,0 +1,16 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import t from 'tap'
+import { referencePages } from '../../scripts/reference.ts'
+import { database } from '../support/database.ts'
+
+const FOLDER = new URL('../../docs/reference/', import.meta.url)
+const skip = database !== 'sqlite' && 'the pages name no database of their own'
+
+t.test('docs/reference is as npm run reference writes it', { skip }, async (t) => {
+  const pages = await referencePages()
+  t.strictSame(readdirSync(FOLDER).sort(), Object.keys(pages).sort())
+  for (const [name, text] of Object.entries(pages)) {
+    const skip = name === 'metrics.md' && process.platform !== 'linux' && 'other systems lack some metrics of a process'
+    t.equal(readFileSync(new URL(name, FOLDER), 'utf8'), text, `docs/reference/${name}: npm run reference brings it up to date`, { skip })
+  }
+})
