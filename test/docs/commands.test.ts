@@ -5,46 +5,54 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 
-// A command in the documents is one that somebody pastes: each is run somewhere, and this list knows where.
+// Readers paste the commands of the documents. Each of them is run by a test, and this list says by which.
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const read = (file: string): string => readFileSync(ROOT + file, 'utf8')
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
 
-/** A command, the file that runs it, and how it does. */
+/** A command, the file that runs it, and the text of the file that does. */
 const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm start$/, '.ci/run', /exec npm start/],
   [/^npm test$/, '.ci/run', /npm test/],
   [/^npm run (lint|types)$/, '.ci/run', /npm run -s (lint|types)/],
-  [/^npm test -- test\/categories\/categories\.test\.ts$/, '.ci/run', /npm test/], // the same script
+  [/^npm test -- test\/[\w/.-]+\.test\.ts$/, '.ci/run', /npm test/], // the same script, as is tested below
   [/^npm run torture$/, 'test/torture/torture.test.ts', /await perform\(name, program/],
   [/^npm run (build|generate)$/, 'test/support/cli.ts', /scripts\/prepare\.mjs', 'build'/],
-  [/^npm run petstore -- migrate$/, 'test/start/start.test.ts', /run\(t, 'migrate'/],
-  [/^npm run migration -- add_category_color$/, 'test/docs/migration.test.ts', /'add_category_color'/],
+  [/^npm run reference$/, 'test/docs/reference.test.ts', /await referencePages\(\)/],
+  [/^node --import=tsx test\/architecture\/rooms\.ts$/, 'test/architecture/architecture.test.ts', /drawPictures\(imports\)/],
+  [/^npm run migration -- \w+$/, 'test/docs/migration.test.ts', /'add_category_color'/],
+  [/^npx --no petstore worker$/, 'test/deliveries/delivery-worker.test.ts', /'worker'/],
   [/^npx --no petstore /, 'test/cli/readme.test.ts', /README\.md/],
   [/^(KEY=\$\()?curl -s .*127\.0\.0\.1:3000/, 'test/docs/commands.test.ts', /startsWith\('First request'\)/],
   [/^curl -N .*\/events/, 'test/docs/commands.test.ts', /startsWith\('First request'\)/]
 ]
 
-/** What no test can run, and why. */
+/** Pages whose blocks a test pastes whole. */
+const PASTED: Record<string, { file: string, how: RegExp }> = {
+  'docs/tutorial.md': { file: 'test/docs/tutorial.test.ts', how: /docs\/tutorial\.md/ }
+}
+
+/** Commands that no test can run, and why. */
 const NOT_RUN: Array<[command: RegExp, because: string]> = [
   [/^docker /, 'a Docker daemon is not on every machine; test/docs/image.test.ts reads the files'],
-  [/^litestream /, 'a program of others, and a bucket'],
+  [/^litestream /, 'needs another program, and a bucket'],
   [/^npm run bench$/, 'takes 40 minutes of an idle machine']
 ]
 
-/** Each command of the `sh` blocks of a page, without the settings before it. */
+/** Returns each command of the `sh` blocks of a page, without the settings before it. */
 function commandsOf (page: string): string[] {
-  return [...page.matchAll(/^```sh\n([\s\S]*?)^```/gm)].flatMap(([, block]) =>
+  return [...page.matchAll(/^ *```sh\n([\s\S]*?)^ *```/gm)].flatMap(([, block]) =>
     block!.replace(/\\\n\s*/g, '').split('\n').map((line) => line.trim())
       .filter((line) => line !== '' && !line.startsWith('#') && !/^export \w+=\S+$/.test(line))
       .map((line) => line.replace(/^([A-Z_]+=[^\s$(]+ )+/, '')))
 }
 
-const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...readdirSync(`${ROOT}docs`).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)]
+const docs = readdirSync(`${ROOT}docs`, { recursive: true, encoding: 'utf8' }).map((name) => name.replaceAll('\\', '/')).filter((name) => name.endsWith('.md')).sort()
+const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...docs.map((name) => `docs/${name}`)]
 
 t.test('every command in the documents is run by a test or by .ci/run', async (t) => {
-  const commands = pages.flatMap((page) => commandsOf(read(page)).map((command) => ({ page, command })))
+  const commands = pages.filter((page) => PASTED[page] === undefined).flatMap((page) => commandsOf(read(page)).map((command) => ({ page, command })))
   t.ok(commands.length > 20)
   for (const { page, command } of commands) {
     if (NOT_RUN.some(([pattern]) => pattern.test(command))) continue
@@ -54,14 +62,26 @@ t.test('every command in the documents is run by a test or by .ci/run', async (t
     const [, file, how] = known
     t.ok(existsSync(ROOT + file) && how.test(read(file)), `${file} runs ${command}`)
   }
+  for (const [page, { file, how }] of Object.entries(PASTED)) {
+    t.ok(commandsOf(read(page)).length > 10 && how.test(read(file)), `${file} runs ${page}`)
+  }
   const all = commands.map(({ command }) => command)
   for (const [pattern] of [...RUN.filter(([, file]) => existsSync(ROOT + file)), ...NOT_RUN]) t.ok(all.some((command) => pattern.test(command)), `some page has ${pattern}`)
+})
+
+t.test('every command of petstore in the documents is one of the command line', async (t) => {
+  const names = readdirSync(`${ROOT}src/cli`).flatMap((file) => [...read(`src/cli/${file}`).matchAll(/\bprogram\.command\('(\w+)'\)/g)].map(([, name]) => name!))
+  t.ok(names.length >= 10)
+  for (const page of pages) {
+    for (const [, name] of read(page).matchAll(/npx --no petstore ([a-z]+)/g)) t.ok(names.includes(name!), `${page}: petstore ${name}`)
+  }
 })
 
 t.test('every npm script that the documents name is there', async (t) => {
   for (const page of pages) {
     for (const [, name] of read(page).matchAll(/npm run (?:-s )?([a-z:]+)/g)) t.ok(scripts[name!], `${page}: npm run ${name}`)
   }
+  t.match(scripts['test'], /test\/run\.ts$/, 'one file is tested as all are: what follows -- goes to the runner')
 })
 
 t.test('every link of the documents leads to a file, and to a heading of it', async (t) => {
@@ -96,4 +116,15 @@ t.test('the first requests of the README work as pasted', async (t) => {
   t.match(JSON.parse(out.split('\n')[0]!), { message: 'Hello', status: 'queued' })
   t.match(out, /^id: 1\nevent: message\.created\ndata: \{/m)
   t.match(out, /^id: 2\nevent: message\.delivered\n/m)
+})
+
+t.test('the settings and the library of the README are those of the code', async (t) => {
+  const { ConfigSchema } = await import('../../src/config.ts')
+  const settings = ConfigSchema.properties as Record<string, { default?: unknown }>
+  const section = (title: string): string => read('README.md').split(/^## /m).find((text) => text.startsWith(title))!
+  const rows = [...section('Settings').matchAll(/^\| `(\w+)` \| `([^`]*)` \|/gm)]
+  t.ok(rows.length >= 5)
+  for (const [, name, value] of rows) t.equal(String(settings[name!]?.default), value, name)
+  const names = /import \{ ([\w, ]+) \} from 'petstore'/.exec(section('Use it as a library'))![1]!.split(', ')
+  t.strictSame(names.filter((name) => !new RegExp(`\\b${name}\\b`).test(read('src/public-api.ts'))), [])
 })

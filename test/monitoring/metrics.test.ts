@@ -160,8 +160,8 @@ t.test('the process reports its own metrics, including the event loop', async (t
   t.equal((await fetch(new URL('/pets', address))).status, 404, 'and nothing else is served there')
 })
 
-t.test('docs/operations.md lists exactly the metrics of the service', async (t) => {
-  const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+t.test('the pages about metrics name the metrics that exist, and all of them', async (t) => {
+  const page = ['reference/metrics.md', 'how-to/operate.md'].map((name) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8')).join('\n')
   const { address } = await measured(t)
   const text = await (await fetch(address)).text()
   const there = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!))

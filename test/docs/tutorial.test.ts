@@ -1,0 +1,88 @@
+import { spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { answers, build, CLI, folder, launch, until } from '../support/cli.ts'
+import { database } from '../support/database.ts'
+import { freePort } from '../support/port.ts'
+
+// The tutorial as a reader pastes it: one shell, each block after the one before, each answer as the page shows it.
+
+t.setTimeout(300_000)
+t.before(build)
+
+/** The start migrates and fills a demo store, which takes long on a machine that runs many tests. */
+const START_TIMEOUT_MS = 120_000
+
+const page = readFileSync(new URL('../../docs/tutorial.md', import.meta.url), 'utf8')
+const skip = database !== 'sqlite' && 'the tutorial starts with npm start, which opens a SQLite file'
+
+/** Printed after each block, so that its output is known to be complete. */
+const END = '-- end of block --'
+
+interface Step {
+  commands: string
+  /** What the page says that the commands print; `…` stands for any text. */
+  expected: string | undefined
+}
+
+/** Returns the blocks of the page after `npm start`, each with the answer that follows it. */
+function stepsOf (page: string, port: string): Step[] {
+  const blocks = [...page.matchAll(/^```(sh|json|text)\n([\s\S]*?)^```/gm)].map(([, kind, text]) => ({ kind, text: text!.replaceAll(':3000', `:${port}`) }))
+  return blocks.flatMap(({ kind, text }, i) => {
+    if (kind !== 'sh' || text === 'npm start\n') return []
+    const next = blocks[i + 1]
+    return [{ commands: text, expected: next === undefined || next.kind === 'sh' ? undefined : next.text }]
+  })
+}
+
+function pattern (expected: string): RegExp {
+  return new RegExp(`^${expected.trim().split('…').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('[\\s\\S]+?')}$`)
+}
+
+/** Starts a shell in a folder and returns a function that runs commands in it and returns what they print. */
+function shell (cwd: string): { run: (commands: string) => Promise<string>, end: () => void } {
+  const bash = spawn('bash', [], { cwd, stdio: ['pipe', 'pipe', 'inherit'], detached: true })
+  const chunks = bash.stdout.setEncoding('utf8')[Symbol.asyncIterator]()
+  return {
+    async run (commands) {
+      bash.stdin.write(`${commands}\necho '${END}'\n`)
+      let text = ''
+      while (!text.includes(END)) {
+        const { value, done } = await chunks.next() as { value: string, done: boolean }
+        if (done) throw new Error(`the shell ended: ${text}`)
+        text += value
+      }
+      return text.slice(0, text.indexOf(END))
+    },
+    end () {
+      // With the mirror that it started.
+      if (bash.exitCode === null) process.kill(-bash.pid!, 'SIGKILL')
+    }
+  }
+}
+
+t.test('the commands of the tutorial print what the page says', { skip }, async (t) => {
+  const port = String(await freePort())
+  const service = launch(t, process.execPath, [CLI, 'start', '--demo'], { env: { PORT: port, LOG_LEVEL: 'warn' } })
+  await until(service, async () => await answers(`http://127.0.0.1:${port}/readyz`), START_TIMEOUT_MS)
+  const cwd = folder(t)
+  const { run, end } = shell(cwd)
+  t.teardown(end)
+  const [, name = '', program = ''] = /Save this as `([\w.]+)`[\s\S]*?^```js\n([\s\S]*?)^```/m.exec(page) ?? []
+  writeFileSync(join(cwd, name), program)
+  const steps = stepsOf(page, port)
+  t.ok(steps.length >= 15)
+  for (const { commands, expected } of steps) {
+    const printed = await run(commands)
+    if (expected === undefined) continue
+    t.match(printed.trim(), pattern(expected), commands)
+  }
+})
+
+t.test('every program and every answer of the tutorial is compared', async (t) => {
+  const kinds = [...page.matchAll(/^```(\w+)\n/gm)].map(([, kind]) => kind!)
+  t.strictSame(kinds.filter((kind) => kind === 'js').length, 1)
+  t.strictSame([...new Set(kinds)].sort(), ['js', 'json', 'sh', 'text'])
+  for (const [i, kind] of kinds.entries()) if (kind === 'json' || kind === 'text') t.equal(kinds[i - 1], 'sh', 'an answer follows its commands')
+})
