@@ -17,7 +17,7 @@ const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm test$/, '.ci/run', /npm test/],
   [/^npm run (lint|types)$/, '.ci/run', /npm run -s (lint|types)/],
   [/^npm test -- test\/[\w/.-]+\.test\.ts$/, '.ci/run', /npm test/], // the same script, as is tested below
-  [/^npm run torture$/, 'test/torture/torture.test.ts', /await perform\(name, program/],
+  [/^npm run torture$/, 'test/torture/torture.test.ts', /await runScenario\(name, /],
   [/^npm run (build|generate)$/, 'test/support/cli.ts', /scripts\/prepare\.mjs', 'build'/],
   [/^npm run reference$/, 'test/docs/reference.test.ts', /await referencePages\(\)/],
   [/^node --import=tsx test\/architecture\/rooms\.ts$/, 'test/architecture/architecture.test.ts', /drawPictures\(imports\)/],
