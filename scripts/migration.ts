@@ -7,7 +7,7 @@
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { withSchemaEngine } from '../src/database/migrations/migrate.ts'
+import { withSchemaEngine } from '../src/database/migrations/schema-engine.ts'
 import { startPostgres } from '../test/support/postgres.ts'
 
 interface SchemaFile { path: string, content: string }

@@ -1,25 +1,22 @@
 import Fastify, { LogController, type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance } from 'fastify'
 import type { Server } from 'node:http'
-import { accountRoutes, signupRoutes } from './accounts/routes.ts'
-import { categoryRoutes } from './categories/routes.ts'
+import type { TSchema } from '@sinclair/typebox'
+import { signupRoutes } from './accounts/routes.ts'
 import type { Config } from './config.ts'
 import { database } from './database/plugin.ts'
+import type { Resource } from './database/resource.ts'
 import { deliveryCleanup } from './deliveries/cleanup.ts'
 import { delivery } from './deliveries/plugin.ts'
 import { retention } from './events/retention.ts'
-import { eventRoutes } from './events/routes.ts'
 import { homeRoutes } from './home/routes.ts'
+import { ErrorSchema } from './http/common-schemas.ts'
 import { requestId } from './http/request-id.ts'
 import { buildSerializerCompiler } from './http/serializer-compiler.ts'
 import { buildValidatorCompiler } from './http/validator-compiler.ts'
-import { inventoryRoutes } from './inventory/routes.ts'
-import { messageRoutes } from './messages/routes.ts'
 import { createLogger } from './monitoring/logger.ts'
 import { requestLogging } from './monitoring/request-logging.ts'
 import { terminalDestination } from './monitoring/terminal-format.ts'
 import { openapi } from './openapi/plugin.ts'
-import { orderRoutes } from './orders/routes.ts'
-import { petRoutes } from './pets/routes.ts'
 import { authentication } from './plugins/authentication.ts'
 import { clientErrors, onClientError } from './plugins/client-errors.ts'
 import { contentTypeParsers } from './plugins/content-type-parsers.ts'
@@ -34,12 +31,13 @@ import { queryValidation } from './plugins/query-validation.ts'
 import { rateLimits } from './plugins/rate-limits.ts'
 import { MAX_HEAD_BYTES, normalizeRequestTarget, requestHead } from './plugins/request-head.ts'
 import { securityHeaders } from './plugins/security-headers.ts'
-import { components } from './resources.ts'
-import { webhookRoutes } from './webhooks/routes.ts'
+import { commitOptions, createResources } from './resources.ts'
 
 /** Builds the service. Neither listens nor reads environment variables. */
 export async function buildApp (config: Config): Promise<FastifyInstance> {
-  const app = Fastify(await fastifyOptions(config))
+  const resources = createResources(config)
+  const components = [ErrorSchema, ...resources.flatMap(({ schemas }) => schemas)]
+  const app = Fastify(await fastifyOptions(config, components))
   for (const schema of components) app.addSchema(schema)
 
   // The hooks of these plugins run in this order, which is the contract's order of checks.
@@ -62,23 +60,26 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
     url: config.DATABASE_URL,
     pool: config.DATABASE_POOL,
     queueLimit: config.QUEUE_LIMIT,
-    timeout: config.REQUEST_TIMEOUT_MS
+    timeout: config.REQUEST_TIMEOUT_MS,
+    ...commitOptions(resources)
   })
   if (config.DELIVERY) await app.register(delivery, { allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE })
   await app.register(deliveryCleanup)
   await app.register(retention, { days: config.EVENT_RETENTION_DAYS })
   await app.register(authentication)
-  await app.register(openapi, config)
+  await app.register(openapi, { config, resources })
   await app.register(homeRoutes, { prefix: config.BASE_PATH, signup: config.SIGNUP })
-  await app.register(api, { prefix: config.BASE_PATH, config })
+  await app.register(api, { prefix: config.BASE_PATH, config, resources })
   await app.register(healthChecks)
   return app
 }
 
-interface ScopeOptions { config: Config }
+const PLUGIN_TIMEOUT_MS = 60_000
+
+interface ScopeOptions { config: Config, resources: Resource[] }
 
 /** The scope of all API operations. Of these, only signup needs no API key. */
-async function api (app: FastifyInstance, { config }: ScopeOptions): Promise<void> {
+async function api (app: FastifyInstance, { config, resources }: ScopeOptions): Promise<void> {
   await app.register(contentTypeParsers)
   app.addHook('onRequest', (_request, reply, done) => {
     reply.header('cache-control', 'private, no-cache')
@@ -89,26 +90,21 @@ async function api (app: FastifyInstance, { config }: ScopeOptions): Promise<voi
   await app.register(idempotencyKey)
 
   await app.register(signupRoutes, { open: config.SIGNUP === 'open' })
-  await app.register(authenticated, { config })
+  await app.register(authenticated, { config, resources })
 }
 
 /** The scope of operations that require an API key. */
-async function authenticated (app: FastifyInstance, { config }: ScopeOptions): Promise<void> {
+async function authenticated (app: FastifyInstance, { config, resources }: ScopeOptions): Promise<void> {
   app.addHook('onRequest', app.verifyBearerAuth!)
   if (config.RATE_LIMIT_PER_KEY > 0) app.addHook('onRequest', app.limits.perKey)
   app.addHook('onRequest', app.requireWriteAccess)
 
-  await app.register(accountRoutes)
-  await app.register(petRoutes, { sunset: config.PET_READ_SUNSET })
-  await app.register(categoryRoutes)
-  await app.register(orderRoutes)
-  await app.register(inventoryRoutes)
-  await app.register(messageRoutes)
-  await app.register(eventRoutes)
-  await app.register(webhookRoutes, { allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE })
+  for (const { routes } of resources) await app.register(routes)
 }
 
-async function fastifyOptions (config: Config): Promise<FastifyHttpOptions<Server, FastifyBaseLogger>> {
+async function fastifyOptions (
+  config: Config, components: TSchema[]
+): Promise<FastifyHttpOptions<Server, FastifyBaseLogger>> {
   const schemas = Object.fromEntries(components.map((schema) => [schema.$id!, schema]))
   const validator = buildValidatorCompiler(schemas)
   const serializer = buildSerializerCompiler(schemas)
@@ -132,6 +128,8 @@ async function fastifyOptions (config: Config): Promise<FastifyHttpOptions<Serve
     rewriteUrl: normalizeRequestTarget,
     trustProxy: parseTrustProxy(config.TRUST_PROXY),
     return503OnClosing: false,
+    // Loading the code of the database takes longer than the default of 10 s on a busy machine with a cold disk.
+    pluginTimeout: PLUGIN_TIMEOUT_MS,
     routerOptions: { maxParamLength: MAX_HEAD_BYTES },
     // Fastify asks for compilers in every scope; all scopes share these two.
     schemaController: {

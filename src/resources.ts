@@ -1,20 +1,31 @@
-import type { TSchema } from '@sinclair/typebox'
-import * as accounts from './accounts/schemas.ts'
-import * as categories from './categories/schemas.ts'
-import * as deliveries from './deliveries/schemas.ts'
-import * as events from './events/schemas.ts'
-import * as inventory from './inventory/schemas.ts'
-import * as messages from './messages/schemas.ts'
-import * as orders from './orders/schemas.ts'
-import * as pets from './pets/schemas.ts'
-import * as webhooks from './webhooks/schemas.ts'
-import { ErrorSchema, PetStatusSchema } from './http/common-schemas.ts'
+import { accounts } from './accounts/resource.ts'
+import { categories } from './categories/resource.ts'
+import type { Config } from './config.ts'
+import type { BeforeCommit } from './database/group-commit/command.ts'
+import type { Resource } from './database/resource.ts'
+import type { Table } from './database/table.ts'
+import { webhookSubscribers } from './deliveries/enqueue.ts'
+import { events } from './events/resource.ts'
+import { inventory } from './inventory/resource.ts'
+import { messages } from './messages/resource.ts'
+import { orders } from './orders/resource.ts'
+import { pets } from './pets/resource.ts'
+import { webhooks } from './webhooks/resource.ts'
 
-/** Every named schema: the components of the OpenAPI document. */
-export const components: TSchema[] = [
-  ErrorSchema,
-  PetStatusSchema,
-  ...[accounts, pets, categories, orders, inventory, messages, events, deliveries, webhooks]
-    .flatMap((schemas) => Object.values(schemas).flat() as TSchema[])
-    .filter(({ $id }) => $id !== undefined)
-]
+/**
+ * Returns all resources: the only list of them. Its order is the order in which rows are locked, parents before
+ * children; the order of tags and paths in the document follows from the tags' positions.
+ */
+export function createResources (config: Config): Resource[] {
+  const domain = [accounts, categories, pets(config), inventory, orders, messages]
+  const feed = events(domain, webhookSubscribers)
+  return [...domain, feed, webhooks(config, feed.types)]
+}
+
+/** Returns what group commits need to know of the resources. */
+export function commitOptions (resources: Resource[]): { tables: Table[], beforeCommit: BeforeCommit[] } {
+  return {
+    tables: resources.flatMap(({ tables }) => tables),
+    beforeCommit: resources.flatMap(({ beforeCommit }) => beforeCommit ?? [])
+  }
+}

@@ -3,13 +3,14 @@ import { Type } from '@sinclair/typebox'
 import { pageRequest } from '../http/pagination.ts'
 import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
-import { ApiKeyNotFound, LastApiKey, SignupClosed } from '../errors.ts'
+import { ApiKeyNotFound, LastApiKey, SignupClosed } from './errors.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import {
   AccountSchema, AccountWithKeySchema, ApiKeySchema, ApiKeyWithSecretSchema, KeyParams, KeyQuery, NewAccountSchema, NewApiKeySchema
 } from './schemas.ts'
-import { createAccount, createApiKey, deleteAccount, findAccount, listKeys, revokeApiKey } from './commands.ts'
+import { createAccount, createApiKey, deleteAccount, revokeApiKey } from './commands.ts'
+import { findAccount, listKeys } from './queries.ts'
 
 export interface SignupOptions {
   /** Whether anybody may open an account. */
@@ -28,7 +29,7 @@ export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async func
       body: ref(NewAccountSchema),
       response: { 201: ref(AccountWithKeySchema) }
     },
-    config: { errors: [SignupClosed], secret: true },
+    config: { errors: [SignupClosed], secret: true, readBy: 'getAccount' },
     // Before the body: a stranger's is parsed only where it may lead to an account.
     onRequest: open ? app.limits.signup : async () => { throw new SignupClosed() }
   }, async (request, reply) => {

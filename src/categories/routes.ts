@@ -3,11 +3,12 @@ import { Type } from '@sinclair/typebox'
 import { pageRequest } from '../http/pagination.ts'
 import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
-import { CategoryInUse, CategoryNotFound } from '../errors.ts'
+import { CategoryInUse, CategoryNotFound } from './errors.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { CategoryParams, CategoryQuery, CategorySchema, CategoryUpdateSchema, NewCategorySchema } from './schemas.ts'
-import { createCategory, deleteCategory, findCategory, listCategories, updateCategory } from './commands.ts'
+import { createCategory, deleteCategory, updateCategory } from './commands.ts'
+import { findCategory, listCategories } from './queries.ts'
 
 export const categoryRoutes: FastifyPluginAsyncTypebox = async function categoryRoutes (app) {
   app.get('/categories', {

@@ -1,5 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { NO_ADDITIONAL_PROPERTIES, Id, Nullable, PageQuery, SortQuery, Text } from '../http/common-schemas.ts'
+import { defineEvents } from '../events/define-events.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, Nullable, PageQuery, ref, SortQuery, Text } from '../http/common-schemas.ts'
 
 const name = Text(1, 255, 'Category name, a kind of animal', 'Dogs')
 const description = Text(0, 2000, 'Short description of the category', 'Loyal, loud and always hungry')
@@ -7,13 +8,13 @@ const description = Text(0, 2000, 'Short description of the category', 'Loyal, l
 export const NewCategorySchema = Type.Object({
   name,
   description: Type.Optional(description)
-}, { $id: 'NewCategory', ...NO_ADDITIONAL_PROPERTIES, description: 'A group that pets shall belong to.' })
+}, { $id: 'NewCategory', ...NO_ADDITIONAL_PROPERTIES, description: 'A category to create.' })
 export type NewCategory = Static<typeof NewCategorySchema>
 
 export const CategoryUpdateSchema = Type.Partial(Type.Object({ name, description: Nullable(description) }), {
   $id: 'CategoryUpdate',
   ...NO_ADDITIONAL_PROPERTIES,
-  description: 'A merge patch of a category (RFC 7396): the fields to change; `description: null` clears it.'
+  description: 'A JSON merge patch (RFC 7396) with the fields to change. `description: null` clears the description.'
 })
 export type CategoryUpdate = Static<typeof CategoryUpdateSchema>
 
@@ -21,8 +22,12 @@ export const CategorySchema = Type.Object({
   id: Id('Unique identifier assigned on creation', 3),
   name,
   description: Type.Optional(description)
-}, { $id: 'Category', description: 'A group that pets belong to.' })
+}, { $id: 'Category', description: 'A category of pets.' })
 export type Category = Static<typeof CategorySchema>
+
+const category = { category: ref(CategorySchema) }
+
+export const categoryEvents = defineEvents('category', { created: category, updated: category, deleted: category })
 
 export const CategoryParams = Type.Object({ categoryId: Id('Id of the category', 3) }, NO_ADDITIONAL_PROPERTIES)
 

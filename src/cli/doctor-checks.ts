@@ -3,9 +3,11 @@ import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { readConfig, type Config } from '../config.ts'
 import { databaseOf } from '../database/dialect.ts'
-import { pendingMigrations } from '../database/migrations/migrate.ts'
-import { canWrite, openDatabase } from '../database/open-database.ts'
-import { fileOf, isMissing, migratesOnStart } from '../database/migrations/startup-check.ts'
+import { pendingMigrations } from '../database/migrations/history.ts'
+import { migratesOnStart } from '../database/migrations/startup-check.ts'
+import { openDatabase } from '../database/open-database.ts'
+import { checkWritable } from '../database/prisma-client.ts'
+import { fileOf, isMissing } from '../database/sqlite/database-file.ts'
 import { explainFailure } from '../start/explain-failure.ts'
 
 /** The result of one check. If it failed, the text has the cause and the remedy. */
@@ -94,7 +96,7 @@ async function checkWriteAccess (config: Config): Promise<CheckResult> {
   const { DATABASE_URL: url, DATABASE_POOL: pool, REQUEST_TIMEOUT_MS: timeout } = config
   const database = await openDatabase({ url, pool, timeout })
   try {
-    await canWrite(database)
+    await checkWritable(database)
     return { subject: 'writing', text: 'the database is writable' }
   } catch (error) {
     return { subject: 'writing', failed: true, text: explainFailure(error) }

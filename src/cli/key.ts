@@ -61,7 +61,7 @@ async function withAccount (account: number, use: UseDatabase): Promise<void> {
 }
 
 async function * keysOf ({ read }: OpenDatabase, account: number): AsyncGenerator<ApiKey> {
-  const { listKeys } = await import('../accounts/commands.ts')
+  const { listKeys } = await import('../accounts/queries.ts')
   let after: number | undefined
   do {
     const { records, next } = await listKeys(read, account, { limit: 100, descending: false, after, filters: {} })

@@ -20,7 +20,7 @@ async function applyMigrations (url: string): Promise<void> {
 
 async function showStatus (url: string): Promise<void> {
   const { databaseOf } = await import('../database/dialect.ts')
-  const { migrationNames } = await import('../database/migrations/migrate.ts')
+  const { migrationNames } = await import('../database/migrations/history.ts')
   const { pendingWithoutCreating } = await import('../database/migrations/startup-check.ts')
   const pending = new Set(await pendingWithoutCreating(url))
   for (const name of await migrationNames(databaseOf(url))) {

@@ -1,7 +1,9 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { Config } from '../config.ts'
+import { commitOptions, createResources } from '../resources.ts'
 import { createCommitter, type Commit } from '../database/group-commit/committer.ts'
-import { openDatabase, type Database } from '../database/open-database.ts'
+import { openDatabase } from '../database/open-database.ts'
+import type { Database } from '../database/prisma-client.ts'
 import { createRead, type Read } from '../database/read-batching.ts'
 import { OperationalError } from '../operational-error.ts'
 import { buildValidatorCompiler } from '../http/validator-compiler.ts'
@@ -22,7 +24,7 @@ export type UseDatabase = (database: OpenDatabase) => Promise<void>
 export async function withDatabase (config: Config, use: UseDatabase): Promise<void> {
   const limits = { timeout: TIMEOUT_MS, queueLimit: config.QUEUE_LIMIT }
   const database = await openDatabase({ url: config.DATABASE_URL, pool: config.DATABASE_POOL, ...limits })
-  const { commit, close } = createCommitter(database, limits)
+  const { commit, close } = createCommitter(database, { ...limits, ...commitOptions(createResources(config)) })
   try {
     await use({ database, read: createRead(database, limits), commit })
   } finally {

@@ -1,110 +1,141 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from 'pg'
-import type { News } from './group-commit/command.ts'
-import type { Database } from './open-database.ts'
+import { mergeChanges, type Changes } from './group-commit/command.ts'
+import type { Database } from './prisma-client.ts'
 
 /**
- * Tells the other processes on the same PostgreSQL what a commit has for them, and hears it from them. Sent
- * after COMMIT, outside the transaction: inside, NOTIFY would lock all commits of the database against each
- * other. What gets lost is found by the slow polls of feed and worker. On SQLite there is nobody to tell.
+ * Announces changes to the other processes on the same PostgreSQL, and receives theirs. Sent after COMMIT, outside the
+ * transaction: inside, NOTIFY would lock all commits of the database against each other. What gets lost is found by
+ * the slow polls of event streams and workers. On SQLite there is no other process to notify.
  */
 export interface Notifier {
-  tell: (news: News) => void
+  announce: (changes: Changes) => void
   close: () => Promise<void>
 }
 
-const CHANNEL = 'petstore_events'
+export interface NotifierOptions {
+  url: string
+  /** Called with the changes of other processes. */
+  onChange: (changes: Changes) => void
+  onError: (error: unknown) => void
+}
 
-/** Accounts are collected this long before they are told of, in ms. */
-const GATHER_MS = 10
+const CHANNEL = 'petstore_changes'
 
-/** A notification holds 8000 bytes at most; what does not fit is left to the polls, and to the leases' ends. */
-const MAX_ACCOUNTS = 350
-const MAX_WEBHOOKS = 50
+/** How long changes are collected before they are announced together. */
+const COLLECT_MS = 10
 
-/** A server that does not answer within this, in ms, is tried again. */
-const CONNECT_MS = 10_000
+/** Maximum number of ids in a notification of 8000 bytes; polls and the ends of leases find what does not fit. */
+const MAX_IDS = 400
 
-/** Pause before a lost connection is made again, in ms. */
-const RECONNECT_MS = 1_000
+/** A server that does not accept the connection within this time is tried again. */
+const CONNECT_TIMEOUT_MS = 10_000
 
-export function createNotifier (database: Database, url: string, heard: (news: News) => void, failed: (error: unknown) => void): Notifier {
-  if (database.dialect.name === 'sqlite') return { tell () {}, close: async () => {} }
+/** Pause before a lost connection is made again. */
+const RECONNECT_DELAY_MS = 1_000
 
-  const self = randomBytes(6).toString('hex')
-  const gathered = new Set<number>()
-  const changed = new Set<number>()
-  let anyDue = false
-  let closed = false
-  let client: Client | undefined
-  let timer: NodeJS.Timeout | undefined
-  /** One at a time: on a connection that went silent they would pile up. */
-  let sending = false
+export function createNotifier (database: Database, options: NotifierOptions): Notifier {
+  if (!database.dialect.hasRowLocks) return { announce () {}, close: async () => {} }
+  const notifier = new PostgresNotifier(options)
+  notifier.start()
+  return notifier
+}
 
-  function tell ({ accounts, due, webhooks }: News): void {
-    for (const account of accounts) gathered.add(account)
-    for (const webhook of webhooks) changed.add(webhook)
-    anyDue ||= due
-    timer ??= setTimeout(send, GATHER_MS)
+class PostgresNotifier implements Notifier {
+  readonly #options: NotifierOptions
+  /** Identifies this process, whose own notifications come back as well. */
+  readonly #origin = randomBytes(6).toString('hex')
+  #pending: Changes = {}
+  #client: Client | undefined
+  #timer: NodeJS.Timeout | undefined
+  /** One notification at a time: on a connection that went silent they would pile up. */
+  #sending = false
+  #closed = false
+
+  constructor (options: NotifierOptions) {
+    this.#options = options
   }
 
-  /** While there is no connection, what is to be told waits for the next. */
-  function send (): void {
-    timer = undefined
-    if (client === undefined || sending || (gathered.size === 0 && !anyDue)) return
-    const payload = `${self} ${anyDue ? 'due' : ''} ${[...gathered].slice(0, MAX_ACCOUNTS).join(',')} ${[...changed].slice(0, MAX_WEBHOOKS).join(',')}`
-    gathered.clear()
-    changed.clear()
-    anyDue = false
-    sending = true
-    // One transaction, which waits for no disk: a notification that a crash takes along costs nothing.
-    client.query(`SET LOCAL synchronous_commit = off; NOTIFY ${CHANNEL}, '${payload}'`).catch(failed).finally(() => {
-      sending = false
-      if (!closed) timer ??= setTimeout(send, GATHER_MS)
-    })
+  start (): void {
+    this.#listen().catch(this.#options.onError)
   }
 
-  async function listen (): Promise<void> {
+  announce (changes: Changes): void {
+    mergeChanges(this.#pending, changes)
+    this.#timer ??= setTimeout(() => { this.#send() }, COLLECT_MS)
+  }
+
+  async close (): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#timer)
+    await this.#client?.end().catch(() => {})
+  }
+
+  /** Sends the pending changes. Without a connection they wait for the next one. */
+  #send (): void {
+    this.#timer = undefined
+    if (this.#client === undefined || this.#sending || Object.keys(this.#pending).length === 0) return
+    const payload = JSON.stringify({ origin: this.#origin, changes: shortened(this.#pending) })
+    this.#pending = {}
+    this.#sending = true
+    // One transaction, which waits for no disk: a notification lost in a crash costs nothing.
+    this.#client.query(`SET LOCAL synchronous_commit = off; NOTIFY ${CHANNEL}, '${payload}'`)
+      .catch(this.#options.onError).finally(() => {
+        this.#sending = false
+        if (!this.#closed) this.#timer ??= setTimeout(() => { this.#send() }, COLLECT_MS)
+      })
+  }
+
+  async #listen (): Promise<void> {
     const { default: pg } = await import('pg')
     for (;;) {
-      const connection = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_MS, keepAlive: true, application_name: 'petstore events' })
+      const connection = new pg.Client({
+        connectionString: this.#options.url,
+        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+        keepAlive: true,
+        application_name: 'petstore events'
+      })
       try {
-        const lost = new Promise((_resolve, reject) => { connection.on('error', reject).on('end', () => { reject(new Error('the connection ended')) }) })
-        lost.catch(() => {})
-        await connection.connect()
-        connection.on('notification', ({ payload = '' }) => {
-          const [origin, due = '', accounts = '', webhooks = ''] = payload.split(' ')
-          if (origin !== self) heard({ accounts: numbers(accounts), due: due !== '', webhooks: numbers(webhooks) })
-        })
-        await connection.query(`LISTEN ${CHANNEL}`)
-        // Whoever closed meanwhile knew nothing of this connection.
-        if (!closed) {
-          client = connection
-          send()
-          await lost
-        }
+        await this.#listenOn(connection)
       } catch (error) {
-        if (!closed) failed(error)
+        if (!this.#closed) this.#options.onError(error)
       }
-      client = undefined
+      this.#client = undefined
       await connection.end().catch(() => {})
-      if (closed) return
-      await sleep(RECONNECT_MS, undefined, { ref: false })
+      if (this.#closed) return
+      await sleep(RECONNECT_DELAY_MS, undefined, { ref: false })
     }
   }
-  listen().catch(failed)
 
-  return {
-    tell,
-    async close () {
-      closed = true
-      clearTimeout(timer)
-      await client?.end().catch(() => {})
-    }
+  /** Returns, or throws, when the connection has ended. */
+  async #listenOn (connection: Client): Promise<void> {
+    const lost = new Promise<never>((_resolve, reject) => {
+      connection.on('error', reject).on('end', () => { reject(new Error('the connection ended')) })
+    })
+    lost.catch(() => {})
+    await connection.connect()
+    connection.on('notification', ({ payload = '' }) => {
+      const { origin, changes } = JSON.parse(payload) as { origin: string, changes: Changes }
+      if (origin !== this.#origin) this.#options.onChange(changes)
+    })
+    await connection.query(`LISTEN ${CHANNEL}`)
+    // A call of `close` in the meantime did not end this connection.
+    if (this.#closed) return
+    this.#client = connection
+    this.#send()
+    await lost
   }
 }
 
-function numbers (list: string): number[] {
-  return list === '' ? [] : list.split(',').map(Number)
+/** Keeps as many ids as a notification has room for, and the channels with few ids whole. */
+function shortened (changes: Changes): Changes {
+  let left = MAX_IDS
+  const kept: Changes = {}
+  const channels = Object.entries(changes).map(([channel, ids]) => ({ channel, ids: [...new Set(ids)] }))
+  for (const { channel, ids } of channels.sort((a, b) => a.ids.length - b.ids.length)) {
+    kept[channel] = ids.slice(0, left)
+    left -= kept[channel].length
+  }
+  return kept
 }

@@ -1,24 +1,26 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { News } from './group-commit/command.ts'
-import { createCommitter, type Commit } from './group-commit/committer.ts'
-import { deleteExpiredIdempotencyRecords } from './group-commit/idempotency-records.ts'
-import { migrationNames } from './migrations/migrate.ts'
 import { createNotifier } from './change-notifications.ts'
-import { openDatabase, type Database, type DatabaseOptions } from './open-database.ts'
 import { withDeadline } from './error-classification.ts'
+import type { BeforeCommit, Changes } from './group-commit/command.ts'
+import { createCommitter, type Commit } from './group-commit/committer.ts'
+import { deleteExpiredIdempotencyRecords, idempotencyTable } from './group-commit/idempotency-records.ts'
+import { migrationNames } from './migrations/history.ts'
+import { openDatabase } from './open-database.ts'
+import { tablesOfAccounts, type Client, type Database, type DatabaseOptions } from './prisma-client.ts'
 import { createRead, type Read } from './read-batching.ts'
+import type { Table } from './table.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     database: Database
-    /** How requests read: concurrent calls share a statement. */
+    /** Reads for requests: concurrent calls share a statement. */
     read: Read
-    /** How everything writes: concurrent commands share a transaction. */
+    /** Runs every write: concurrent commands share a transaction. */
     commit: Commit
-    /** Calls the listener after each commit that has something to tell, whichever process made it. */
-    onNews: (listener: (news: News) => void) => void
-    /** Whether the database can be reached and has all migrations. */
+    /** Calls the listener after each commit that changed something, in any process. */
+    onChange: (listener: (changes: Changes) => void) => void
+    /** Returns whether the database can be reached and has all migrations. */
     isReady: () => Promise<boolean>
   }
 }
@@ -26,49 +28,74 @@ declare module 'fastify' {
 export interface DatabasePluginOptions extends DatabaseOptions {
   /** Reads, and writes, that may wait before the next is refused. */
   queueLimit: number
+  /** The resources' tables, in the order in which rows are locked. */
+  tables: readonly Table[]
+  beforeCommit: readonly BeforeCommit[]
 }
 
-/** How often expired idempotency records are removed. */
-const SWEEP_MS = 60_000
+const SWEEP_INTERVAL_MS = 60_000
 
 /** Opens the database, and closes it after the last request was answered. */
 export const database = fp(async function database (app: FastifyInstance, options: DatabasePluginOptions) {
+  const { instrumentation } = app
   const opened = await openDatabase(options)
-  const listeners: Array<(news: News) => void> = []
-  const hear = (news: News): void => { for (const listener of listeners) listener(news) }
-  const notifier = createNotifier(opened, options.url, hear, (error) => { app.log.warn({ err: error }, 'could not reach the other processes') })
-  const onNews = (news: News): void => {
-    hear(news)
-    notifier.tell(news)
+  checkTables(opened.reader, [...options.tables, idempotencyTable])
+
+  const listeners: Array<(changes: Changes) => void> = []
+  const notifyListeners = (changes: Changes): void => { for (const listener of listeners) listener(changes) }
+  const notifier = createNotifier(opened, {
+    url: options.url,
+    onChange: notifyListeners,
+    onError: (error) => { app.log.warn({ err: error }, 'could not reach the other processes') }
+  })
+  const onChange = (changes: Changes): void => {
+    notifyListeners(changes)
+    notifier.announce(changes)
   }
-  const { commit, close } = createCommitter(opened, { ...options, onNews, instrumentation: app.instrumentation })
-  app.decorate('onNews', (listener) => { listeners.push(listener) })
+  const committer = createCommitter(opened, { ...options, onChange, instrumentation })
+  const { commit } = committer
+  app.decorate('onChange', (listener) => { listeners.push(listener) })
   app.decorate('database', opened)
-  app.decorate('read', createRead(opened, { ...options, instrumentation: app.instrumentation }))
+  app.decorate('read', createRead(opened, { ...options, instrumentation }))
   app.decorate('commit', commit)
-  const known = await migrationNames(opened.dialect.name)
+  const expected = await migrationNames(opened.dialect.name)
   app.decorate('isReady', async () => {
     try {
-      const rows = await withDeadline(opened.reader.$queryRawUnsafe<Array<{ name: string }>>(
-        'SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL'), options.timeout)
-      const finished = new Set(rows.map(({ name }) => name))
-      return known.every((name) => finished.has(name))
+      const finished = await withDeadline(finishedMigrations(opened.reader), options.timeout)
+      return expected.every((name) => finished.has(name))
     } catch {
       return false
     }
   })
-  const sweep = setInterval(() => { forgetAllExpired().catch((error: unknown) => { app.log.warn({ err: error }, 'could not remove expired idempotency records') }) }, SWEEP_MS)
-  sweep.unref()
 
-  /** A little at a time: between two steps, the writes that wait get their turn. */
-  async function forgetAllExpired (): Promise<void> {
+  const sweep = setInterval(() => {
+    deleteAllExpired().catch((error: unknown) => {
+      app.log.warn({ err: error }, 'could not delete expired idempotency records')
+    })
+  }, SWEEP_INTERVAL_MS).unref()
+
+  /** Deletes a few records at a time: between two steps, waiting writes get their turn. */
+  async function deleteAllExpired (): Promise<void> {
     while ((await commit(deleteExpiredIdempotencyRecords, {}, { account: null })).record) continue
   }
 
   app.addHook('onClose', async () => {
     clearInterval(sweep)
-    await close()
+    await committer.close()
     await notifier.close()
     await opened.close()
   })
 }, { name: 'database' })
+
+/** @throws when a table of accounts is not registered: deleting an account would leave its rows, or fail */
+function checkTables (client: Client, tables: readonly Table[]): void {
+  const registered = new Set(tables.map(({ name }) => name))
+  const missing = tablesOfAccounts(client).filter((name) => !registered.has(name))
+  if (missing.length > 0) throw new Error(`no resource registers the table ${missing.join(', ')}`)
+}
+
+async function finishedMigrations (client: Client): Promise<Set<string>> {
+  const rows = await client.$queryRaw<Array<{ name: string }>>`
+    SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL`
+  return new Set(rows.map(({ name }) => name))
+}

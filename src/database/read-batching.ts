@@ -2,7 +2,8 @@ import { DatabaseUnavailable, Overloaded } from '../errors.ts'
 import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import type { Dialect } from './dialect.ts'
 import { classifyError, withDeadline } from './error-classification.ts'
-import type { Database } from './open-database.ts'
+import type { Database } from './prisma-client.ts'
+import { queryRows } from './run-statement.ts'
 
 /**
  * A read that many requests share: one statement over the rows of all their inputs.
@@ -78,12 +79,11 @@ export function createRead (database: Database, { queueLimit, timeout, instrumen
   function answer ({ sql, since, inputs, calls }: Batch): void {
     const began = now()
     instrumentation?.batchStarted('read', began - since)
-    withDeadline(database.reader.$queryRawUnsafe<Row[]>(sql, JSON.stringify(inputs)), timeout).finally(() => {
+    withDeadline(queryRows<Row>(database.reader, sql, [inputs]), timeout).finally(() => {
       waiting -= calls.length
       instrumentation?.batchFinished('read', calls.length, now() - began)
     }).then((rows) => {
-      // Taken out, because Prisma's promise keeps its answer alive until the next collection of the whole heap.
-      for (const row of rows.splice(0)) calls[Number(row.ord) - 1]!.resolve(row)
+      for (const row of rows) calls[Number(row.ord) - 1]!.resolve(row)
       // Those that have their row do not hear this.
       for (const { resolve } of calls) resolve(undefined)
     }, (error: unknown) => {

@@ -3,7 +3,7 @@ import type { Transaction } from '../database/group-commit/transaction.ts'
 import { eventJson } from '../events/queries.ts'
 import { updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryOutcome } from '../messages/rules.ts'
-import { DELIVERY_LIFETIME_MS, HEAD_OF_QUEUE } from './enqueue.ts'
+import { DELIVERY_LIFETIME_MS, HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
 
 /** A delivery that a worker has claimed, with everything that its request needs. */
 export interface ClaimedDelivery {
@@ -55,7 +55,7 @@ const STEP_SIZE = 500
  */
 export const claimDeliveries: Command<ClaimInput, ClaimResult> = {
   name: 'claimDeliveries',
-  rows: ({ webhookId }) => ({ webhooks: [webhookId] }),
+  locks: ({ webhookId }) => [lockWebhook(webhookId)],
   async run (tx, inputs) {
     const targets = await loadTargets(tx, inputs)
     const results: Array<{ record: ClaimResult }> = []

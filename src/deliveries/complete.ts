@@ -2,7 +2,7 @@ import type { Command, CommandResult } from '../database/group-commit/command.ts
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import { updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryResult } from '../monitoring/instrumentation.ts'
-import { HEAD_OF_QUEUE } from './enqueue.ts'
+import { HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
 import type { WebhookAttempt } from './schemas.ts'
 
 /** The result of a claimed delivery. */
@@ -25,7 +25,7 @@ const MAX_SHOWN_ATTEMPTS = 20
 /** Stores the results of deliveries. Ignores a delivery that another worker has claimed in the meantime. */
 export const completeDeliveries: Command<Completion, undefined> = {
   name: 'completeDeliveries',
-  rows: ({ webhookId }) => ({ webhooks: [webhookId] }),
+  locks: ({ webhookId }) => [lockWebhook(webhookId)],
   async run (tx, completions) {
     const targets = await loadTargets(tx, completions)
     const valid = completions.map((completion) =>

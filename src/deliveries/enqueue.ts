@@ -1,35 +1,52 @@
+import type { RowLock } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
+import type { Table } from '../database/table.ts'
+import type { EventSubscribers, NumberedEvent } from '../events/event-log.ts'
 
-/** How long a delivery is tried, or waits for a webhook that was switched off, in ms: about a day. */
+/** How long a delivery is tried, or waits for a disabled webhook: about a day. */
 export const DELIVERY_LIFETIME_MS = 24 * 60 * 60 * 1000
 
-/** When something is to be tried that goes before whatever waits: a test, and what was taken but not sent. */
+/** The due time of what goes before all other deliveries: a test, and what was claimed but not sent. */
 export const HEAD_OF_QUEUE = '1970-01-01T00:00:00.000Z'
 
+/** The queue; a webhook's deliveries are deleted by a worker once the webhook is gone. */
+export const deliveryTable: Table = { name: 'deliveries', id: 'id', columns: {} }
+
+/** Locks a webhook's row, which stands for its deliveries. */
+export function lockWebhook (webhookId: number): RowLock {
+  return { table: { name: 'webhooks', id: 'id' }, ids: [webhookId], mode: 'update' }
+}
+
+/** Webhooks, as subscribers of the event log. */
+export const webhookSubscribers: EventSubscribers = {
+  exist: (account) => `EXISTS (SELECT 1 FROM webhooks w WHERE w.account_id = ${account} AND w.enabled)`,
+  enqueue: enqueueDeliveries
+}
+
 /**
- * Queues events for the webhooks that are enabled and subscribed to their types at this moment, and notes
- * for how many answers a message waits. Called while the accounts' counters are locked, so that the
- * times, by which deliveries are started, ascend with the events.
- *
- * @returns whether any was queued
+ * Enqueues events for the webhooks that are enabled and subscribed to their types at this moment, and stores for how
+ * many answers a message waits. Runs while the accounts' counters are locked, so that the due times, by which
+ * deliveries are started, ascend with the events.
  */
-export async function enqueueDeliveries ({ dialect, query, execute }: Transaction, events: Array<{ account: number, id: number, type: string, message: number | undefined }>): Promise<boolean> {
+async function enqueueDeliveries ({ dialect, query, execute }: Transaction, events: NumberedEvent[]): Promise<boolean> {
   const now = Date.now()
   const at = new Date(now).toISOString()
   const giveUp = new Date(now + DELIVERY_LIFETIME_MS).toISOString()
-  const queued = await query<{ position: number | null }>(`
+  const columns = { account: 'bigint', id: 'bigint', type: 'text', message: 'bigint', at: 'text', giveUp: 'text' } as const
+  const enqueued = await query<{ position: number | null }>(`
     INSERT INTO deliveries (account_id, event_id, webhook_id, message_position, next_try_at, give_up_at)
     SELECT i.account, i.id, w.id, i.message, ${dialect.toTime('i.at')}, ${dialect.toTime('i."giveUp"')}
-    FROM ${dialect.jsonRows('i', { account: 'bigint', id: 'bigint', type: 'text', message: 'bigint', at: 'text', giveUp: 'text' })}
+    FROM ${dialect.jsonRows('i', columns)}
     JOIN webhooks w ON w.account_id = i.account AND w.enabled AND w.events LIKE '%"' || i.type || '"%'
-    RETURNING message_position AS position`, events.map((event) => ({ ...event, at, giveUp })))
+    RETURNING message_position AS position`,
+  events.map(({ account, id, type, tracks: message }) => ({ account, id, type, message, at, giveUp })))
 
   const waiting = new Map<number, number>()
-  for (const { position } of queued) {
+  for (const { position } of enqueued) {
     if (position !== null) waiting.set(position, (waiting.get(position) ?? 0) + 1)
   }
   await execute(`
     UPDATE messages SET waiting = i.waiting FROM ${dialect.jsonRows('i', { position: 'bigint', waiting: 'bigint' })}
     WHERE messages.position = i.position`, [...waiting].map(([position, waiting]) => ({ position, waiting })))
-  return queued.length > 0
+  return enqueued.length > 0
 }

@@ -18,6 +18,8 @@ export const delivery = fp(async function delivery (app: FastifyInstance, option
   const { read, commit, log, instrumentation } = app
   const client = createWebhookClient({ allowPrivate, timeoutMs })
   const worker = createDeliveryWorker({ read, commit, log, instrumentation, client, leaseMs })
-  app.onNews(({ due, webhooks }) => { if (due) worker.wake(webhooks) })
+  app.onChange(({ deliveries, webhooks }) => {
+    if (deliveries !== undefined || webhooks !== undefined) worker.wake(webhooks ?? [])
+  })
   app.addHook('preClose', worker.close)
 }, { name: 'delivery', dependencies: ['database'] })

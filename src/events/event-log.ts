@@ -1,18 +1,50 @@
-import type { CommandSuccess, QueuedCommand, NewEvent, News } from '../database/group-commit/command.ts'
-import { enqueueDeliveries } from '../deliveries/enqueue.ts'
+import type { BeforeCommit, Changes, CompletedCommand, NewEvent } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 
+/** An event with its number in the account's feed. */
+export interface NumberedEvent {
+  account: number
+  id: number
+  type: string
+  tracks: number | undefined
+}
+
+/** The subscribers of events: what they need to know of an event is written in the event's own transaction. */
+export interface EventSubscribers {
+  /** Returns an SQL condition: whether an account, named by an SQL expression, has any subscriber. */
+  exist: (account: string) => string
+  /** Enqueues the events for their subscribers. Returns whether any was enqueued. */
+  enqueue: (tx: Transaction, events: NumberedEvent[]) => Promise<boolean>
+}
+
 /**
- * Writes the events of a group, numbered in each account's own gapless sequence. The accounts' counters
- * are locked here, after every other row and in id order, and nothing but the deliveries to webhooks and
- * COMMIT follows: locks never cross and are held little longer than the fsync takes.
- *
- * @throws when an account is gone, which undoes the group
+ * Returns a commit hook that writes the events of a group, numbered in each account's own gapless sequence. The
+ * accounts' counters are locked here, after every other row and in id order, and only the enqueuing of deliveries and
+ * COMMIT follow: locks never cross and last little longer than the fsync.
  */
-export async function appendEvents (tx: Transaction, done: Array<{ entry: QueuedCommand, done: CommandSuccess<unknown> }>): Promise<News> {
-  const { now } = tx
+export function eventLog (subscribers: EventSubscribers): BeforeCommit {
+  return async (tx, completed) => {
+    const byAccount = eventsByAccount(completed)
+    if (byAccount.size === 0) return {}
+    const counters = await writeEvents(tx, byAccount, subscribers)
+    // A deleted account has no counter; the error undoes the group.
+    if (counters.length !== byAccount.size) throw new Error('an account of this group was deleted')
+
+    const wanted = counters.filter(({ subscribed }) => subscribed).flatMap(({ id: account, last }) => {
+      const events = byAccount.get(account)!
+      return events.map(({ type, tracks }, i) => ({ account, id: last - events.length + 1 + i, type, tracks }))
+    })
+    const enqueued = wanted.length > 0 && await subscribers.enqueue(tx, wanted)
+    // What an event tracks is settled by its deliveries, or by a worker when there are none.
+    const tracked = [...byAccount.values()].some((events) => events.some(({ tracks }) => tracks !== undefined))
+    const changes: Changes = { events: [...byAccount.keys()] }
+    return enqueued || tracked ? { ...changes, deliveries: [] } : changes
+  }
+}
+
+function eventsByAccount (completed: CompletedCommand[]): Map<number, NewEvent[]> {
   const byAccount = new Map<number, NewEvent[]>()
-  for (const { entry: { context }, done: { events = [] } } of done) {
+  for (const { entry: { context }, success: { events = [] } } of completed) {
     for (const event of events) {
       const account = event.account ?? context.account
       if (account === null) continue
@@ -21,59 +53,49 @@ export async function appendEvents (tx: Transaction, done: Array<{ entry: Queued
       else list.push(event)
     }
   }
-  // A new message is delivered or, when no webhook is asked, settled.
-  const webhooks = done.flatMap(({ done: { changedWebhooks = [] } }) => changedWebhooks)
-  const due = webhooks.length > 0 || done.some(({ done: { wakes, events = [] } }) => wakes === true || events.some(({ message }) => message !== undefined))
-  if (byAccount.size === 0) {
-    await tx.flush()
-    return { accounts: [], due, webhooks }
-  }
-
-  const counts = [...byAccount].map(([account, { length }]) => ({ account, count: length }))
-  const listed = [...byAccount].flatMap(([account, events]) => events.map(({ type, data }, i) =>
-    ({ account, later: events.length - 1 - i, type, data, now })))
-  const counters = await write(tx, counts, listed)
-  if (counters.length !== byAccount.size) throw new Error('an account of this group was deleted')
-
-  const queued = counters.flatMap(({ id: account, last, heard }) => {
-    if (!heard) return []
-    const events = byAccount.get(account)!
-    return events.map(({ type, message }, i) => ({ account, id: last - events.length + 1 + i, type, message }))
-  })
-  const delivers = queued.length > 0 && await enqueueDeliveries(tx, queued)
-  return { accounts: [...byAccount.keys()], due: due || delivers, webhooks }
+  return byAccount
 }
 
+/** An account's counter, once the events of the group are numbered. */
 interface Counter {
-  /** The account's. */
+  /** The account. */
   id: number
-  /** The number of its newest event. */
+  /** Number of its newest event. */
   last: number
-  /** Whether a webhook may want to hear of it. */
-  heard: boolean | number
+  subscribed: boolean | number
 }
 
-/** Counts on and inserts: in one statement where it can be, because the counters are locked meanwhile. */
-async function write ({ dialect, queryWithDeferred, query, execute }: Transaction, counts: object[], listed: object[]): Promise<Counter[]> {
-  const lock = (written: string, parameter?: number): string => `
-    SELECT a.id, i.count FROM ${dialect.jsonRows('i', { account: 'bigint', count: 'bigint' }, parameter)} JOIN accounts a ON a.id = i.account
-    WHERE ${written} ORDER BY a.id ${dialect.forUpdate === '' ? '' : 'FOR NO KEY UPDATE OF a'}`
-  const count = `
+/** Increments the counters and inserts the events: in one statement where possible, because it locks the counters. */
+async function writeEvents (tx: Transaction, byAccount: Map<number, NewEvent[]>, { exist }: EventSubscribers): Promise<Counter[]> {
+  const { dialect, now } = tx
+  const counts = [...byAccount].map(([account, { length }]) => ({ account, count: length }))
+  const events = [...byAccount].flatMap(([account, list]) =>
+    list.map(({ type, data }, i) => ({ account, later: list.length - 1 - i, type, data, now })))
+
+  const countColumns = { account: 'bigint', count: 'bigint' } as const
+  const lock = (condition: string, parameter?: number): string => `
+    SELECT a.id, i.count FROM ${dialect.jsonRows('i', countColumns, parameter)} JOIN accounts a ON a.id = i.account
+    WHERE ${condition} ORDER BY a.id ${dialect.hasRowLocks ? 'FOR NO KEY UPDATE OF a' : ''}`
+  const increment = `
     UPDATE accounts SET last_event_id = last_event_id + locked.count FROM locked WHERE accounts.id = locked.id
-    RETURNING accounts.id, accounts.last_event_id AS last,
-      EXISTS (SELECT 1 FROM webhooks w WHERE w.account_id = accounts.id AND w.enabled) AS heard`
-  const insert = (counted: string, last: string, parameter?: number): string => `
+    RETURNING accounts.id, accounts.last_event_id AS last, ${exist('accounts.id')} AS subscribed`
+  const eventColumns = { account: 'bigint', later: 'bigint', type: 'text', data: 'text', now: 'text' } as const
+  const insert = (counters: string, last: string, parameter?: number): string => `
     INSERT INTO events (account_id, id, type, timestamp, data)
     SELECT i.account, c.${last} - i.later, i.type, ${dialect.toTime('i.now')}, i.data
-    FROM ${dialect.jsonRows('i', { account: 'bigint', later: 'bigint', type: 'text', data: 'text', now: 'text' }, parameter)} JOIN ${counted} AS c ON c.id = i.account`
+    FROM ${dialect.jsonRows('i', eventColumns, parameter)} JOIN ${counters} AS c ON c.id = i.account`
 
   if (dialect.supportsWritableCtes) {
-    return await queryWithDeferred<Counter>((parameter, written) => ({
-      with: [`locked AS (${lock(written, parameter)})`, `counted AS (${count})`, `inserted AS (${insert('counted', 'last', parameter + 1)})`],
-      select: 'SELECT id, last, heard FROM counted'
-    }), counts, listed)
+    return await tx.queryWithDeferred<Counter>((parameter, written) => ({
+      with: [
+        `locked AS (${lock(written, parameter)})`,
+        `counted AS (${increment})`,
+        `inserted AS (${insert('counted', 'last', parameter + 1)})`
+      ],
+      select: 'SELECT id, last, subscribed FROM counted'
+    }), counts, events)
   }
-  const counters = await query<Counter>(`WITH locked AS (${lock('true')}) ${count}`, counts)
-  await execute(insert('accounts', 'last_event_id'), listed)
+  const counters = await tx.query<Counter>(`WITH locked AS (${lock('true')}) ${increment}`, counts)
+  await tx.execute(insert('accounts', 'last_event_id'), events)
   return counters
 }

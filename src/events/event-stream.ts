@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { FastifyBaseLogger } from 'fastify'
-import { findKeyById, type ApiKeyCredential } from '../accounts/commands.ts'
+import { findKeyById, type ApiKeyCredential } from '../accounts/queries.ts'
 import type { Read } from '../database/read-batching.ts'
 import { createBatchedTask } from './batched-rounds.ts'
 import {

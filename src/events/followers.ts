@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { ApiKeyCredential } from '../accounts/commands.ts'
+import type { ApiKeyCredential } from '../accounts/queries.ts'
 
 /** A client that follows the events of its account. */
 export interface Follower {

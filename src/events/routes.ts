@@ -3,16 +3,16 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { emptyStream, sendPage } from '../http/responses.ts'
-import { EventsExpired, Unauthorized, ValidationFailed } from '../errors.ts'
-import { ref } from '../http/common-schemas.ts'
+import { EventsExpired } from './errors.ts'
+import { Unauthorized, ValidationFailed } from '../errors.ts'
 import { createEventStreams } from './event-stream.ts'
 import { resolveStartPosition } from './rules.ts'
-import { EventQuery, EventSchema } from './schemas.ts'
+import { EventQuery, EventReference } from './schemas.ts'
 import { listEvents, type EventPage } from './queries.ts'
 
 export const eventRoutes: FastifyPluginAsyncTypebox = async function eventRoutes (app) {
   const feed = createEventStreams(app.read, app.log)
-  app.onNews(({ accounts }) => { accounts.forEach(feed.wake) })
+  app.onChange(({ events: accounts = [] }) => { accounts.forEach(feed.wake) })
   app.addHook('preClose', async () => { feed.close() })
 
   app.get('/events', {
@@ -26,7 +26,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox = async function eventRoutes
       ].join('\n\n'),
       'x-stability': 'experimental',
       querystring: EventQuery,
-      response: { 200: Type.Array(ref(EventSchema)) }
+      response: { 200: Type.Array(EventReference) }
     },
     config: { errors: [EventsExpired], stream: true },
     // The contract validates headers before query parameters.

@@ -31,14 +31,10 @@ export const StringEnum = <T extends string>(values: readonly T[], options: Stri
 /** Makes an unknown or read-only field of a request body an error. */
 export const NO_ADDITIONAL_PROPERTIES = { additionalProperties: false } as const
 
-export const PET_STATUSES = ['available', 'pending', 'sold'] as const
-
-export const PetStatusSchema = StringEnum(PET_STATUSES, {
-  $id: 'PetStatus',
-  description: 'Where a pet stands: for sale, on hold, or gone.',
-  example: 'available'
-})
-export type PetStatus = Static<typeof PetStatusSchema>
+/** Returns the named schemas of a module, which are components of the document. */
+export function namedSchemas (module: Record<string, unknown>): TSchema[] {
+  return Object.values(module).filter((value): value is TSchema => (value as Partial<TSchema> | undefined)?.$id !== undefined)
+}
 
 export const ErrorSchema = Type.Object({
   code: Type.String({ description: 'Machine-readable code from a closed list' }),

@@ -36,8 +36,3 @@ function strongMatch (field: string, etag: string | undefined): boolean {
 function tags (field: string): string[] {
   return field.match(/(W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g) ?? []
 }
-
-/** Returns the version of a row as a strong entity tag. */
-export function etagOf (version: number | bigint): string {
-  return `"${version}"`
-}

@@ -3,11 +3,13 @@ import { Type } from '@sinclair/typebox'
 import { pageRequest } from '../http/pagination.ts'
 import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
-import { InventoryNotFound, PetNotFound } from '../errors.ts'
+import { InventoryNotFound } from './errors.ts'
+import { PetNotFound } from '../pets/errors.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { ref } from '../http/common-schemas.ts'
 import { InventoryItemSchema, InventoryParams, InventoryQuery, InventoryUpdateSchema } from './schemas.ts'
-import { findInventoryItem, listInventory, updateInventory } from './commands.ts'
+import { updateInventory } from './commands.ts'
+import { findInventoryItem, listInventory } from './queries.ts'
 
 export const inventoryRoutes: FastifyPluginAsyncTypebox = async function inventoryRoutes (app) {
   app.get('/inventory', {

@@ -1,21 +1,30 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, PetStatusSchema, ref } from '../http/common-schemas.ts'
+import { defineEvents } from '../events/define-events.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, ref } from '../http/common-schemas.ts'
+import { PetStatusSchema } from '../pets/schemas.ts'
 
 export const InventoryUpdateSchema = Type.Object({
   quantity: Type.Integer({ minimum: 0, maximum: 2147483647, description: 'The new stock count', example: 12 })
-}, { $id: 'InventoryUpdate', ...NO_ADDITIONAL_PROPERTIES, description: 'What a count of the shelf found.' })
+}, { $id: 'InventoryUpdate', ...NO_ADDITIONAL_PROPERTIES, description: 'The result of a stock count.' })
 
 export const InventoryItemSchema = Type.Object({
   petId: Id('Id of the animal the entry tracks'),
   quantity: Type.Integer({ format: 'int64', description: 'Current stock count', example: 12 }),
   status: ref(PetStatusSchema, { description: 'Status of the entry, which is the status of the pet' })
-}, { $id: 'InventoryItem', description: 'The stock of a pet that was counted.' })
+}, { $id: 'InventoryItem', description: 'The stock of a pet that has been counted.' })
 export type InventoryItem = Static<typeof InventoryItemSchema>
+
+export const inventoryEvents = defineEvents('inventory', {
+  counted: {
+    inventory: ref(InventoryItemSchema),
+    previousQuantity: Type.Integer({ format: 'int64', description: 'The count before, 0 before the first', example: 0 })
+  }
+})
 
 export const InventoryParams = Type.Object({ petId: Id('Id of the pet') }, NO_ADDITIONAL_PROPERTIES)
 
 export const InventoryQuery = Type.Object({
-  status: Type.Optional(ref(PetStatusSchema, { description: 'Only entries of this status' })),
-  petId: Type.Optional(Type.Array(Id('Id of a pet'), { minItems: 1, maxItems: 100, description: 'Only the entries of these pets; repeat the parameter, up to 100 times' })),
+  status: Type.Optional(ref(PetStatusSchema, { description: 'Only entries with this status' })),
+  petId: Type.Optional(Type.Array(Id('Id of a pet'), { minItems: 1, maxItems: 100, description: 'Only the entries of these pets. Repeat the parameter for each id, up to 100 times' })),
   ...PageQuery
 }, NO_ADDITIONAL_PROPERTIES)

@@ -1,8 +1,8 @@
 import type { Command, NewEvent } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
-import { recordOf } from './commands.ts'
+import { messageRecord } from './queries.ts'
 import { nextMessageStatus, type DeliveryOutcome, type MessageProgress } from './rules.ts'
-import type { Message } from './schemas.ts'
+import { messageEvents, type Message } from './schemas.ts'
 
 /** Limits the messages that one statement marks as delivered. */
 const SETTLE_SIZE = 1_000
@@ -21,10 +21,10 @@ export const deliverUnsubscribedMessages: Command<{ upTo: number }, boolean> = {
         SELECT m.position FROM messages m WHERE m.status = 'queued' AND m.waiting = 0
           AND m.position <= (SELECT max(i."upTo") FROM ${dialect.jsonRows('i', { upTo: 'bigint' })})
         ORDER BY m.position LIMIT ${SETTLE_SIZE} ${dialect.forUpdateSkipLocked})
-      RETURNING position, account_id AS account, ${recordOf(dialect, 'messages')} AS record`, inputs)
+      RETURNING position, account_id AS account, ${messageRecord(dialect, 'messages')} AS record`, inputs)
     delivered.sort((a, b) => a.position - b.position)
     const events = delivered.map(({ account, record }) =>
-      eventOf('message.delivered', account, JSON.parse(record) as Message))
+      ({ ...messageEvents.delivered({ message: JSON.parse(record) as Message }), account }))
     return inputs.map((_input, i) => ({ record: delivered.length === SETTLE_SIZE, events: i === 0 ? events : [] }))
   }
 }
@@ -70,18 +70,14 @@ export async function updateMessageStatuses (tx: Transaction, steps: MessageStep
   return before.flatMap((message) => {
     const { account, status, record } = after.get(message.position)!
     if (status === message.status || (status !== 'delivered' && status !== 'failed')) return []
-    return [eventOf(`message.${status}`, account, { ...JSON.parse(record) as Message, status })]
+    return [{ ...messageEvents[status]({ message: { ...JSON.parse(record) as Message, status } }), account }]
   })
 }
 
 async function loadMessages ({ dialect, query }: Transaction, steps: MessageStep[]): Promise<TrackedMessage[]> {
   return await query<TrackedMessage>(`
     SELECT m.position, m.account_id AS account, ${dialect.fromEnum('m.status')} AS status, m.waiting, m.version,
-      ${recordOf(dialect, 'm')} AS record
+      ${messageRecord(dialect, 'm')} AS record
     FROM messages m WHERE m.position IN (SELECT i.position FROM ${dialect.jsonRows('i', { position: 'bigint' })})
     ORDER BY m.position ${dialect.forUpdate}`, distinct(steps.map(({ position }) => ({ position }))))
-}
-
-function eventOf (type: string, account: number, message: Message): NewEvent {
-  return { type, account, data: { message } }
 }

@@ -2,11 +2,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import { pageRequest } from '../http/pagination.ts'
 import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
-import { MessageNotFound } from '../errors.ts'
+import { MessageNotFound } from './errors.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { ref } from '../http/common-schemas.ts'
 import { MessageParams, MessageQuery, MessageSchema, NewMessageSchema } from './schemas.ts'
-import { createMessage, findMessage, listMessages } from './commands.ts'
+import { createMessage } from './commands.ts'
+import { findMessage, listMessages } from './queries.ts'
 
 export const messageRoutes: FastifyPluginAsyncTypebox = async function messageRoutes (app) {
   app.post('/messages', {

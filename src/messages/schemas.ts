@@ -1,10 +1,11 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { NO_ADDITIONAL_PROPERTIES, StringEnum, PageQuery, SortQuery, Text, Timestamp } from '../http/common-schemas.ts'
+import { defineEvents } from '../events/define-events.ts'
+import { NO_ADDITIONAL_PROPERTIES, PageQuery, ref, SortQuery, StringEnum, Text, Timestamp } from '../http/common-schemas.ts'
 
 const message = Text(1, 10000, 'The submitted text', 'Hello')
 const id = Type.String({ pattern: '^msg_[0-9a-z]{26}$', description: 'Identifier of the message; ids sort by time', example: 'msg_000000000g4jm1zq7c8x0v2ykp' })
 
-export const NewMessageSchema = Type.Object({ message }, { $id: 'NewMessage', ...NO_ADDITIONAL_PROPERTIES, description: 'A text to deliver.' })
+export const NewMessageSchema = Type.Object({ message }, { $id: 'NewMessage', ...NO_ADDITIONAL_PROPERTIES, description: 'A message to send.' })
 export type NewMessage = Static<typeof NewMessageSchema>
 
 export const MessageSchema = Type.Object({
@@ -12,8 +13,17 @@ export const MessageSchema = Type.Object({
   message,
   status: StringEnum(['queued', 'processing', 'delivered', 'failed'], { description: 'Processing status; the last two are final', example: 'queued' }),
   createdAt: Timestamp('Creation time')
-}, { $id: 'Message', description: 'A message and how far it came.' })
+}, { $id: 'Message', description: 'A message and its processing status.' })
 export type Message = Static<typeof MessageSchema>
+
+const data = { message: ref(MessageSchema) }
+
+const EXAMPLE = { id: 'msg_000000000g4jm1zq7c8x0v2ykp', message: 'Hello', createdAt: '2026-11-21T10:00:00.000Z' }
+
+export const messageEvents = defineEvents('message', { created: data, delivered: data, failed: data }, {
+  delivered: { message: { ...EXAMPLE, status: 'delivered' } },
+  failed: { message: { ...EXAMPLE, status: 'failed' } }
+})
 
 export const MessageParams = Type.Object({ messageId: id }, NO_ADDITIONAL_PROPERTIES)
 

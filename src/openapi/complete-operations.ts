@@ -1,17 +1,15 @@
 import * as errors from '../errors.ts'
+import type { ErrorClass } from '../errors.ts'
 import { MERGE_PATCH } from '../plugins/content-type-parsers.ts'
 import { exampleOf, resolve, type Answer, type Document, type Operation, type Schema } from './document.ts'
-import { errorAnswers, type ErrorClass } from './error-responses.ts'
+import { errorAnswers } from './error-responses.ts'
 import { always, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, LIMITS, sometimes, WRITE_IF_NONE_MATCH } from './headers.ts'
 import { codeSamples } from './code-samples.ts'
 
 /** What a route says of its operation beside its schema: see `FastifyContextConfig`. */
-export interface Facts { errors?: ErrorClass[], secret?: boolean, stream?: boolean }
+export interface Facts { errors?: ErrorClass[], secret?: boolean, stream?: boolean, readBy?: string }
 
 const JSON_MEDIA = 'application/json'
-
-/** What reads the new record, where no item of the collection does. */
-const READS: Record<string, string> = { createAccount: 'getAccount' }
 
 /**
  * Completes an operation: everything that follows from its method, its schemas and its own errors.
@@ -33,7 +31,7 @@ export function completeOperation (document: Document, server: string, path: str
   completeBody(document, operation, method)
 
   const { responses } = operation
-  for (const [status, answer] of Object.entries(responses)) completeSuccess(document, path, method, Number(status), answer, replayed)
+  for (const [status, answer] of Object.entries(responses)) completeSuccess(document, path, method, Number(status), answer, { replayed, readBy: facts.readBy })
   if (!write) responses[304] = notModified(responses[200]!)
   Object.assign(responses, errorAnswers(errorsOf(operation, method, facts), { validation_failed: [violation(document, operation)] }))
   if (operation.deprecated === true) announceSuccessor(responses)
@@ -55,7 +53,10 @@ function completeBody (document: Document, { requestBody }: Operation, method: s
   if (method === 'patch') requestBody.content[MERGE_PATCH] = media
 }
 
-function completeSuccess (document: Document, path: string, method: string, status: number, answer: Answer, replayed: boolean): void {
+function completeSuccess (
+  document: Document, path: string, method: string, status: number, answer: Answer,
+  { replayed, readBy }: { replayed: boolean, readBy: string | undefined }
+): void {
   const media = answer.content?.[JSON_MEDIA]
   const schema = media?.schema === undefined ? undefined : resolve(document, media.schema)
   const list = method === 'get' && schema?.type === 'array'
@@ -67,8 +68,8 @@ function completeSuccess (document: Document, path: string, method: string, stat
   if (list) answer.headers['Link'] = always('Link')
   if (replayed) answer.headers['Idempotency-Replayed'] = sometimes('Idempotency-Replayed')
   if (status === 201) {
-    if (readOf(document, path) !== undefined) answer.headers['Location'] = always('Location')
-    const links = linksOf(document, path)
+    if (readOf(document, path, readBy) !== undefined) answer.headers['Location'] = always('Location')
+    const links = linksOf(document, path, readBy)
     if (Object.keys(links).length > 0) answer.links = links
   }
 }
@@ -144,10 +145,8 @@ function announceSuccessor (responses: Record<string, Answer>): void {
 }
 
 /** The operation that reads what a collection's POST made, if there is one. */
-function readOf ({ paths }: Document, path: string): Operation | undefined {
-  const { operationId } = paths[path]!['post']!
-  const name = READS[operationId]
-  if (name !== undefined) return Object.values(paths).map(({ get }) => get).find((get) => get?.operationId === name)
+function readOf ({ paths }: Document, path: string, readBy: string | undefined): Operation | undefined {
+  if (readBy !== undefined) return Object.values(paths).map(({ get }) => get).find((get) => get?.operationId === readBy)
   return paths[itemOf(paths, path) ?? '']?.['get']
 }
 
@@ -159,7 +158,7 @@ function itemOf (paths: Document['paths'], path: string): string | undefined {
 const ID = '$response.body#/id'
 
 /** What can be done with the id of a new record: every operation that takes it in its path, query or body. */
-function linksOf (document: Document, path: string): Answer['links'] & object {
+function linksOf (document: Document, path: string, readBy: string | undefined): Answer['links'] & object {
   const { paths } = document
   const links: Answer['links'] & object = {}
   const item = itemOf(paths, path)
@@ -178,8 +177,7 @@ function linksOf (document: Document, path: string): Answer['links'] & object {
       links[operationId] = { operationId, requestBody: Object.fromEntries(sent), description: `The \`id\` of the answer is the \`${idName}\` in the body of \`${operationId}\`.` }
     }
   }
-  const read = READS[paths[path]!['post']!.operationId]
-  if (read !== undefined) links[read] = { operationId: read, description: `\`${read}\` reads it, with its own API key.` }
+  if (readBy !== undefined) links[readBy] = { operationId: readBy, description: `\`${readBy}\` reads it, with its own API key.` }
   return links
 
   function takesIt (otherPath: string, place: string, name: string, schema: Schema): boolean {

@@ -1,59 +1,50 @@
-import { allCodes } from './error-responses.ts'
+import type { Resource, Tag as ResourceTag } from '../database/resource.ts'
+import type { ErrorClass } from '../errors.ts'
+import { exampleOfError } from './error-responses.ts'
 
-/** The tags that operations carry, under the navigation groups that hold no operations of their own. */
-const GROUPS: Array<{ name: string, description?: string, tags: Record<string, string> }> = [
-  {
-    name: 'Pets',
-    description: 'The animals and the groups they belong to.',
-    tags: { animals: 'The animals of the store.', categories: 'The groups that animals belong to.' }
-  },
-  {
-    name: 'Store',
-    description: 'What is sold, and what is left.',
-    tags: { orders: 'Units of a pet, taken out of its stock.', inventory: 'The stock of each pet.' }
-  },
-  {
-    name: 'Platform',
-    tags: {
-      messages: 'Texts to deliver. The quickstart is here.',
-      events: 'Everything that happened in the store, in order.',
-      webhooks: 'Addresses that hear of what happens.',
-      accounts: 'The account, which is the store, and its API keys.'
-    }
-  }
+/** The navigation groups. Those with a description are tags as well, which hold no operations of their own. */
+const GROUPS: Array<{ name: ResourceTag['group'], description?: string }> = [
+  { name: 'Pets', description: 'The animals and their categories.' },
+  { name: 'Store', description: 'Orders and stock.' },
+  { name: 'Platform' }
 ]
 
 export interface Tag { name: string, description: string, 'x-displayName'?: string, 'x-parent'?: string }
 export interface TagGroup { name: string, tags: string[] }
 
-/** The tags and their grouping, without those that no operation carries. */
-export function navigation (used: Set<string>): { tags: Tag[], 'x-tagGroups': TagGroup[] } {
+/** Returns the resources' tags in their order in the document. */
+export function tagsInOrder (resources: Resource[]): ResourceTag[] {
+  return resources.map(({ tag }) => tag).sort((a, b) => a.position - b.position)
+}
+
+/** Returns the tags and their grouping. */
+export function navigation (resources: Resource[]): { tags: Tag[], 'x-tagGroups': TagGroup[] } {
+  const leaves = tagsInOrder(resources)
   const tags: Tag[] = []
   const groups: TagGroup[] = []
-  for (const { name, description, tags: leaves } of GROUPS) {
-    const own = Object.entries(leaves).filter(([leaf]) => used.has(leaf))
-    if (own.length === 0) continue
-    if (description !== undefined) tags.push({ name, description })
-    for (const [leaf, text] of own) {
+  for (const { name: group, description } of GROUPS) {
+    const own = leaves.filter((leaf) => leaf.group === group)
+    if (description !== undefined) tags.push({ name: group, description })
+    for (const { name, description: text } of own) {
       tags.push({
-        name: leaf,
+        name,
         description: text,
-        'x-displayName': leaf.charAt(0).toUpperCase() + leaf.slice(1),
-        ...description === undefined ? {} : { 'x-parent': name }
+        'x-displayName': name.charAt(0).toUpperCase() + name.slice(1),
+        ...description === undefined ? {} : { 'x-parent': group }
       })
     }
-    groups.push({ name, tags: own.map(([leaf]) => leaf) })
+    groups.push({ name: group, tags: own.map(({ name }) => name) })
   }
   return { tags, 'x-tagGroups': groups }
 }
 
-/** The first page of the document. */
-export function introduction (server: string): string {
-  return `A pet store over HTTP: pets in categories, their stock, orders, and messages. An account is a store of its own; nobody sees into another's.
+/** Returns the first page of the document. */
+export function introduction (server: string, errors: ErrorClass[]): string {
+  return `A pet store API: pets in categories, their stock, orders and messages. Each account is a store of its own and cannot see any other.
 
 ## Quickstart
 
-Open an account, take the \`apiKey\` of the answer, and send a message:
+Open an account, take the \`apiKey\` from the response, and send a message:
 
 \`\`\`sh
 curl ${server}/accounts \\
@@ -68,12 +59,12 @@ curl ${server}/messages \\
 
 ## Conventions
 
-- **Requests** are JSON and are taken as they are: an unknown field or query parameter is an error, and nothing is converted. A patch is a JSON merge patch (RFC 7396).
-- **Ids** are 64-bit integers that are never used again. What belongs to another account is not found.
-- **Lists** come in pages of \`limit\` records. Follow \`rel="next"\` of the \`Link\` header until there is none: whatever was there all along is met exactly once, also while others write.
-- **ETags**: send one back in \`If-None-Match\` to read only what changed, or in \`If-Match\` to write only over what you have read. \`HEAD\` works wherever \`GET\` does.
-- **Repeating a write**: with an \`Idempotency-Key\` a request takes effect once, however often it is sent in 24 hours. A repetition is answered like the first, with \`Idempotency-Replayed: true\`. Operations whose answer holds a new secret take no key.
-- **Request-Id** is on every answer. Quote it when you report a problem.
+- **Requests** are JSON. The service rejects unknown fields and query parameters, and converts nothing. A patch is a JSON merge patch (RFC 7396).
+- **Ids** are 64-bit integers that are never reused. A record of another account is not found.
+- **Lists** come in pages of \`limit\` records. Follow \`rel="next"\` of the \`Link\` header until there is none. You get every record that exists during the whole walk exactly once, even while others write.
+- **ETags**: send one in \`If-None-Match\` to read only what has changed, or in \`If-Match\` to write only over what you have read. \`HEAD\` works wherever \`GET\` does.
+- **Repeating a write**: with an \`Idempotency-Key\` a request takes effect once, however often you send it within 24 hours. The service answers a repetition like the first request, with \`Idempotency-Replayed: true\`. Operations whose response contains a new secret accept no key.
+- **Request-Id** is on every response. Quote it when you report a problem.
 
 ## Errors
 
@@ -81,11 +72,13 @@ Every error is \`{code, message, status}\`. The message says what is wrong and w
 
 | Status | Codes |
 |---|---|
-${codeTable()}`
+${codeTable(errors)}`
 }
 
-function codeTable (): string {
+function codeTable (errors: ErrorClass[]): string {
   const codes = new Map<number, string[]>()
-  for (const { code, status } of allCodes()) codes.set(status, [...codes.get(status) ?? [], `\`${code}\``])
-  return [...codes].map(([status, names]) => `| ${status} | ${names.join(', ')} |`).join('\n')
+  for (const { code, status } of errors.map((CodedError) => exampleOfError(CodedError))) {
+    codes.set(status, [...codes.get(status) ?? [], `\`${code}\``])
+  }
+  return [...codes].sort(([a], [b]) => a - b).map(([status, names]) => `| ${status} | ${names.join(', ')} |`).join('\n')
 }

@@ -2,28 +2,44 @@ import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
+import type { Resource } from '../database/resource.ts'
+import * as commonErrors from '../errors.ts'
+import type { ErrorClass } from '../errors.ts'
 import type { Document } from './document.ts'
-import type { ErrorClass } from './error-responses.ts'
 import { HEADERS } from './headers.ts'
 import { completeOperation, type Facts } from './complete-operations.ts'
 import { catalogRoutes, documentRoutes } from './document-routes.ts'
-import { introduction, navigation } from './description.ts'
+import { introduction, navigation, tagsInOrder } from './description.ts'
 import { viewerRoutes } from './viewer-routes.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The errors that are this operation's own; the common ones are documented everywhere. */
+    /** The errors that only this operation and few others answer; the common ones are documented everywhere. */
     errors?: ErrorClass[]
     /** The operation answers with a stream of events as well. */
     stream?: boolean
+    /** The operation that reads the new record, where no item of the collection does. */
+    readBy?: string
   }
+}
+
+export interface OpenapiOptions {
+  config: Config
+  resources: Resource[]
+}
+
+/** Returns every class of errors that the service answers with: the common ones, then each resource's own. */
+export function allErrors (resources: Resource[]): ErrorClass[] {
+  const common = Object.values(commonErrors).filter((value): value is ErrorClass => 'exampleValues' in value)
+  return [...common, ...resources.flatMap(({ errors }) => Object.values(errors))]
 }
 
 /**
  * The OpenAPI document: the routes' own schemas, and what follows from them. Error answers are added to
  * the document alone, because as schemas of the routes each would be compiled to a serializer.
  */
-export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_PATH, PUBLIC_URL, PORT }: Config) {
+export const openapi = fp(async function openapi (app: FastifyInstance, { config, resources }: OpenapiOptions) {
+  const { BASE_PATH, PUBLIC_URL, PORT } = config
   const server = PUBLIC_URL + BASE_PATH
   const whole = (PUBLIC_URL || `http://127.0.0.1:${PORT}`) + BASE_PATH
   const facts = new Map<string, Facts>()
@@ -34,13 +50,13 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_P
       info: {
         title: 'Petstore',
         version: '1.0.0',
-        description: introduction(whole),
+        description: introduction(whole, allErrors(resources)),
         license: { name: 'MIT', url: 'https://opensource.org/license/mit' }
       },
       servers: [{ url: server || '/', description: 'This service' }],
       components: {
         headers: HEADERS as never,
-        securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer', description: 'An API key of an account, as `Authorization: Bearer <API_KEY>`. `POST /accounts` answers the first.' } }
+        securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer', description: 'An API key of an account, sent as `Authorization: Bearer <API_KEY>`. `POST /accounts` returns the first one.' } }
       },
       security: [{ bearerAuth: [] }]
     },
@@ -52,11 +68,12 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_P
     },
     transformObject (built) {
       const document = ('openapiObject' in built ? built.openapiObject : {}) as unknown as Document
+      document.paths = inOrderOfTags(document.paths, tagsInOrder(resources).map(({ name }) => name))
       const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
         Object.entries(methods).map(([method, operation]) => ({ path, method, operation })))
       for (const { path, method, operation } of operations) completeOperation(document, whole, path, method, facts.get(operation.operationId) ?? {})
       document.components.headers = referred(document)
-      return { ...document, ...navigation(new Set(operations.flatMap(({ operation }) => operation.tags))) } as never
+      return { ...document, ...navigation(resources) } as never
     }
   })
 
@@ -70,4 +87,11 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { BASE_P
 function referred (document: Document): Document['components']['headers'] {
   const paths = JSON.stringify(document.paths)
   return Object.fromEntries(Object.entries(document.components.headers).filter(([name]) => paths.includes(`"#/components/headers/${name}"`)))
+}
+
+/** Sorts paths by the tags of their operations. `/account` comes last, and `delete` is its last method. */
+function inOrderOfTags (paths: Document['paths'], tags: string[]): Document['paths'] {
+  const rank = ([path, methods]: [string, Document['paths'][string]]): number =>
+    path === '/account' ? tags.length : tags.indexOf(Object.values(methods)[0]!.tags[0]!)
+  return Object.fromEntries(Object.entries(paths).sort((a, b) => rank(a) - rank(b)))
 }

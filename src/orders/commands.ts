@@ -1,73 +1,27 @@
-import { etagOf, checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
-import type { Command, CommandResult } from '../database/group-commit/command.ts'
-import type { Dialect } from '../database/dialect.ts'
-import type { Table } from '../database/sql/bulk-insert.ts'
-import { boolean, integer, jsonObject, optional, time, type SerializedRecord } from '../database/sql/json-object.ts'
-import { pageQuery, type ListDefinition, type Page, type PageRequest } from '../database/sql/keyset-pagination.ts'
-import type { Query, Read } from '../database/read-batching.ts'
+import { etagOf } from '../database/entity-tag.ts'
+import type { Command, CommandResult, RowLock } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
-import { InsufficientStock, OrderAlreadyShipped, OrderNotFound, PetNotAvailable, UnknownPet } from '../errors.ts'
+import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { inventoryRecord } from '../inventory/commands.ts'
-import { releaseStock, complete as completeStock, reserveStock } from '../pets/rules.ts'
-import { loadTrackedPets, petUpdated, type TrackedPet, type TrackedPets, type PetRequest } from '../pets/commands.ts'
-import type { NewOrder, Order, OrderUpdate } from './schemas.ts'
+import { PetNotAvailable, UnknownPet } from '../pets/errors.ts'
+import { petTable } from '../pets/queries.ts'
+import { completeOrder, releaseStock, reserveStock } from '../pets/rules.ts'
+import { loadTrackedPets, petUpdated, type PetRequest, type TrackedPet, type TrackedPets } from '../pets/tracked-pets.ts'
+import { InsufficientStock, OrderAlreadyShipped, OrderNotFound } from './errors.ts'
+import { orderTable } from './queries.ts'
+import { orderEvents, type NewOrder, type Order, type OrderUpdate } from './schemas.ts'
 
-const record = (dialect: Dialect): string => jsonObject(dialect, {
-  id: integer('o.id'),
-  petId: integer('o.pet_id'),
-  quantity: integer('o.quantity'),
-  shipDate: optional(time('o.ship_date')),
-  complete: boolean('o.complete')
-})
-
-const orderById: Query<{ account: number, id: number }, { version: bigint, record: string }> = {
-  sql: (dialect) => `
-    SELECT i.ord, o.version, ${record(dialect)} AS record
-    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
-    JOIN orders o ON o.id = i.id AND o.account_id = i.account`
-}
-
-export const orders: ListDefinition = {
-  name: 'orders',
-  from: 'orders o',
-  record,
-  filters: {
-    petId: { type: 'bigint', column: 'o.pet_id' },
-    complete: { type: 'boolean', column: 'o.complete' }
-  },
-  indexes: [
-    { name: 'orders_account_id_id_idx', columns: ['o.account_id'], position: 'o.id' },
-    { name: 'orders_pet_id_account_id_id_idx', columns: ['o.pet_id', 'o.account_id'], position: 'o.id' },
-    { name: 'orders_account_id_complete_id_idx', columns: ['o.account_id', 'o.complete'], position: 'o.id' }
-  ]
-}
-
-export async function findOrder (read: Read, account: number, id: number): Promise<SerializedRecord | undefined> {
-  const row = await read(orderById, { account, id })
-  return row && { record: row.record, etag: etagOf(row.version) }
-}
-
-export async function listOrders (read: Read, account: number, page: PageRequest): Promise<Page> {
-  return await read(...pageQuery(orders, page, account)) as Page
-}
-
-const table: Table = {
-  name: 'orders',
-  id: 'id',
-  columns: { account_id: 'bigint', pet_id: 'bigint', quantity: 'bigint', ship_date: 'time', complete: 'boolean' }
-}
-
-/** Who gets stock is decided by the rules, in order of arrival; the sums are written back in one go. */
+/** The rules decide about stock in order of arrival; the sums are saved in one statement. */
 export const placeOrder: Command<{ account: number, order: NewOrder }, Order> = {
   name: 'placeOrder',
-  rows: ({ order }) => ({ pets: [order.petId] }),
-  creates: table,
+  locks: ({ order }) => [{ table: petTable, ids: [order.petId], mode: 'update' }],
+  creates: orderTable,
   async run (tx, inputs) {
-    const ids = await tx.allocateIds(table, inputs.length)
-    const loaded = await loadTrackedPets(tx, taken(inputs))
+    const ids = await tx.allocateIds(orderTable, inputs.length)
+    const pets = await loadTrackedPets(tx, petRequests(inputs))
     const placed: object[] = []
-    const outcomes = inputs.map(({ account, order: { petId, quantity = 1, shipDate, complete = false } }): CommandResult<Order> => {
-      const pet = loaded.get(account, petId)
+    const results = inputs.map(({ account, order: { petId, quantity = 1, shipDate, complete = false } }): CommandResult<Order> => {
+      const pet = pets.get(account, petId)
       if (pet === undefined) return new UnknownPet()
       const stock = reserveStock(pet, quantity, complete)
       if (stock === 'pet_not_available') return new PetNotAvailable(pet.status)
@@ -75,42 +29,46 @@ export const placeOrder: Command<{ account: number, order: NewOrder }, Order> = 
       const shipped = instant(shipDate)
       const id = ids[placed.length]!
       placed.push({ id, account_id: account, pet_id: petId, quantity, ship_date: shipped, complete })
-      const moved = loaded.move(pet, stock) ? [petUpdated(pet)] : []
+      const updated = pets.applyStock(pet, stock) ? [petUpdated(pet)] : []
       const record = orderRecord({ id, petId, quantity, shipDate: shipped, complete })
       const data = { order: record, inventory: inventoryRecord(pet) }
-      const completed = complete ? [{ type: 'order.completed', data }] : []
-      return { record, etag: etagOf(1), events: [{ type: 'order.placed', data }, ...completed, ...moved] }
+      const completed = complete ? [orderEvents.completed(data)] : []
+      return { record, etag: etagOf(1), events: [orderEvents.placed(data), ...completed, ...updated] }
     })
-    loaded.save()
-    tx.insert(table, placed)
-    return outcomes
+    pets.save()
+    tx.insert(orderTable, placed)
+    return results
   }
 }
 
-/** The pets that are ordered, with the units of all their orders. */
-function taken (inputs: Array<{ account: number, order: NewOrder }>): PetRequest[] {
+/** Returns the ordered pets, each with the units of all its orders. */
+function petRequests (inputs: Array<{ account: number, order: NewOrder }>): PetRequest[] {
   const pets = new Map<string, Required<PetRequest>>()
   for (const { account, order: { petId, quantity = 1 } } of inputs) {
     const pet = pets.get(`${account} ${petId}`)
-    if (pet === undefined) pets.set(`${account} ${petId}`, { account, id: petId, takes: quantity })
-    else pet.takes += quantity
+    if (pet === undefined) pets.set(`${account} ${petId}`, { account, id: petId, reservedUnits: quantity })
+    else pet.reservedUnits += quantity
   }
   return [...pets.values()]
 }
 
 interface OrderRef { account: number, orderId: number, conditions: Conditions }
 
+/** Locks the order's pet, which stands for all of its orders. */
+const locks = ({ orderId }: OrderRef): RowLock[] =>
+  [{ table: petTable, ids: [orderId], through: { table: orderTable, column: 'pet_id' }, mode: 'update' }]
+
 export const updateOrder: Command<OrderRef & { patch: OrderUpdate }, Order> = {
   name: 'updateOrder',
-  rows: ({ orderId }) => ({ orders: [orderId] }),
+  locks,
   async run (tx, inputs) {
     const { orders, pets } = await loadOrders(tx, inputs)
     const changed = new Set<LoadedOrder>()
-    const outcomes = inputs.map(({ account, orderId, patch, conditions }): CommandResult<Order> => {
+    const results = inputs.map(({ account, orderId, patch, conditions }): CommandResult<Order> => {
       const order = orders.get(orderId)
       if (order?.account !== account) return new OrderNotFound()
-      const refused = checkPreconditions(conditions, etagOf(order.version))
-      if (refused !== undefined) return refused
+      const failed = checkPreconditions(conditions, etagOf(order.version))
+      if (failed !== undefined) return failed
       const shipDate = patch.shipDate === undefined ? order.shipDate : instant(patch.shipDate)
       const complete = patch.complete ?? order.complete
       if (shipDate === order.shipDate && complete === order.complete) {
@@ -120,10 +78,11 @@ export const updateOrder: Command<OrderRef & { patch: OrderUpdate }, Order> = {
       Object.assign(order, { shipDate, complete, version: order.version + 1 })
       changed.add(order)
       const pet = pets.get(account, order.petId)!
-      const moved = complete && pets.move(pet, completeStock(pet))
+      const statusChanged = complete && pets.applyStock(pet, completeOrder(pet))
       const record = orderRecord(order)
-      const events = [{ type: complete ? 'order.completed' : 'order.updated', data: { order: record, inventory: inventoryRecord(pet) } }]
-      return { record, etag: etagOf(order.version), events: moved ? [...events, petUpdated(pet)] : events }
+      const data = { order: record, inventory: inventoryRecord(pet) }
+      const events = [complete ? orderEvents.completed(data) : orderEvents.updated(data)]
+      return { record, etag: etagOf(order.version), events: statusChanged ? [...events, petUpdated(pet)] : events }
     })
     pets.save()
     const { dialect, execute } = tx
@@ -131,32 +90,33 @@ export const updateOrder: Command<OrderRef & { patch: OrderUpdate }, Order> = {
       UPDATE orders SET ship_date = ${dialect.toTime('i."shipDate"')}, complete = i.complete, version = i.version
       FROM ${dialect.jsonRows('i', { id: 'bigint', shipDate: 'text', complete: 'boolean', version: 'bigint' })}
       WHERE orders.id = i.id`, [...changed])
-    return outcomes
+    return results
   }
 }
 
 export const cancelOrder: Command<OrderRef, undefined> = {
   name: 'cancelOrder',
-  rows: ({ orderId }) => ({ orders: [orderId] }),
+  locks,
   async run (tx, inputs) {
     const { orders, pets } = await loadOrders(tx, inputs)
-    const gone: Array<{ id: number }> = []
-    const outcomes = inputs.map(({ account, orderId, conditions }): CommandResult<undefined> => {
+    const cancelled: Array<{ id: number }> = []
+    const results = inputs.map(({ account, orderId, conditions }): CommandResult<undefined> => {
       const order = orders.get(orderId)
       if (order?.account !== account) return new OrderNotFound()
-      const refused = checkPreconditions(conditions, etagOf(order.version))
-      if (refused !== undefined) return refused
+      const failed = checkPreconditions(conditions, etagOf(order.version))
+      if (failed !== undefined) return failed
       if (order.complete) return new OrderAlreadyShipped('cancelled')
       orders.delete(orderId)
-      gone.push({ id: orderId })
+      cancelled.push({ id: orderId })
       const pet = pets.get(account, order.petId)!
-      const moved = pets.move(pet, releaseStock(pet, order.quantity))
-      const events = [{ type: 'order.cancelled', data: { order: orderRecord(order), inventory: inventoryRecord(pet) } }]
-      return { record: undefined, events: moved ? [...events, petUpdated(pet)] : events }
+      const statusChanged = pets.applyStock(pet, releaseStock(pet, order.quantity))
+      const events = [orderEvents.cancelled({ order: orderRecord(order), inventory: inventoryRecord(pet) })]
+      return { record: undefined, events: statusChanged ? [...events, petUpdated(pet)] : events }
     })
     pets.save()
-    await tx.execute(`DELETE FROM orders WHERE id IN (SELECT i.id FROM ${tx.dialect.jsonRows('i', { id: 'bigint' })})`, gone)
-    return outcomes
+    const input = tx.dialect.jsonRows('i', { id: 'bigint' })
+    await tx.execute(`DELETE FROM orders WHERE id IN (SELECT i.id FROM ${input})`, cancelled)
+    return results
   }
 }
 
@@ -187,13 +147,13 @@ function orderRecord ({ id, petId, quantity, shipDate, complete }: Omit<LoadedOr
   return { id, petId, quantity, ...(shipDate === null ? {} : { shipDate }), complete }
 }
 
-/** In UTC, cut to milliseconds: what both databases store and every answer shows. */
+/** Returns an instant in UTC, cut to milliseconds: both databases store it and every response shows it so. */
 function instant (text: string | null | undefined): string | null {
   return text == null ? null : new Date(text).toISOString()
 }
 
 function shortage ({ quantity }: TrackedPet, ordered: number): string {
   return quantity === undefined
-    ? 'The pet was never counted, so none can be ordered. Count it first: PATCH its inventory entry with a quantity'
+    ? 'The pet has never been counted, so it has no stock. Count it first: PATCH its inventory entry with a quantity'
     : `The pet has ${quantity} in stock, fewer than the ${ordered} ordered`
 }

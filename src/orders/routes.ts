@@ -2,11 +2,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { pageRequest } from '../http/pagination.ts'
 import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
-import { InsufficientStock, OrderAlreadyShipped, OrderNotFound, PetNotAvailable, UnknownPet } from '../errors.ts'
+import { InsufficientStock, OrderAlreadyShipped, OrderNotFound } from './errors.ts'
+import { PetNotAvailable, UnknownPet } from '../pets/errors.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { NewOrderSchema, OrderParams, OrderQuery, OrderSchema, OrdersSchema, OrderUpdateSchema } from './schemas.ts'
-import { cancelOrder, findOrder, listOrders, placeOrder, updateOrder } from './commands.ts'
+import { cancelOrder, placeOrder, updateOrder } from './commands.ts'
+import { findOrder, listOrders } from './queries.ts'
 
 /** The contract wants this operation untested in document viewers. The first is how ours hears of it, the others are other viewers' words. */
 const NO_TESTING = {

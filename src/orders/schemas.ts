@@ -1,5 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
+import { defineEvents } from '../events/define-events.ts'
 import { NO_ADDITIONAL_PROPERTIES, Id, Nullable, PageQuery, ref, SortQuery, Timestamp } from '../http/common-schemas.ts'
+import { InventoryItemSchema } from '../inventory/schemas.ts'
 
 const petId = Id('Id of the animal in the order')
 const QUANTITY = { minimum: 1, maximum: 2147483647, description: 'Number of units ordered', example: 2 }
@@ -12,13 +14,13 @@ export const NewOrderSchema = Type.Object({
   quantity: Type.Optional(Type.Integer({ ...QUANTITY, default: 1 })),
   shipDate: Type.Optional(shipDate),
   complete: Type.Optional(Type.Boolean({ ...COMPLETE, default: false }))
-}, { $id: 'NewOrder', ...NO_ADDITIONAL_PROPERTIES, description: 'Units of an available pet to be taken out of its stock.' })
+}, { $id: 'NewOrder', ...NO_ADDITIONAL_PROPERTIES, description: 'An order to place for units of an available pet.' })
 export type NewOrder = Static<typeof NewOrderSchema>
 
 export const OrderUpdateSchema = Type.Partial(Type.Object({ shipDate: Nullable(shipDate), complete }), {
   $id: 'OrderUpdate',
   ...NO_ADDITIONAL_PROPERTIES,
-  description: 'A merge patch of an order (RFC 7396): the fields to change; `shipDate: null` clears it.'
+  description: 'A JSON merge patch (RFC 7396) with the fields to change. `shipDate: null` clears the date.'
 })
 export type OrderUpdate = Static<typeof OrderUpdateSchema>
 
@@ -28,13 +30,22 @@ export const OrderSchema = Type.Partial(Type.Object({
   quantity: Type.Integer({ description: 'Number of units ordered', example: 2 }),
   shipDate,
   complete
-}), { $id: 'Order', description: 'A quantity of a pet, taken out of its stock.' })
+}), { $id: 'Order', description: 'An order for units of a pet. The units are no longer in stock.' })
 export type Order = Static<typeof OrderSchema>
+
+const data = { order: ref(OrderSchema), inventory: ref(InventoryItemSchema) }
+
+export const orderEvents = defineEvents('order', { placed: data, updated: data, completed: data, cancelled: data }, {
+  completed: {
+    order: { id: 21, petId: 7, quantity: 2, complete: true },
+    inventory: { petId: 7, quantity: 12, status: 'available' }
+  }
+})
 
 export const OrderParams = Type.Object({ orderId: Id('Id of the order', 21) }, NO_ADDITIONAL_PROPERTIES)
 
 export const OrderQuery = Type.Object({
-  petId: Type.Optional(Id('Only orders of this pet')),
+  petId: Type.Optional(Id('Only orders for this pet')),
   complete: Type.Optional(Type.Boolean({ description: 'Only orders that are complete, or only those that are not', example: false })),
   ...PageQuery,
   ...SortQuery

@@ -2,11 +2,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { pageRequest } from '../http/pagination.ts'
 import { locationOf, sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
-import { InvalidStatusTransition, OperationSunset, PetInUse, PetNotFound, UnknownCategory } from '../errors.ts'
+import { InvalidStatusTransition, OperationSunset, PetInUse, PetNotFound } from './errors.ts'
+import { UnknownCategory } from '../categories/errors.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { NewPetSchema, PetParams, PetUpdateSchema, PetQuery, PetSchema, PetsSchema } from './schemas.ts'
-import { createPet, deletePet, findPet, listPets, updatePet } from './commands.ts'
+import { createPet, deletePet, updatePet } from './commands.ts'
+import { findPet, listPets } from './queries.ts'
 
 /** Deprecated since 2025-12-05T00:00:00Z, as RFC 9745 writes it. */
 const DEPRECATION = '@1764892800'
@@ -16,98 +18,100 @@ export interface PetOptions {
   sunset: string
 }
 
-export const petRoutes: FastifyPluginAsyncTypebox<PetOptions> = async function petRoutes (app, { sunset }) {
-  const sunsetTime = new Date(`${sunset}T00:00:00Z`)
-  const sunsetField = sunsetTime.toUTCString()
+export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
+  return async function petRoutes (app) {
+    const sunsetTime = new Date(`${sunset}T00:00:00Z`)
+    const sunsetField = sunsetTime.toUTCString()
 
-  app.get('/pets', {
-    schema: {
-      operationId: 'listPets',
-      tags: ['animals'],
-      summary: 'List pets',
-      description: 'Pets by id, a page at a time. Filters narrow the list together. Asked for one `id` and nothing else, the answer carries the ETag of that pet itself.',
-      querystring: PetQuery,
-      response: { 200: ref(PetsSchema) }
-    }
-  }, async (request, reply) => {
-    const { auth: { account }, query: { id = [], ...others } } = request
-    if (id.length === 1 && Object.keys(others).length === 0) {
-      const pet = await findPet(app.read, account, id[0]!)
-      return sendPage(request, reply, { records: `[${pet?.record ?? ''}]`, next: null }, { tag: pet?.etag })
-    }
-    return sendPage(request, reply, await listPets(app.read, account, pageRequest(request.query)))
-  })
+    app.get('/pets', {
+      schema: {
+        operationId: 'listPets',
+        tags: ['animals'],
+        summary: 'List pets',
+        description: 'Pets by id, a page at a time. Filters narrow the list together. Asked for one `id` and nothing else, the answer carries the ETag of that pet itself.',
+        querystring: PetQuery,
+        response: { 200: ref(PetsSchema) }
+      }
+    }, async (request, reply) => {
+      const { auth: { account }, query: { id = [], ...others } } = request
+      if (id.length === 1 && Object.keys(others).length === 0) {
+        const pet = await findPet(app.read, account, id[0]!)
+        return sendPage(request, reply, { records: `[${pet?.record ?? ''}]`, next: null }, { tag: pet?.etag })
+      }
+      return sendPage(request, reply, await listPets(app.read, account, pageRequest(request.query)))
+    })
 
-  app.post('/pets', {
-    schema: {
-      operationId: 'createPet',
-      tags: ['animals'],
-      summary: 'Add a pet',
-      description: 'Offers an animal. Its category must exist; its stock is counted by `PATCH /inventory/{petId}`.',
-      body: ref(NewPetSchema),
-      response: { 201: ref(PetSchema) }
-    },
-    config: { errors: [UnknownCategory] }
-  }, async (request, reply) => {
-    const { auth: { account }, body: pet } = request
-    const created = await app.commit(createPet, { account, pet }, writeContext(request))
-    return sendWriteResult(reply, 201, created, `/pets/${created.record.id}`)
-  })
+    app.post('/pets', {
+      schema: {
+        operationId: 'createPet',
+        tags: ['animals'],
+        summary: 'Add a pet',
+        description: 'Offers an animal. Its category must exist; its stock is counted by `PATCH /inventory/{petId}`.',
+        body: ref(NewPetSchema),
+        response: { 201: ref(PetSchema) }
+      },
+      config: { errors: [UnknownCategory] }
+    }, async (request, reply) => {
+      const { auth: { account }, body: pet } = request
+      const created = await app.commit(createPet, { account, pet }, writeContext(request))
+      return sendWriteResult(reply, 201, created, `/pets/${created.record.id}`)
+    })
 
-  app.get('/pets/:petId', {
-    schema: {
-      operationId: 'getPet',
-      tags: ['animals'],
-      summary: 'Get a pet',
-      description: `Deprecated: read \`GET /pets?id={petId}\` instead, which answers a list of the one pet with the same ETag. From ${sunset} on this operation answers 410.`,
-      deprecated: true,
-      'x-deprecated-sunset': sunset,
-      'x-sunset': sunset,
-      params: PetParams,
-      response: { 200: ref(PetSchema) }
-    },
-    config: { errors: [OperationSunset, PetNotFound] }
-  }, async (request, reply) => {
-    const { auth: { account }, params: { petId } } = request
-    reply.header('deprecation', DEPRECATION).header('sunset', sunsetField)
-    reply.header('link', `<${locationOf(app, `/pets?id=${asAsked(petId, request.url)}`)}>; rel="successor-version"`)
-    if (Date.now() >= sunsetTime.getTime()) throw new OperationSunset(sunset)
-    const pet = await findPet(app.read, account, petId)
-    if (pet === undefined) throw new PetNotFound()
-    return sendRecord(request, reply, pet)
-  })
+    app.get('/pets/:petId', {
+      schema: {
+        operationId: 'getPet',
+        tags: ['animals'],
+        summary: 'Get a pet',
+        description: `Deprecated: read \`GET /pets?id={petId}\` instead, which answers a list of the one pet with the same ETag. From ${sunset} on this operation answers 410.`,
+        deprecated: true,
+        'x-deprecated-sunset': sunset,
+        'x-sunset': sunset,
+        params: PetParams,
+        response: { 200: ref(PetSchema) }
+      },
+      config: { errors: [OperationSunset, PetNotFound] }
+    }, async (request, reply) => {
+      const { auth: { account }, params: { petId } } = request
+      reply.header('deprecation', DEPRECATION).header('sunset', sunsetField)
+      reply.header('link', `<${locationOf(app, `/pets?id=${asAsked(petId, request.url)}`)}>; rel="successor-version"`)
+      if (Date.now() >= sunsetTime.getTime()) throw new OperationSunset(sunset)
+      const pet = await findPet(app.read, account, petId)
+      if (pet === undefined) throw new PetNotFound()
+      return sendRecord(request, reply, pet)
+    })
 
-  app.patch('/pets/:petId', {
-    schema: {
-      operationId: 'updatePet',
-      tags: ['animals'],
-      summary: 'Change a pet',
-      description: 'A JSON merge patch. By hand a pet moves from `available` to `pending` or `sold`, from `pending` to `sold`, and back to `available` unless its stock is 0.',
-      params: PetParams,
-      body: ref(PetUpdateSchema),
-      response: { 200: ref(PetSchema) }
-    },
-    config: { errors: [PetNotFound, InvalidStatusTransition, UnknownCategory] }
-  }, async (request, reply) => {
-    const { auth: { account }, params: { petId }, body: patch } = request
-    const changed = await app.commit(updatePet, { account, petId, patch, conditions: conditionsOf(request) }, writeContext(request))
-    return sendWriteResult(reply, 200, changed)
-  })
+    app.patch('/pets/:petId', {
+      schema: {
+        operationId: 'updatePet',
+        tags: ['animals'],
+        summary: 'Change a pet',
+        description: 'A JSON merge patch. By hand a pet moves from `available` to `pending` or `sold`, from `pending` to `sold`, and back to `available` unless its stock is 0.',
+        params: PetParams,
+        body: ref(PetUpdateSchema),
+        response: { 200: ref(PetSchema) }
+      },
+      config: { errors: [PetNotFound, InvalidStatusTransition, UnknownCategory] }
+    }, async (request, reply) => {
+      const { auth: { account }, params: { petId }, body: patch } = request
+      const changed = await app.commit(updatePet, { account, petId, patch, conditions: conditionsOf(request) }, writeContext(request))
+      return sendWriteResult(reply, 200, changed)
+    })
 
-  app.delete('/pets/:petId', {
-    schema: {
-      operationId: 'deletePet',
-      tags: ['animals'],
-      summary: 'Delete a pet',
-      description: 'Removes a pet that no order names, and its inventory entry with its units.',
-      params: PetParams,
-      response: { 204: NoContent }
-    },
-    config: { errors: [PetNotFound, PetInUse] }
-  }, async (request, reply) => {
-    const { auth: { account }, params: { petId } } = request
-    return sendWriteResult(reply, 204, await app.commit(deletePet, { account, petId, conditions: conditionsOf(request) }, writeContext(request)))
-  })
+    app.delete('/pets/:petId', {
+      schema: {
+        operationId: 'deletePet',
+        tags: ['animals'],
+        summary: 'Delete a pet',
+        description: 'Removes a pet that no order names, and its inventory entry with its units.',
+        params: PetParams,
+        response: { 204: NoContent }
+      },
+      config: { errors: [PetNotFound, PetInUse] }
+    }, async (request, reply) => {
+      const { auth: { account }, params: { petId } } = request
+      return sendWriteResult(reply, 204, await app.commit(deletePet, { account, petId, conditions: conditionsOf(request) }, writeContext(request)))
+    })
+  }
 }
 
 /** An id as it was asked for: one that is never assigned is read as another number. */

@@ -1,4 +1,4 @@
-import type { PetStatus } from '../http/common-schemas.ts'
+import type { PetStatus } from './schemas.ts'
 
 /**
  * The rules of the store: what may happen to a pet's status and stock, as pure functions. At every
@@ -15,11 +15,11 @@ export interface Stock {
 export type PlaceRefusal = 'pet_not_available' | 'insufficient_stock'
 
 /** Units are taken at once; an order is taken whole or refused whole. */
-export function reserveStock (stock: Stock, quantity: number, completeOrder: boolean): Stock | PlaceRefusal {
+export function reserveStock (stock: Stock, quantity: number, complete: boolean): Stock | PlaceRefusal {
   if (stock.status !== 'available') return 'pet_not_available'
   if (stock.quantity === undefined || stock.quantity < quantity) return 'insufficient_stock'
   const left = stock.quantity - quantity
-  const open = stock.open + (completeOrder ? 0 : 1)
+  const open = stock.open + (complete ? 0 : 1)
   return { status: left > 0 ? 'available' : emptied(open), quantity: left, open }
 }
 
@@ -29,7 +29,7 @@ export function setStock (stock: Stock, quantity: number): Stock {
 }
 
 /** Completing changes no stock; the last open order of an empty stock ends the hope of units coming back. */
-export function complete (stock: Stock): Stock {
+export function completeOrder (stock: Stock): Stock {
   const open = stock.open - 1
   return { ...stock, open, status: open === 0 && stock.quantity === 0 ? 'sold' : stock.status }
 }

@@ -1,5 +1,15 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, PetStatusSchema, ref, SortQuery, Text } from '../http/common-schemas.ts'
+import { defineEvents } from '../events/define-events.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, ref, SortQuery, StringEnum, Text } from '../http/common-schemas.ts'
+
+export const PET_STATUSES = ['available', 'pending', 'sold'] as const
+
+export const PetStatusSchema = StringEnum(PET_STATUSES, {
+  $id: 'PetStatus',
+  description: 'Whether a pet is for sale, on hold or sold.',
+  example: 'available'
+})
+export type PetStatus = Static<typeof PetStatusSchema>
 
 const name = Text(1, 255, "The animal's name", 'Rex')
 const categoryId = Id('Id of the category the animal belongs to', 3)
@@ -9,13 +19,13 @@ export const NewPetSchema = Type.Object({
   name,
   categoryId,
   status: Type.Optional(status)
-}, { $id: 'NewPet', ...NO_ADDITIONAL_PROPERTIES, description: 'A pet to be offered. It is `available` unless you say otherwise.' })
+}, { $id: 'NewPet', ...NO_ADDITIONAL_PROPERTIES, description: 'A pet to create. Its status is `available` by default.' })
 export type NewPet = Static<typeof NewPetSchema>
 
 export const PetUpdateSchema = Type.Partial(Type.Object({ name, categoryId, status }), {
   $id: 'PetUpdate',
   ...NO_ADDITIONAL_PROPERTIES,
-  description: 'A merge patch of a pet (RFC 7396): the fields to change.'
+  description: 'A JSON merge patch (RFC 7396) with the fields to change.'
 })
 export type PetUpdate = Static<typeof PetUpdateSchema>
 
@@ -24,17 +34,21 @@ export const PetSchema = Type.Object({
   name,
   categoryId,
   status: Type.Optional(status)
-}, { $id: 'Pet', description: 'An animal of the store.' })
+}, { $id: 'Pet', description: 'An animal that the store offers.' })
 export type Pet = Required<Static<typeof PetSchema>>
 
-export const PetsSchema = Type.Array(ref(PetSchema), { $id: 'Pets', description: 'Pets, a page of them.' })
+export const PetsSchema = Type.Array(ref(PetSchema), { $id: 'Pets', description: 'A page of pets.' })
+
+const pet = { pet: ref(PetSchema) }
+
+export const petEvents = defineEvents('pet', { created: pet, updated: pet, deleted: pet })
 
 export const PetParams = Type.Object({ petId: Id('Id of the pet') }, NO_ADDITIONAL_PROPERTIES)
 
 export const PetQuery = Type.Object({
-  status: Type.Optional(ref(PetStatusSchema, { description: 'Only pets of this status' })),
-  categoryId: Type.Optional(Id('Only pets of this category', 3)),
-  id: Type.Optional(Type.Array(Id('Id of a pet'), { minItems: 1, maxItems: 100, description: 'Only these pets; repeat the parameter, up to 100 times' })),
+  status: Type.Optional(ref(PetStatusSchema, { description: 'Only pets with this status' })),
+  categoryId: Type.Optional(Id('Only pets in this category', 3)),
+  id: Type.Optional(Type.Array(Id('Id of a pet'), { minItems: 1, maxItems: 100, description: 'Only these pets. Repeat the parameter for each id, up to 100 times' })),
   ...PageQuery,
   ...SortQuery
 }, NO_ADDITIONAL_PROPERTIES)

@@ -3,28 +3,21 @@ import fp from 'fastify-plugin'
 import { setWwwAuthenticate } from './authentication.ts'
 import * as errors from '../errors.ts'
 
-/** The closed list of codes, as clients see them. */
-const CODES: ReadonlySet<string> = new Set(Object.values(errors).map((CodedError) => codeOf(new CodedError())))
-
 /** Delay before a retry: the shortest that `Retry-After` can express. */
 const RETRY_AFTER_S = 1
-
-export function codeOf ({ code }: { code: string }): string {
-  return code.toLowerCase()
-}
 
 /** Sends every error in the Error shape. A 4xx explains the error; a 5xx explains nothing, and the log has it all. */
 export const errorHandler = fp(async function errorHandler (app: FastifyInstance) {
   app.setErrorHandler<FastifyError>(async (thrown, request, reply) => {
     const error = await applyFailedAuthLimit(toApiError(thrown, app), request, reply)
     const status = error.statusCode ?? 500
-    app.instrumentation?.errorSent(codeOf(error))
+    app.instrumentation?.errorSent(errors.publicCode(error))
     if (status >= 500) request.log.error({ err: thrown }, error.message)
     if (status === 401) setWwwAuthenticate(request, reply)
     if (status === 403 && error instanceof errors.ReadOnlyKey) setWwwAuthenticate(request, reply, 'insufficient_scope')
     if (status === 503 || error instanceof errors.IdempotencyKeyInUse) reply.header('retry-after', RETRY_AFTER_S)
     reply.removeHeader('etag')
-    const body = { code: codeOf(error), message: error.message, status }
+    const body = { code: errors.publicCode(error), message: error.message, status }
     return reply.code(status).headers({ 'cache-control': 'no-store' }).send(body)
   })
   app.setNotFoundHandler(async () => { throw new errors.RouteNotFound() })
@@ -45,7 +38,7 @@ async function applyFailedAuthLimit (
 
 /** Returns our errors unchanged and translates Fastify's. Every other error is a defect: it becomes a 500. */
 function toApiError (error: FastifyError, app: FastifyInstance): FastifyError {
-  if (CODES.has(codeOf({ code: String(error.code) }))) return error
+  if (errors.isApiError(error)) return error
   switch (error.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new errors.PayloadTooLarge(app.initialConfig.bodyLimit)

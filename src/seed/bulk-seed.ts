@@ -1,9 +1,10 @@
 import { ANIMALS } from './sample-data.ts'
 import { createCategory } from '../categories/commands.ts'
+import { categoryTable } from '../categories/queries.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Dialect } from '../database/dialect.ts'
 import { setStock, setStatus, type Stock } from '../pets/rules.ts'
-import { petTable } from '../pets/commands.ts'
+import { petTable } from '../pets/queries.ts'
 
 /** Names of pets, and to which of the categories each belongs. */
 const NAMES = ANIMALS.flatMap(({ pets }, category) => pets.map(([name]) => ({ name, category })))
@@ -23,7 +24,7 @@ export const seedCategories: Command<{ account: number }, number[]> = {
   async run (tx, inputs) {
     const outcomes = []
     for (const { account } of inputs) {
-      const had = await (await tx.client()).category.findMany({ where: { accountId: account }, select: { id: true }, orderBy: { id: 'asc' }, take: ANIMALS.length })
+      const had = await (await tx.prisma()).category.findMany({ where: { accountId: account }, select: { id: true }, orderBy: { id: 'asc' }, take: ANIMALS.length })
       const lacking = ANIMALS.slice(had.length).map(({ name, description }) => ({ account, category: { name, description } }))
       const created = lacking.length === 0 ? [] : await createCategory.run(tx, lacking)
       const ids = created.map((outcome) => 'record' in outcome ? outcome.record.id : 0)
@@ -39,7 +40,7 @@ export const seedCategories: Command<{ account: number }, number[]> = {
  */
 export const seedPets: Command<{ account: number, categories: number[], pets: number }, undefined> = {
   name: 'seedPets',
-  rows: ({ categories }) => ({ usedCategories: categories }),
+  locks: ({ categories }) => [{ table: categoryTable, ids: categories, mode: 'key share' }],
   async run ({ dialect, execute, allocateIdRanges }, inputs) {
     for (const { account, categories, pets } of inputs) {
       const ranges = (await allocateIdRanges(petTable, pets)).map((range) => ({ account, ...range }))

@@ -2,7 +2,7 @@ import { limitHeapGrowth } from './v8-tuning.ts'
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from '../app.ts'
 import { readConfig, type Config } from '../config.ts'
-import { canWrite } from '../database/open-database.ts'
+import { checkWritable } from '../database/prisma-client.ts'
 import { openDemo } from '../seed/demo-store.ts'
 import { migrateOrVerify } from '../database/migrations/startup-check.ts'
 import { explainFailure } from './explain-failure.ts'
@@ -24,7 +24,7 @@ export async function serve (config: Config): Promise<void> {
   try {
     await app.ready()
     // Otherwise the service would start on a read-only database, and then every write would fail.
-    await canWrite(app.database)
+    await checkWritable(app.database)
     const greet = config.DEMO ? await openDemo(app) : undefined
     await app.listen({ port: config.PORT, host: config.HOST, backlog: LISTEN_BACKLOG })
     if (greet !== undefined) process.stderr.write(greet(app.listeningOrigin))

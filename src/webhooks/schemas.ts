@@ -1,52 +1,70 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { WebhookAttemptSchema } from '../deliveries/schemas.ts'
-import { EVENT_TYPES } from '../events/schemas.ts'
-import { NO_ADDITIONAL_PROPERTIES, Id, StringEnum, PageQuery, SortQuery, Timestamp, ref } from '../http/common-schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, ref, SortQuery, StringEnum, Timestamp } from '../http/common-schemas.ts'
 
 const url = Type.String({
   format: 'uri',
   minLength: 1,
   maxLength: 2048,
   pattern: '^https?://[!-~]+$',
-  description: 'Where events are sent by POST: an http or https address',
+  description: 'The http or https address that receives events by POST',
   example: 'https://example.com/hooks/petstore'
 })
-const events = Type.Array(StringEnum(EVENT_TYPES, { description: 'A type of event', example: 'message.created' }), {
-  minItems: 1,
-  uniqueItems: true,
-  description: 'The types of events it is sent',
-  example: ['message.created', 'message.delivered']
-})
-const ENABLED = { description: 'Whether it is sent anything; what waits while it is not is given up after a day', example: true }
+const ENABLED = {
+  description: 'Whether the webhook receives events. Deliveries that wait while it is disabled expire after a day',
+  example: true
+}
 const enabled = Type.Boolean(ENABLED)
-
-export const NewWebhookSchema = Type.Object({
-  url,
-  events: Type.Optional(events),
-  enabled: Type.Optional(Type.Boolean({ ...ENABLED, default: true }))
-}, { $id: 'NewWebhook', ...NO_ADDITIONAL_PROPERTIES, description: 'An address that shall hear of events: of all, unless `events` names some.' })
-export type NewWebhook = Static<typeof NewWebhookSchema>
-
-export const WebhookUpdateSchema = Type.Partial(Type.Object({ url, events, enabled }), {
-  $id: 'WebhookUpdate',
-  ...NO_ADDITIONAL_PROPERTIES,
-  description: 'A merge patch of a webhook (RFC 7396): the fields to change.'
+const secret = Type.String({
+  description: 'The secret that signs deliveries, as the Standard Webhooks specification says. Shown only in this response',
+  example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
 })
-export type WebhookUpdate = Static<typeof WebhookUpdateSchema>
 
-const webhook = { id: Id('Identifier of the webhook', 4), url, events, enabled, createdAt: Timestamp('When the webhook was made') }
+/** Returns the named schemas of webhooks. They depend on the types of events that the resources define. */
+// The inferred type is the definition of the schemas, and there is only one.
+// eslint-disable-next-line @typescript-eslint/explicit-function-return-type
+export function webhookSchemas (eventTypes: readonly string[]) {
+  const events = Type.Array(StringEnum(eventTypes, { description: 'A type of event', example: 'message.created' }), {
+    minItems: 1,
+    uniqueItems: true,
+    description: 'The types of events that the webhook receives',
+    example: ['message.created', 'message.delivered']
+  })
+  const webhook = {
+    id: Id('Identifier of the webhook', 4), url, events, enabled, createdAt: Timestamp('When the webhook was created')
+  }
+  return {
+    NewWebhookSchema: Type.Object({
+      url,
+      events: Type.Optional(events),
+      enabled: Type.Optional(Type.Boolean({ ...ENABLED, default: true }))
+    }, {
+      $id: 'NewWebhook',
+      ...NO_ADDITIONAL_PROPERTIES,
+      description: 'A webhook to create. It receives every event unless `events` lists types.'
+    }),
+    WebhookUpdateSchema: Type.Partial(Type.Object({ url, events, enabled }), {
+      $id: 'WebhookUpdate',
+      ...NO_ADDITIONAL_PROPERTIES,
+      description: 'A JSON merge patch (RFC 7396) with the fields to change.'
+    }),
+    WebhookSchema: Type.Object({
+      ...webhook,
+      attempts: Type.Optional(Type.Array(ref(WebhookAttemptSchema), {
+        description: 'The last 20 attempts, newest first. Only present when you read a single webhook'
+      }))
+    }, { $id: 'Webhook', description: 'An address that receives events.' }),
+    WebhookWithSecretSchema: Type.Object({ ...webhook, secret }, {
+      $id: 'WebhookWithSecret', description: 'A webhook with its new secret.'
+    })
+  }
+}
 
-export const WebhookSchema = Type.Object({
-  ...webhook,
-  attempts: Type.Optional(Type.Array(ref(WebhookAttemptSchema), { description: 'The last 20 attempts, newest first; only where one webhook is read' }))
-}, { $id: 'Webhook', description: 'An address that hears of events.' })
-export type Webhook = Static<typeof WebhookSchema>
-
-export const WebhookWithSecretSchema = Type.Object({
-  ...webhook,
-  secret: Type.String({ description: 'What its deliveries are signed with, by the Standard Webhooks specification. Shown this once', example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD' })
-}, { $id: 'WebhookWithSecret', description: 'A webhook with its new secret.' })
-export type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>
+export type WebhookSchemas = ReturnType<typeof webhookSchemas>
+export type NewWebhook = Static<WebhookSchemas['NewWebhookSchema']>
+export type WebhookUpdate = Static<WebhookSchemas['WebhookUpdateSchema']>
+export type Webhook = Static<WebhookSchemas['WebhookSchema']>
+export type WebhookWithSecret = Static<WebhookSchemas['WebhookWithSecretSchema']>
 
 export const WebhookParams = Type.Object({ webhookId: Id('Id of the webhook', 4) }, NO_ADDITIONAL_PROPERTIES)
 

@@ -94,7 +94,7 @@ t.test('accounts', async (t) => {
 
 t.test('a service that is closed to new accounts', async (t) => {
   const { nobody } = await startApp(t, { SIGNUP: 'closed' })
-  assertError(t, await nobody.post('/accounts', { name: 'A' }), 403, 'signup_closed', 'opens no new accounts')
+  assertError(t, await nobody.post('/accounts', { name: 'A' }), 403, 'signup_closed', 'does not open accounts')
   assertError(t, await nobody.get('/account'), 401, 'unauthorized')
   assertError(t, await nobody.get('/accounts'), 405, 'method_not_allowed')
 })

@@ -149,7 +149,7 @@ t.test('database, http, plugins and monitoring name no table of a resource in SQ
 t.test('the search for tables finds them in the resources', async (t) => {
   const tables = readTables()
   for (const [folder, table] of [['categories', 'categories'], ['pets', 'pets'], ['inventory', 'inventory_items'], ['orders', 'orders'], ['messages', 'messages']]) {
-    t.ok(files.some((file) => file.startsWith(`${folder}/`) && tablesNamed(file, tables).includes(table!)), table)
+    t.ok(files.some((file) => file.startsWith(`${folder}/`) && tablesNamed(file, tables).includes(table!)), `${table}`)
   }
 })
 

@@ -56,7 +56,7 @@ t.test('a failed command exits with code 1 and one line', async (t) => {
   const account = /\d+/.exec(opened.err)![0]
   const [, only = ''] = /^(\d+)/.exec((await petstore(t, ['key', 'list', '--account', account], { env })).out) ?? []
   const table: Array<[args: string[], says: RegExp]> = [
-    [['key', 'revoke', only, '--account', account], /^This is the last unexpired key that may write\..*\n$/],
+    [['key', 'revoke', only, '--account', account], /^This is the last unexpired key that can write\..*\n$/],
     [['key', 'revoke', '999999', '--account', account], /^Your account has no API key with this id\.\n$/],
     [['key', 'list', '--account', '999999'], /^Account 999999 does not exist\.\n$/],
     [['key', 'create', '--account', '999999'], /^Account 999999 does not exist\.\n$/],

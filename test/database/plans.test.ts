@@ -1,14 +1,13 @@
 import t from 'tap'
-import { dialects } from '../../src/database/dialect.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { indexOf, pageQuery, type ListDefinition } from '../../src/database/sql/keyset-pagination.ts'
-import { keys } from '../../src/accounts/commands.ts'
-import { categories } from '../../src/categories/commands.ts'
-import { inventory } from '../../src/inventory/commands.ts'
-import { messages } from '../../src/messages/commands.ts'
-import { orders } from '../../src/orders/commands.ts'
-import { pets } from '../../src/pets/commands.ts'
-import { webhooks } from '../../src/webhooks/commands.ts'
+import { keyList } from '../../src/accounts/queries.ts'
+import { categoryList } from '../../src/categories/queries.ts'
+import { inventoryList } from '../../src/inventory/queries.ts'
+import { messageList } from '../../src/messages/queries.ts'
+import { orderList } from '../../src/orders/queries.ts'
+import { petList } from '../../src/pets/queries.ts'
+import { webhookList } from '../../src/webhooks/queries.ts'
 import { database as databaseName, freshDatabase } from '../support/database.ts'
 
 const ACCOUNTS = 3
@@ -20,12 +19,12 @@ t.test('every list walks the index of its filters, in both orders', async (t) =>
   t.teardown(database.close)
   await fill(async (sql) => { await database.writer.$executeRawUnsafe(sql) })
 
-  for (const listing of [pets, categories, orders, inventory, messages, keys, webhooks]) {
+  for (const listing of [petList, categoryList, orderList, inventoryList, messageList, keyList, webhookList]) {
     for (const used of subsets(Object.keys(listing.filters))) {
       for (const descending of [false, true]) {
         const filters = Object.fromEntries(used.map((name) => [name, sampleOf(listing, name)]))
         const [query, input] = pageQuery(listing, { limit: 20, descending, after: undefined, filters }, 1)
-        const sql = query.sql(dialects[databaseName])
+        const sql = query.sql(database.dialect)
         const plan = await explain(sql, JSON.stringify([{ ord: 0, ...input }]))
         const name = `${listing.name} by ${used.join(' and ') || 'nothing'} ${descending ? 'downwards' : 'upwards'}`
         t.same(plan.filter((line) => FULL_SCAN.test(line)), [], `${name}: no table is walked whole`)

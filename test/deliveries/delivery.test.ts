@@ -65,7 +65,7 @@ t.test('a message is sent to a webhook that the same transaction created before 
   const service = await startApp(t, { ...DELIVERING, DELIVERY: 'false' })
   const account = (await service.openAccount()).account!
   const { commit, database } = service.app
-  const webhook = { url: 'https://shop.example/', events: ['message.created' as const] }
+  const webhook = { url: 'https://shop.example/', events: ['message.created'], enabled: true }
   await Promise.all([
     commit(createWebhook, { account, webhook }, { account }),
     commit(createMessage, { account, message: { message: 'Hello' } }, { account })

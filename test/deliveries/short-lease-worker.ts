@@ -2,13 +2,17 @@
 // `REQUEST_TIMEOUT_MS` come from the environment.
 
 import Fastify from 'fastify'
+import { readConfig } from '../../src/config.ts'
 import { database } from '../../src/database/plugin.ts'
 import { delivery } from '../../src/deliveries/plugin.ts'
+import { commitOptions, createResources } from '../../src/resources.ts'
 
 const { DATABASE_URL = '', LEASE_MS, REQUEST_TIMEOUT_MS } = process.env
 
 const app = Fastify({ logger: false })
-await app.register(database, { url: DATABASE_URL, pool: 10, queueLimit: 5_000, timeout: 10_000 })
+await app.register(database, {
+  url: DATABASE_URL, pool: 10, queueLimit: 5_000, timeout: 10_000, ...commitOptions(createResources(readConfig({})))
+})
 await app.register(delivery, {
   allowPrivate: true,
   leaseMs: Number(LEASE_MS),

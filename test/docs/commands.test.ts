@@ -124,7 +124,7 @@ t.test('the settings and the library of the README are those of the code', async
   const section = (title: string): string => read('README.md').split(/^## /m).find((text) => text.startsWith(title))!
   const rows = [...section('Settings').matchAll(/^\| `(\w+)` \| `([^`]*)` \|/gm)]
   t.ok(rows.length >= 5)
-  for (const [, name, value] of rows) t.equal(String(settings[name!]?.default), value, name)
+  for (const [, name, value] of rows) t.equal(String(settings[name!]?.default), value, `${name}`)
   const names = /import \{ ([\w, ]+) \} from 'petstore'/.exec(section('Use it as a library'))![1]!.split(', ')
   t.strictSame(names.filter((name) => !new RegExp(`\\b${name}\\b`).test(read('src/public-api.ts'))), [])
 })

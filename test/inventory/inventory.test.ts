@@ -154,7 +154,7 @@ t.test('inventory', async (t) => {
   await t.test('a pet that was never counted has no entry yet', async (t) => {
     const ada = await openAccount()
     const petId = await newPet(ada)
-    assertError(t, await ada.get(`/inventory/${petId}`), 404, 'inventory_not_found', 'never counted')
+    assertError(t, await ada.get(`/inventory/${petId}`), 404, 'inventory_not_found', 'never been counted')
     assertError(t, await ada.post('/store/orders', { petId }), 409, 'insufficient_stock', 'Count it first')
   })
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Answer, Operation } from '../../src/openapi/document.ts'
-import { allCodes } from '../../src/openapi/error-responses.ts'
+import { errorCodes } from '../support/contract.ts'
 import { servedDocument } from './document.ts'
 
 /** operationId, tag, success, and the codes that are the operation's own. */
@@ -88,7 +88,7 @@ t.test('the OpenAPI document', async (t) => {
 
   await t.test('documents the errors of each operation, and of no other', async (t) => {
     const statuses = Object.fromEntries(Object.entries(CODES).flatMap(([status, codes]) => codes.map((code) => [code, Number(status)])))
-    for (const { code, status } of allCodes()) t.equal(statuses[code], status, `${code} is on the list`)
+    for (const { code, status } of errorCodes()) t.equal(statuses[code], status, `${code} is on the list`)
 
     for (const { path, method, operation } of operations) {
       const [id, , , ...own] = OPERATIONS[`${method} ${path}`]!

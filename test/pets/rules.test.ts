@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
-import { releaseStock, complete, setStock, reserveStock, setStatus, type Stock } from '../../src/pets/rules.ts'
-import { PET_STATUSES, type PetStatus } from '../../src/http/common-schemas.ts'
+import { completeOrder, releaseStock, setStock, reserveStock, setStatus, type Stock } from '../../src/pets/rules.ts'
+import { PET_STATUSES, type PetStatus } from '../../src/pets/schemas.ts'
 
 /**
  * Every state a pet can be in, by name: status (A available, P pending, X sold), stock (— never
@@ -114,8 +114,8 @@ t.test('a completed order', async (t) => {
     'X 0 open': ['X', 'X']
   }
   forEachState(t, table, (stock, [notLast, last], name) => {
-    t.same(complete(stock), { ...stock, open: 1, status: LETTERS[notLast] }, `${name}, not the last`)
-    t.same(complete({ ...stock, open: 1 }), { ...stock, open: 0, status: LETTERS[last] }, `${name}, the last`)
+    t.same(completeOrder(stock), { ...stock, open: 1, status: LETTERS[notLast] }, `${name}, not the last`)
+    t.same(completeOrder({ ...stock, open: 1 }), { ...stock, open: 0, status: LETTERS[last] }, `${name}, the last`)
   })
 })
 
@@ -137,7 +137,7 @@ t.test('a cancelled order', async (t) => {
 t.test('no rule changes the state it is given', async (t) => {
   for (const [name, stock] of Object.entries(STATES)) {
     const before = Object.freeze({ ...stock })
-    for (const rule of [() => setStatus(before, 'sold'), () => setStock(before, 0), () => reserveStock(before, 5, false), () => complete(before), () => releaseStock(before, 1)]) {
+    for (const rule of [() => setStatus(before, 'sold'), () => setStock(before, 0), () => reserveStock(before, 5, false), () => completeOrder(before), () => releaseStock(before, 1)]) {
       t.doesNotThrow(rule, name)
     }
   }
@@ -174,7 +174,7 @@ function steps (stock: Stock): Array<{ event: string, next: Stock, units: number
     if (typeof next !== 'string') found.push({ event: `order ${quantity}${done ? ' complete' : ''}`, next, units: -quantity })
   }
   if (stock.open > 0) {
-    found.push({ event: 'complete', next: complete(stock), units: 0 })
+    found.push({ event: 'complete', next: completeOrder(stock), units: 0 })
     found.push({ event: 'cancel 1', next: releaseStock(stock, 1), units: 1 })
   }
   return found

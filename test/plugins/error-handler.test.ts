@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import * as errors from '../../src/errors.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { startApp, type Answer, type Client, type TestApp } from '../support/app.ts'
 import { readerOf, assertError } from '../support/checks.ts'
+import { errorCodes } from '../support/contract.ts'
 import { database } from '../support/database.ts'
 import { sendBytes } from '../support/socket.ts'
 import { newCategory, newOrder, newPet, setStatus, stocked } from '../support/fixtures.ts'
@@ -173,10 +173,7 @@ async function whileLocked<T> (url: string, use: () => Promise<T>): Promise<T> {
   }
 }
 
-const codes = Object.values(errors).map((CodedError) => {
-  const { code, statusCode } = new CodedError()
-  return { code: code.toLowerCase(), status: statusCode ?? 0 }
-})
+const codes = errorCodes()
 
 t.test('every code is covered in this file, or listed as covered elsewhere', async (t) => {
   const named = [...Object.keys(CASES), ...Object.keys(ELSEWHERE)]
@@ -205,7 +202,7 @@ t.test('the service continues after a database failure', async (t) => {
   const client = await openAccount()
   await app.database.writer.$executeRawUnsafe('ALTER TABLE categories RENAME TO elsewhere')
   for (const answer of [await client.get('/categories'), await client.post('/categories', { name: 'Dogs' }), await client.patch('/categories/1', { name: 'Dogs' })]) {
-    assertError(t, answer, 500, 'internal_error', 'Something went wrong on our side. Quote the Request-Id when you report it.')
+    assertError(t, answer, 500, 'internal_error', 'An internal error occurred. Quote the Request-Id when you report it.')
   }
   await app.database.writer.$executeRawUnsafe('ALTER TABLE elsewhere RENAME TO categories')
   t.equal((await client.post('/categories', { name: 'Dogs' })).status, 201)

@@ -152,7 +152,7 @@ t.test('the cause of a 500 is in the log, with the id of the request, and nowher
   })
   t.same({ status: answer.status, body: await answer.json() }, {
     status: 500,
-    body: { code: 'internal_error', message: 'Something went wrong on our side. Quote the Request-Id when you report it.', status: 500 }
+    body: { code: 'internal_error', message: 'An internal error occurred. Quote the Request-Id when you report it.', status: 500 }
   })
   await stop()
   const lines = out().trim().split('\n').map((line) => JSON.parse(line) as { requestId?: string, level: number, err?: { message: string, stack: string } })

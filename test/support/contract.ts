@@ -1,7 +1,10 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { FastifyInstance } from 'fastify'
 import type { Answer as DocumentedAnswer, Document, Header, Operation, Schema } from '../../src/openapi/document.ts'
-import { allCodes } from '../../src/openapi/error-responses.ts'
+import { readConfig } from '../../src/config.ts'
+import { exampleOfError } from '../../src/openapi/error-responses.ts'
+import { allErrors } from '../../src/openapi/plugin.ts'
+import { createResources } from '../../src/resources.ts'
 import type { Answer } from './app.ts'
 
 /** The OpenAPI document as a judge of answers. */
@@ -19,6 +22,11 @@ export function contractOf (app: FastifyInstance): Contract {
       return contract.problemOf(method, path, answer)
     }
   }
+}
+
+/** Returns every code that the service answers with, and its status. */
+export function errorCodes (): Array<{ code: string, status: number }> {
+  return allErrors(createResources(readConfig({}))).map((CodedError) => exampleOfError(CodedError))
 }
 
 const known = new Map<string, Contract>()
@@ -44,7 +52,7 @@ const MEANINGFUL = [
 ]
 
 function createContract (document: Document, basePath: string): Contract {
-  const codes = new Map(allCodes().map(({ code, status }) => [code, status]))
+  const codes = new Map(errorCodes().map(({ code, status }) => [code, status]))
   const validatorOf = validators(document)
   const isError = validatorOf({ $ref: '#/components/schemas/Error' })
   const paths = Object.entries(document.paths).map(([template, methods]) => ({

@@ -1,4 +1,5 @@
-import { openDatabase, type Database } from '../../src/database/open-database.ts'
+import { openDatabase } from '../../src/database/open-database.ts'
+import type { Database } from '../../src/database/prisma-client.ts'
 import type { Entry } from './ledger.ts'
 import type { Report } from './report.ts'
 import type { Store } from './harness.ts'

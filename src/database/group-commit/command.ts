@@ -1,45 +1,45 @@
 import type { FastifyError } from '@fastify/error'
-import type { Table } from '../sql/bulk-insert.ts'
+import type { Table } from '../table.ts'
 import type { Transaction } from './transaction.ts'
 
 /**
- * A write. `run` gets the inputs of every request of this command in the group, in order of arrival,
- * and says what becomes of each: it must leave the rows as if they had come one after another.
+ * A write. `run` gets the inputs of all requests of this command in the group, in order of arrival, and returns a
+ * result for each: it must leave the rows as if the requests had come one after another.
  */
 export interface Command<Input, Record> {
   name: string
-  /** The rows it decides about: locked before it runs, in an order that never crosses another group's. */
-  rows?: (input: Input) => Rows
-  /** The table in which each input makes a row, at most: its ids are taken before it runs. */
+  /** Returns the rows that it decides about; they are locked before the first command of the group runs. */
+  locks?: (input: Input) => RowLock[]
+  /** The table in which each input creates one row at most: ids are allocated before the command runs. */
   creates?: Table
   run: (tx: Transaction, inputs: Input[]) => Promise<Array<CommandResult<Record>>>
 }
 
-/** A coded error refuses one input and leaves its neighbours alone; it must have changed nothing. */
+/** Rows that a command changes (`update`) or only refers to (`key share`). */
+export interface RowLock {
+  table: Pick<Table, 'name' | 'id'>
+  ids: number[]
+  mode: 'update' | 'key share'
+  /** `ids` are of this table, whose `column` holds the ids of the rows to lock. */
+  through?: { table: Pick<Table, 'name' | 'id'>, column: string }
+}
+
+/** A coded error refuses one input and leaves the others alone; that input must have changed nothing. */
 export type CommandResult<Record> = CommandSuccess<Record> | FastifyError
 
 export interface CommandSuccess<Record> {
   record: Record
   etag?: string | undefined
-  /** What the account's feed shall say of it; none when nothing changed. */
+  /** The events of the change for the account's feed; none when nothing changed. */
   events?: NewEvent[]
-  /** There is something to deliver without an event of its own: whoever delivers looks. */
-  wakes?: boolean
-  /** Webhooks that changed or went: what is held of their deliveries is given back, and taken anew as they are now. */
-  changedWebhooks?: number[]
+  /** What other parts of the service are told of after COMMIT, beside the events. */
+  changes?: Changes
 }
 
-/** What others may want to know of a transaction, once it is committed. */
-export interface News {
-  /** The accounts that have new events. */
-  accounts: number[]
-  /** There is something to deliver, or to settle. */
-  due: boolean
-  /** The webhooks that changed or went. */
-  webhooks: number[]
-}
+/** Ids of what changed, by channel. A channel without ids says only that something changed. */
+export type Changes = Record<string, number[]>
 
-/** In whose name a write is made. */
+/** The account and the Idempotency-Key of a write. */
 export interface WriteContext {
   /** `null` only for what has no account yet. */
   account: number | null
@@ -49,44 +49,48 @@ export interface WriteContext {
 export interface WriteResult<Record> {
   record: Record
   etag?: string | undefined
-  /** The answer of an earlier request with the same Idempotency-Key. */
+  /** Whether it is the answer of an earlier request with the same Idempotency-Key. */
   replayed: boolean
 }
 
-/** A write that waits for its turn, or is under way. */
+/** A write that waits in the queue or is in flight. */
 export interface QueuedCommand {
   command: Command<unknown, unknown>
   input: unknown
   context: WriteContext
   since: number
-  resolve: (committed: WriteResult<unknown>) => void
+  resolve: (result: WriteResult<unknown>) => void
   reject: (error: unknown) => void
 }
 
-/** Rows by id. A category is `used` when it must only stay, `categories` when it may go or change. */
-export interface Rows {
-  categories?: number[]
-  usedCategories?: number[]
-  pets?: number[]
-  /** The pets of these orders count as well. */
-  orders?: number[]
-  webhooks?: number[]
+/** A queued command that succeeded, before COMMIT. */
+export interface CompletedCommand {
+  entry: QueuedCommand
+  success: CommandSuccess<unknown>
 }
 
-/** An event before the committer gives it its number and its time. */
+/** Adds to a group's transaction when all of its commands have run. Returns changes to announce after COMMIT. */
+export type BeforeCommit = (tx: Transaction, completed: CompletedCommand[]) => Promise<Changes>
+
+/** An event before the event log gives it a number and a time. */
 export interface NewEvent {
   type: string
   /** Whole records as they are after the change. */
   data: object
-  /** Whose feed it belongs to, where that is not the writer's. */
+  /** The account of its feed, where that is not the writer's. */
   account?: number
-  /** Position of the message whose status follows the deliveries of this event. */
-  message?: number
+  /** Identifies, for its subscribers, what follows the deliveries of this event. */
+  tracks?: number
 }
 
-/** What a repetition of the request is known by. */
+/** Identifies repetitions of a request. */
 export interface IdempotencyKey {
   key: string
-  /** Stands for method, path and JSON value of the request. */
+  /** A hash over method, path and JSON value of the request. */
   fingerprint: string
+}
+
+/** Adds changes to others, channel by channel. */
+export function mergeChanges (into: Changes, from: Changes): void {
+  for (const [channel, ids] of Object.entries(from)) into[channel] = [...into[channel] ?? [], ...ids]
 }

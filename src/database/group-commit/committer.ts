@@ -1,234 +1,233 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse, Overloaded, Unauthorized } from '../../errors.ts'
 import type { Instrumentation } from '../../monitoring/instrumentation.ts'
-import type { Command, WriteResult, CommandSuccess, QueuedCommand, News, WriteContext } from './command.ts'
-import { appendEvents } from '../../events/event-log.ts'
 import { classifyError } from '../error-classification.ts'
-import { orderIntoBatches, lockRowsAndAllocateIds } from './row-locks.ts'
-import { claimIdempotencyKeys, IdempotencyKeyLocked, storeResponses } from './idempotency-records.ts'
-import type { Database } from '../open-database.ts'
-import { createTransaction } from './transaction.ts'
+import type { Database } from '../prisma-client.ts'
+import type { Changes, Command, QueuedCommand, WriteContext, WriteResult } from './command.ts'
+import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
+import { IdempotencyKeyLocked, idempotencyTable } from './idempotency-records.ts'
 
-export type Commit = <Input, Record>(command: Command<Input, Record>, input: Input, context: WriteContext) => Promise<WriteResult<Record>>
+export type Commit = <Input, Record>(
+  command: Command<Input, Record>, input: Input, context: WriteContext
+) => Promise<WriteResult<Record>>
 
-export interface CommitOptions {
+export interface CommitterOptions extends GroupTransactionOptions {
   /** How many writes may wait before the next is refused. */
   queueLimit: number
-  /** How long one may wait, in ms. */
+  /** How long a write may wait, in ms. */
   timeout: number
-  /** Told after COMMIT, when there is something to tell. */
-  onNews?: (news: News) => void
+  /** Called after COMMIT, when something changed. */
+  onChange?: (changes: Changes) => void
   instrumentation?: Instrumentation | undefined
 }
 
-/** Commands in one transaction at most: bounds its time and its memory. */
+/** Maximum number of commands in one transaction: bounds its time and its memory. */
 const MAX_GROUP = 256
 
-/** A group that met a conflict is tried again this often before its commands go singly. */
-const ATTEMPTS = 5
-
-/** How long a write lets others join it, in ms, and waits for the group under way: then it goes on a connection of its own, where there is one. */
-const PATIENCE_MS = 20
-
-/** Turns of the event loop in which others may join. Turns without work pass at once, so an idle service does not wait. */
-const GATHERING_TURNS = 12
-
-/** How long the writes that nobody waits for, such as a key's use, may take once the service stops, in ms. */
-const LAST_WRITES_MS = 1_000
-
-/** How often the queue is looked through for writes that waited too long, in ms. */
-const SWEEP_MS = 250
+/** A group that met a conflict is tried this often before its commands run one by one. */
+const MAX_ATTEMPTS = 5
 
 /**
- * Group commit: writes that come within a few turns of the event loop, or while another transaction
- * commits, share one, so that many requests pay for one fsync. A write is answered only after its COMMIT returned.
- *
- * @throws Overloaded when too many wait, DatabaseUnavailable when the outcome is unknown
+ * Maximum time a write waits for others to join its group, or for the group in flight. After that it starts a group
+ * on another connection, if the database has one.
  */
-export function createCommitter (database: Database, { queueLimit, timeout, onNews, instrumentation }: CommitOptions): { commit: Commit, close: () => Promise<void> } {
-  let queue: QueuedCommand[] = []
-  /** Idempotency keys of the groups under way: a second request waits for the first. */
-  const claimed = new Set<string>()
-  let running = 0
-  /** Whether a group is about to begin. */
-  let scheduled = false
-  let recall: NodeJS.Timeout | undefined
-  /** Told, once the service stops, that the last write was made. */
-  let finished: (() => void) | undefined
-  instrumentation?.queue('commit', () => queue.length)
+const MAX_QUEUE_DELAY_MS = 20
 
-  async function commit<Input, Record> (command: Command<Input, Record>, input: Input, context: WriteContext): Promise<WriteResult<Record>> {
-    if (queue.length >= queueLimit) throw new Overloaded()
-    return await new Promise((resolve, reject) => {
-      queue.push({ command, input, context, since: Date.now(), resolve, reject } as QueuedCommand)
-      schedule()
+/** Event loop ticks in which other writes may join. Ticks without work pass at once, so an idle service does not wait. */
+const MAX_BATCHING_TICKS = 12
+
+/** Time for writes without a waiting client, such as a key's last use, once the service stops. */
+const CLOSE_TIMEOUT_MS = 1_000
+
+/** Interval between two searches of the queue for writes that have waited too long. */
+const SWEEP_INTERVAL_MS = 250
+
+/**
+ * Group commit: writes that arrive within a few ticks of the event loop, or while another transaction commits, share
+ * one transaction, so that many requests pay for one fsync. A write is answered only after its COMMIT returned.
+ */
+class Committer {
+  readonly #database: Database
+  readonly #options: CommitterOptions
+  readonly #sweep: NodeJS.Timeout
+  /** Idempotency keys of the groups in flight: a second request with one of them waits for the first. */
+  readonly #keysInFlight = new Set<string>()
+  #queue: QueuedCommand[] = []
+  #groupsInFlight = 0
+  /** `idle` until a write arrives, then `batching` until its group starts. */
+  #state: 'idle' | 'batching' = 'idle'
+  #delayTimer: NodeJS.Timeout | undefined
+  /** Resolves `close` when the last write is done. */
+  #onDrained: (() => void) | undefined
+
+  constructor (database: Database, options: CommitterOptions) {
+    this.#database = database
+    this.#options = { ...options, tables: [...options.tables, idempotencyTable] }
+    this.#sweep = setInterval(() => { this.#rejectLateWrites() }, SWEEP_INTERVAL_MS).unref()
+    options.instrumentation?.queue('commit', () => this.#queue.length)
+  }
+
+  /**
+   * Runs a command in the next group.
+   *
+   * @throws Overloaded when too many writes wait, DatabaseUnavailable when the outcome is unknown
+   */
+  readonly commit: Commit = async <Input, Record>(command: Command<Input, Record>, input: Input, context: WriteContext) => {
+    if (this.#queue.length >= this.#options.queueLimit) throw new Overloaded()
+    return await new Promise<WriteResult<Record>>((resolve, reject) => {
+      this.#queue.push({ command, input, context, since: Date.now(), resolve, reject } as QueuedCommand)
+      this.#startBatching()
     })
   }
 
-  function schedule (): void {
-    if (scheduled) return
-    scheduled = true
-    gather(1)
+  /** Waits for the writes in the queue, but not longer than `CLOSE_TIMEOUT_MS`. */
+  readonly close = async (): Promise<void> => {
+    if (this.#queue.length > 0 || this.#groupsInFlight > 0) {
+      const drained = new Promise<void>((resolve) => { this.#onDrained = resolve })
+      await Promise.race([drained, sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
+    }
+    clearInterval(this.#sweep)
+    clearTimeout(this.#delayTimer)
   }
 
-  /** A busy process has others' requests to answer meanwhile, and the writes among them share the transaction. */
-  function gather (turn: number): void {
+  #startBatching (): void {
+    if (this.#state === 'batching') return
+    this.#state = 'batching'
+    this.#collectBatch(1)
+  }
+
+  /** A busy process has other requests to answer meanwhile, and the writes among them share the transaction. */
+  #collectBatch (tick: number): void {
     setImmediate(() => {
-      if (turn < GATHERING_TURNS && running === 0 && queue.length > 0 && queue.length < MAX_GROUP && patience() > 0) {
-        gather(turn + 1)
+      const size = this.#queue.length
+      const mayGrow = size > 0 && size < MAX_GROUP && this.#groupsInFlight === 0 && tick < MAX_BATCHING_TICKS
+      if (mayGrow && this.#remainingDelay() > 0) {
+        this.#collectBatch(tick + 1)
       } else {
-        scheduled = false
-        begin()
+        this.#state = 'idle'
+        this.#startGroups()
       }
     })
   }
 
-  /** What is left of the oldest write's patience, in ms. */
-  function patience (): number {
-    return queue[0]!.since + PATIENCE_MS - Date.now()
+  /** How much longer the oldest write may wait for others, in ms. */
+  #remainingDelay (): number {
+    return this.#queue[0]!.since + MAX_QUEUE_DELAY_MS - Date.now()
   }
 
-  function begin (): void {
-    while (queue.length > 0 && running < database.writers) {
-      // Writes that wait for the group under way share the next one. Only a group that takes long is not waited for.
-      if (running > 0 && patience() > 0) {
-        recall ??= setTimeout(() => {
-          recall = undefined
-          schedule()
-        }, patience())
+  #startGroups (): void {
+    while (this.#queue.length > 0 && this.#groupsInFlight < this.#database.writers) {
+      // Writes that wait for the group in flight share the next one, unless that group takes long.
+      if (this.#groupsInFlight > 0 && this.#remainingDelay() > 0) {
+        this.#delayTimer ??= setTimeout(() => {
+          this.#delayTimer = undefined
+          this.#startBatching()
+        }, this.#remainingDelay())
         return
       }
-      const group = takeGroup()
+      const group = this.#takeGroup()
       if (group.length === 0) return
-      running++
-      const began = Date.now()
-      instrumentation?.batchStarted('commit', began - group[0]!.since)
-      runGroup(group).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
-        for (const entry of group) claimed.delete(keyOf(entry))
-        running--
-        instrumentation?.batchFinished('commit', group.length, Date.now() - began)
-        if (queue.length > 0) schedule()
-        else if (running === 0) finished?.()
-      })
+      this.#startGroup(group)
     }
   }
 
-  function takeGroup (): QueuedCommand[] {
+  #startGroup (group: QueuedCommand[]): void {
+    const { instrumentation } = this.#options
+    const started = Date.now()
+    this.#groupsInFlight++
+    instrumentation?.batchStarted('commit', started - group[0]!.since)
+    this.#runGroup(group).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
+      for (const entry of group) this.#keysInFlight.delete(idempotencyScope(entry))
+      this.#groupsInFlight--
+      instrumentation?.batchFinished('commit', group.length, Date.now() - started)
+      if (this.#queue.length > 0) this.#startBatching()
+      else if (this.#groupsInFlight === 0) this.#onDrained?.()
+    })
+  }
+
+  #takeGroup (): QueuedCommand[] {
     const group: QueuedCommand[] = []
     const left: QueuedCommand[] = []
-    for (const entry of queue) {
-      const key = keyOf(entry)
-      if (group.length === MAX_GROUP || (key !== '' && claimed.has(key))) {
+    for (const entry of this.#queue) {
+      const key = idempotencyScope(entry)
+      if (group.length === MAX_GROUP || (key !== '' && this.#keysInFlight.has(key))) {
         left.push(entry)
       } else {
-        if (key !== '') claimed.add(key)
+        if (key !== '') this.#keysInFlight.add(key)
         group.push(entry)
       }
     }
-    queue = left
+    this.#queue = left
     return group
   }
 
-  /** A row that somebody else holds must not make a whole group wait for it again and again. */
-  function isLate ({ since }: QueuedCommand): boolean {
-    return Date.now() - since > timeout
+  async #runGroup (group: QueuedCommand[]): Promise<void> {
+    const committed = await this.#commitGroup(group)
+    if (committed === undefined) return
+    for (const answer of committed.answers) answer()
+    if (Object.keys(committed.changes).length > 0) this.#options.onChange?.(committed.changes)
   }
 
-  async function runGroup (group: QueuedCommand[]): Promise<void> {
+  /** Returns `undefined` when the group failed; its entries are answered then. */
+  async #commitGroup (group: QueuedCommand[]): Promise<CommittedGroup | undefined> {
     for (let attempt = 1; ; attempt++) {
       try {
-        const { settled, news } = await transact(group)
-        for (const settle of settled) settle()
-        if (news.accounts.length > 0 || news.due) onNews?.(news)
-        return
+        return await runInTransaction(this.#database, group, this.#options)
       } catch (error) {
         const kind = classifyError(error)
-        if (kind === 'conflict' && attempt < ATTEMPTS && !isLate(group[0]!)) {
+        // Stops retrying once the oldest write has timed out, so that one locked row cannot stall the group repeatedly.
+        if (kind === 'conflict' && attempt < MAX_ATTEMPTS && !this.#isLate(group[0]!)) {
           await sleep(Math.random() * 10 * attempt)
           continue
         }
-        if (kind === 'unavailable') return rejectAll(group, new DatabaseUnavailable({ cause: error }))
-        if (group.length > 1) return await runSingly(group)
-        return rejectAll(group, await reasonOf(group[0]!, error))
+        if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))
+        else if (group.length > 1) await this.#runOneByOne(group)
+        else group[0]!.reject(await this.#explainFailure(group[0]!, error))
+        return undefined
       }
     }
   }
 
   /** One bad command fails its whole transaction; alone, it fails by itself. */
-  async function runSingly (group: QueuedCommand[]): Promise<void> {
+  async #runOneByOne (group: QueuedCommand[]): Promise<void> {
     for (const entry of group) {
-      if (isLate(entry)) entry.reject(new DatabaseUnavailable())
-      else await runGroup([entry])
+      if (this.#isLate(entry)) entry.reject(new DatabaseUnavailable())
+      else await this.#runGroup([entry])
     }
   }
 
-  /** @returns how to answer each entry once COMMIT has returned, and what to tell others then */
-  async function transact (group: QueuedCommand[]): Promise<{ settled: Array<() => void>, news: News }> {
-    return await database.writer.$transaction(async (prisma) => {
-      const tx = createTransaction(prisma, database.dialect)
-      const settled: Array<() => void> = []
-      const { fresh, replays } = await claimIdempotencyKeys(tx, group)
-      for (const { entry, result } of replays) {
-        settled.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
-      }
-      await lockRowsAndAllocateIds(tx, fresh)
-      const done: Array<{ entry: QueuedCommand, done: CommandSuccess<unknown> }> = []
-      const failed: QueuedCommand[] = []
-      for (const { command, entries } of orderIntoBatches(fresh)) {
-        const outcomes = await command.run(tx, entries.map(({ input }) => input))
-        entries.forEach((entry, i) => {
-          const outcome = outcomes[i]
-          if (outcome === undefined) throw new Error(`${command.name} has no outcome for input ${i}`)
-          if (outcome instanceof Error) {
-            failed.push(entry)
-            settled.push(() => { entry.reject(outcome) })
-          } else {
-            done.push({ entry, done: outcome })
-            settled.push(() => { entry.resolve({ record: outcome.record, etag: outcome.etag, replayed: false }) })
-          }
-        })
-      }
-      storeResponses(tx, done, failed)
-      return { settled, news: await appendEvents(tx, done) }
-    })
-  }
-
-  /** Why a command failed that was alone in its transaction. */
-  async function reasonOf (entry: QueuedCommand, error: unknown): Promise<unknown> {
+  /** Returns the error that answers a command which failed alone in its transaction. */
+  async #explainFailure ({ context: { account } }: QueuedCommand, error: unknown): Promise<unknown> {
     if (error instanceof IdempotencyKeyLocked) return new IdempotencyKeyInUse()
     if (classifyError(error) === 'conflict') return new DatabaseUnavailable({ cause: error })
-    const { account } = entry.context
     if (account === null) return error
-    const row = await database.reader.account.findUnique({ where: { id: account }, select: { id: true } }).catch(() => ({}))
+    const { reader } = this.#database
+    const row = await reader.account.findUnique({ where: { id: account }, select: { id: true } }).catch(() => ({}))
     return row === null ? new Unauthorized('The account of this API key was deleted') : error
   }
 
-  const sweep = setInterval(() => {
-    const latest = Date.now() - timeout
-    if (queue.length === 0 || queue[0]!.since > latest) return
-    const late = queue.filter(({ since }) => since <= latest)
-    queue = queue.filter(({ since }) => since > latest)
-    rejectAll(late, new DatabaseUnavailable())
-  }, SWEEP_MS)
-  sweep.unref()
-
-  return {
-    commit,
-    close: async () => {
-      if (queue.length > 0 || running > 0) {
-        await Promise.race([new Promise<void>((resolve) => { finished = resolve }), sleep(LAST_WRITES_MS, undefined, { ref: false })])
-      }
-      clearInterval(sweep)
-      clearTimeout(recall)
-    }
+  #isLate ({ since }: QueuedCommand): boolean {
+    return Date.now() - since > this.#options.timeout
   }
+
+  #rejectLateWrites (): void {
+    const latest = Date.now() - this.#options.timeout
+    if (this.#queue.length === 0 || this.#queue[0]!.since > latest) return
+    const late = this.#queue.filter(({ since }) => since <= latest)
+    this.#queue = this.#queue.filter(({ since }) => since > latest)
+    rejectAll(late, new DatabaseUnavailable())
+  }
+}
+
+export function createCommitter (database: Database, options: CommitterOptions): Pick<Committer, 'commit' | 'close'> {
+  return new Committer(database, options)
 }
 
 function rejectAll (entries: QueuedCommand[], error: unknown): void {
   for (const entry of entries) entry.reject(error)
 }
 
-/** What two requests must share to be the same write; empty without an Idempotency-Key. */
-function keyOf ({ context }: QueuedCommand): string {
-  return context.idempotency === undefined ? '' : `${context.account} ${context.idempotency.key}`
+/** Returns what two requests must share to be the same write; empty without an Idempotency-Key. */
+function idempotencyScope ({ context: { account, idempotency } }: QueuedCommand): string {
+  return idempotency === undefined ? '' : `${account} ${idempotency.key}`
 }

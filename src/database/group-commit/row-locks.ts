@@ -1,126 +1,114 @@
-import type { Command, QueuedCommand, Rows } from './command.ts'
-import type { InputType } from '../dialect.ts'
-import type { Table } from '../sql/bulk-insert.ts'
+import type { Dialect, InputType } from '../dialect.ts'
+import type { Table } from '../table.ts'
+import type { QueuedCommand, RowLock } from './command.ts'
 import { idsOf, type Transaction } from './transaction.ts'
 
-export interface Batch {
-  command: Command<unknown, unknown>
-  entries: QueuedCommand[]
+/** All row locks of a group on one table. */
+interface TableLocks {
+  table: RowLock['table']
+  direct: Set<number>
+  /** Ids in other tables, by the table and the column that holds the ids of the rows to lock. */
+  through: Map<string, { link: NonNullable<RowLock['through']>, ids: Set<number> }>
+  /** At least one command changes rows; then all of them are locked for that. */
+  changesRows: boolean
+  /** At least one command refers to rows, and so needs to know whose they are. */
+  needsOwners: boolean
 }
+
+/** A row of the one statement: the owner of a locked row, the end of a lock, or a range of new ids. */
+type ResultRow =
+  | { kind: 'owner', table: string, first: number, second: number }
+  | { kind: 'locked', table: string, first: number, second: number }
+  | { kind: 'ids', table: string, first: number, second: number }
 
 /**
- * Puts a group's entries into batches of one command each, in order of arrival as far as anybody can
- * tell: an entry joins an earlier batch of its command only past batches that touch other rows.
+ * Locks all rows that the group's commands declare and allocates ids for new rows, in one statement. Tables are locked
+ * in registration order and rows in id order, in every process, so lock acquisition cannot deadlock. A row that is
+ * locked stands for its children too: a pet for its inventory entry and its orders.
  */
-export function orderIntoBatches (group: QueuedCommand[]): Batch[] {
-  const [first] = group
-  if (first !== undefined && group.every(({ command }) => command === first.command)) return [{ command: first.command, entries: group }]
-  const batches: Array<Batch & { touched: Set<string> }> = []
-  for (const entry of group) {
-    const touched = lockKeys(entry)
-    let home: typeof batches[number] | undefined
-    for (let i = batches.length - 1; i >= 0; i--) {
-      const batch = batches[i]!
-      if (batch.command === entry.command) {
-        home = batch
-        break
-      }
-      if (touched.some((row) => batch.touched.has(row))) break
-    }
-    if (home === undefined) {
-      home = { command: entry.command, entries: [], touched: new Set() }
-      batches.push(home)
-    }
-    home.entries.push(entry)
-    for (const row of touched) home.touched.add(row)
-  }
-  return batches
-}
-
-function lockKeys ({ command, input }: QueuedCommand): string[] {
-  const { categories = [], usedCategories = [], pets = [], orders = [], webhooks = [] } = command.rows?.(input) ?? {}
-  return [
-    ...categories.map((id) => `category ${id}`),
-    ...usedCategories.map((id) => `category ${id}`),
-    ...pets.map((id) => `pet ${id}`),
-    ...orders.map((id) => `order ${id}`),
-    ...webhooks.map((id) => `webhook ${id}`)
-  ]
-}
-
-/**
- * Prepares a group, in one statement: locks every row that it decides about before the first command runs,
- * categories, pets, then webhooks, each in id order, and takes the ids of its new rows. All groups of all processes
- * do the same, so locks never cross. A pet's lock stands for its inventory entry and its orders too. What the
- * categories' locks show of them is kept.
- */
-export async function lockRowsAndAllocateIds ({ dialect, query, categories, ids }: Transaction, group: QueuedCommand[]): Promise<void> {
-  const wanted = rowsOf(group)
-  const all = (name: keyof Rows): Array<{ id: number }> => Array.from(wanted[name], (id) => ({ id }))
-  const locks: string[] = []
+export async function lockRowsAndAllocateIds (tx: Transaction, group: QueuedCommand[]): Promise<void> {
+  const { dialect, query, tables } = tx
+  const ctes: string[] = []
   const parts: string[] = []
   const inputs: object[][] = []
-  const input = (list: object[], columns: Record<string, InputType>): string => dialect.jsonRows('i', columns, inputs.push(list))
-  const oneOf = (list: object[]): string => `SELECT i.id FROM ${input(list, { id: 'bigint' })}`
+  const input = (rows: object[], columns: Record<string, InputType>): string =>
+    dialect.jsonRows('i', columns, inputs.push(rows))
 
-  const changed = all('categories')
-  const used = all('usedCategories')
-  if (changed.length + used.length > 0) {
-    locks.push(`held_categories AS MATERIALIZED (
-      SELECT c.id, c.account_id FROM categories c WHERE ${dialect.inSubquery('c.id', oneOf([...changed, ...used]))} ORDER BY c.id
-      ${changed.length > 0 ? dialect.forUpdate : dialect.forKeyShare})`)
-    parts.push("SELECT 'category' AS kind, id, account_id AS value FROM held_categories")
+  for (const locks of sortByRegistration(locksOf(group), tables)) {
+    if (!dialect.hasRowLocks && !locks.needsOwners) continue
+    const { name } = locks.table
+    ctes.push(`locked_${name} AS MATERIALIZED (${lockSql(dialect, locks, input)})`)
+    // PostgreSQL evaluates a CTE only as far as it is read, so each must be selected from. UNION ALL runs its branches
+    // in order.
+    parts.push(locks.needsOwners
+      ? `SELECT 'owner' AS kind, '${name}' AS "table", id AS first, account_id AS second FROM locked_${name}`
+      : `SELECT 'locked' AS kind, '${name}' AS "table", count(*) AS first, 0 AS second FROM locked_${name}`)
   }
-  const lock = (name: string, of: string): void => {
-    locks.push(`held_${name} AS MATERIALIZED (SELECT r.id FROM ${name} r WHERE ${dialect.inSubquery('r.id', of)} ORDER BY r.id ${dialect.forUpdate})`)
-    // Whoever does not read them does not lock them. UNION ALL reads its parts one after the other.
-    parts.push(`SELECT 'lock' AS kind, count(*) AS id, 0 AS value FROM held_${name}`)
-  }
-  if (dialect.forUpdate !== '') {
-    const pets = all('pets')
-    const orders = all('orders')
-    const ofOrders = (): string => `SELECT o.pet_id FROM orders o WHERE ${dialect.inSubquery('o.id', oneOf(orders))}`
-    if (pets.length + orders.length > 0) lock('pets', orders.length > 0 ? `${oneOf(pets)} UNION ${ofOrders()}` : oneOf(pets))
-    const webhooks = all('webhooks')
-    if (webhooks.length > 0) lock('webhooks', oneOf(webhooks))
-  }
-  // In one order always: a statement's text is prepared once.
-  for (const [{ name, id }, count] of [...newRows(group)].sort(([a], [b]) => a.name < b.name ? -1 : 1)) {
-    parts.push(`SELECT '${name}' AS kind, first AS id, last AS value FROM (${dialect.allocateIds(name, id, input([{ count }], { count: 'bigint' }))}) AS new_${name}`)
+  for (const [{ name, id }, count] of newRowCounts(group)) {
+    parts.push(`SELECT 'ids' AS kind, '${name}' AS "table", first, last AS second FROM (${
+      dialect.allocateIds(name, id, input([{ count }], { count: 'bigint' }))}) AS new_${name}`)
   }
   if (parts.length === 0) return
 
-  const prepared = await query<Prepared>(`${locks.length > 0 ? `WITH ${locks.join(', ')}` : ''} ${parts.join(' UNION ALL ')}`, ...inputs)
-  for (const { kind, id, value } of prepared.sort((a, b) => a.id - b.id)) {
-    if (kind === 'category') categories.set(id, value)
-    else if (kind !== 'lock') ids.set(kind, [...ids.get(kind) ?? [], ...idsOf({ first: id, last: value })])
+  const cte = ctes.length > 0 ? `WITH ${ctes.join(', ')}` : ''
+  const rows = await query<ResultRow>(`${cte} ${parts.join(' UNION ALL ')}`, ...inputs)
+  for (const { kind, table, first, second } of rows.sort((a, b) => a.first - b.first)) {
+    if (kind === 'owner') tx.owners({ name: table }).set(first, second)
+    else if (kind === 'ids') tx.addAllocatedIds({ name: table }, idsOf({ first, last: second }))
   }
 }
 
-interface Prepared {
-  /** `category`, `lock`, or the table of new ids. */
-  kind: string
-  /** The category's, or the first new one. */
-  id: number
-  /** The category's account, or the last new id. */
-  value: number
+function lockSql (
+  dialect: Dialect, { table, direct, through, changesRows }: TableLocks,
+  input: (rows: object[], columns: Record<string, InputType>) => string
+): string {
+  const idsIn = (ids: Set<number>): string => `SELECT i.id FROM ${input(Array.from(ids, (id) => ({ id })), { id: 'bigint' })}`
+  const wanted = [idsIn(direct), ...[...through.values()].map(({ link, ids }) =>
+    `SELECT l.${link.column} FROM ${link.table.name} l WHERE ${dialect.inSubquery(`l.${link.table.id}`, idsIn(ids))}`)]
+  return `
+    SELECT r.${table.id} AS id, r.account_id FROM ${table.name} r
+    WHERE ${dialect.inSubquery(`r.${table.id}`, wanted.join(' UNION '))}
+    ORDER BY r.${table.id} ${changesRows ? dialect.forUpdate : dialect.forKeyShare}`
 }
 
-/** The rows of all the group's commands. */
-function rowsOf (group: QueuedCommand[]): Record<keyof Rows, Set<number>> {
-  const all = { categories: new Set<number>(), usedCategories: new Set<number>(), pets: new Set<number>(), orders: new Set<number>(), webhooks: new Set<number>() }
+function locksOf (group: QueuedCommand[]): TableLocks[] {
+  const byTable = new Map<string, TableLocks>()
   for (const { command, input } of group) {
-    const rows = command.rows?.(input)
-    for (const name in rows) for (const id of rows[name as keyof Rows] ?? []) all[name as keyof Rows].add(id)
+    for (const { table, ids, mode, through } of command.locks?.(input) ?? []) {
+      if (ids.length === 0) continue
+      const locks = byTable.get(table.name) ??
+        { table, direct: new Set(), through: new Map(), changesRows: false, needsOwners: false }
+      byTable.set(table.name, locks)
+      locks.changesRows ||= mode === 'update'
+      locks.needsOwners ||= mode === 'key share'
+      const target = through === undefined ? locks.direct : linkedIds(locks, through)
+      for (const id of ids) target.add(id)
+    }
   }
-  return all
+  return [...byTable.values()]
 }
 
-/** How many rows the group may make in each table. */
-function newRows (group: QueuedCommand[]): Map<Table, number> {
+function linkedIds ({ through }: TableLocks, link: NonNullable<RowLock['through']>): Set<number> {
+  const key = `${link.table.name}.${link.column}`
+  const linked = through.get(key) ?? { link, ids: new Set() }
+  through.set(key, linked)
+  return linked.ids
+}
+
+function sortByRegistration (locks: TableLocks[], tables: readonly Table[]): TableLocks[] {
+  const position = ({ table }: TableLocks): number => {
+    const index = tables.findIndex(({ name }) => name === table.name)
+    if (index < 0) throw new Error(`rows of ${table.name} cannot be locked: no resource registers this table`)
+    return index
+  }
+  return locks.sort((a, b) => position(a) - position(b))
+}
+
+/** Returns how many rows the group creates in each table at most, in one order always: a text is prepared once. */
+function newRowCounts (group: QueuedCommand[]): Array<[Table, number]> {
   const counts = new Map<Table, number>()
   for (const { command: { creates } } of group) {
     if (creates !== undefined) counts.set(creates, (counts.get(creates) ?? 0) + 1)
   }
-  return counts
+  return [...counts].sort(([a], [b]) => a.name < b.name ? -1 : 1)
 }

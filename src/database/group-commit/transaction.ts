@@ -1,124 +1,137 @@
 import type { Dialect } from '../dialect.ts'
-import { insertSql, type Table } from '../sql/bulk-insert.ts'
-import type { TransactionClient } from '../open-database.ts'
+import type { TransactionClient } from '../prisma-client.ts'
+import { executeStatement, queryRows } from '../run-statement.ts'
+import { insertSql } from '../sql/bulk-insert.ts'
+import type { Table } from '../table.ts'
 
-/** What a command works on: one transaction, shared by all commands of its group. */
+/** One database transaction, shared by all commands of a group. */
 export interface Transaction {
   dialect: Dialect
-  /** When the group began, RFC 3339 in UTC with milliseconds; the time of all its changes. */
+  /** When the group began, RFC 3339 in UTC with milliseconds: the time of all its changes. */
   now: string
+  /** All tables of accounts, in registration order. */
+  tables: readonly Table[]
   /** Runs a statement whose parameters are JSON arrays of inputs, and returns its rows. */
   query: <Row>(sql: string, ...inputs: Array<readonly object[]>) => Promise<Row[]>
-  /** Runs a statement with one parameter, a JSON array of inputs. Nothing to do for no inputs. */
+  /** Runs a statement with one parameter, a JSON array of inputs. Does nothing without inputs. */
   execute: (sql: string, inputs: readonly object[]) => Promise<void>
   /**
-   * As `execute`, but it waits for the next statement that is run, or for the events, with which all that waits goes
-   * in one statement where the database can. No two that wait may write the same row.
+   * Defers a write until the next statement, or until the commit hooks, where PostgreSQL runs all deferred writes in
+   * one statement. Two deferred writes must not touch the same row.
    */
-  defer: (sql: StatementOf, inputs: readonly object[]) => void
-  /** Runs a statement in one with all that waits. Only where a statement may hold others. */
-  queryWithDeferred: <Row>(sql: TogetherOf, ...inputs: Array<readonly object[]>) => Promise<Row[]>
-  /** Runs all that waits. */
+  defer: (sql: WriteSql, inputs: readonly object[]) => void
+  /** Runs a statement in one with all deferred writes. Needs a dialect that supports writable CTEs. */
+  queryWithDeferred: <Row>(sql: SqlAfterWrites, ...inputs: Array<readonly object[]>) => Promise<Row[]>
+  /** Runs all deferred writes. */
   flush: () => Promise<void>
-  /** Inserts rows, `later`, with ids that were taken before. */
+  /** Inserts rows, deferred, with allocated ids. */
   insert: (table: Table, rows: readonly object[]) => void
-  /** Ids for rows about to be inserted, ascending: those that were taken when the group began, if they suffice. */
+  /** Returns ids for new rows, ascending: those allocated when the group began, if they suffice. */
   allocateIds: (table: Table, count: number) => Promise<number[]>
-  /** As `newIds`, as ranges without a gap. */
-  allocateIdRanges: (table: Table, count: number) => Promise<Range[]>
-  /** Prisma's own client, within the transaction. */
-  client: () => Promise<TransactionClient>
-  /** The categories that pets of the group may be put into, with their accounts: none goes while the group lasts. */
-  categories: Map<number, number>
-  /** New ids by the names of their tables, taken when the group began. */
-  ids: Map<string, number[]>
+  /** As `allocateIds`, but returns ranges without gaps. */
+  allocateIdRanges: (table: Table, count: number) => Promise<IdRange[]>
+  /** Adds to the ids that `allocateIds` returns. */
+  addAllocatedIds: (table: Pick<Table, 'name'>, ids: number[]) => void
+  /** The accounts of a table's locked rows, by id; filled for the rows that commands only refer to. */
+  owners: (table: Pick<Table, 'name'>) => Map<number, number>
+  /** Returns Prisma Client within the transaction, for writes whose speed does not matter. */
+  prisma: () => Promise<TransactionClient>
 }
 
-/** A statement that reads its inputs from one of several parameters. */
-export type StatementOf = (parameter: number) => string
+/** A statement that reads its inputs from the parameter with this number. */
+export type WriteSql = (parameter: number) => string
 
-/** A statement with others before it: `written` is a condition that holds once they are done. */
-export type TogetherOf = (parameter: number, written: string) => { with: string[], select: string }
+/** A statement behind deferred writes: `written` is a condition that is true once they are done. */
+export type SqlAfterWrites = (parameter: number, written: string) => { with: string[], select: string }
 
-export interface Range { first: number, last: number }
+export interface IdRange { first: number, last: number }
 
-export function createTransaction (prisma: TransactionClient, dialect: Dialect): Transaction {
-  let waiting: Array<{ sql: StatementOf, inputs: readonly object[] }> = []
-  const ids = new Map<string, number[]>()
+interface DeferredWrite { sql: WriteSql, inputs: readonly object[] }
 
-  function takeWaiting (): typeof waiting {
-    const taken = waiting
-    waiting = []
-    return taken
+export function createTransaction (client: TransactionClient, dialect: Dialect, tables: readonly Table[]): Transaction {
+  let deferred: DeferredWrite[] = []
+  const allocated = new Map<string, number[]>()
+  const owners = new Map<string, Map<number, number>>()
+
+  function drainDeferred (): DeferredWrite[] {
+    const drained = deferred
+    deferred = []
+    return drained
   }
 
   async function flush (): Promise<void> {
-    for (const { sql, inputs } of takeWaiting()) await prisma.$executeRawUnsafe(sql(1), JSON.stringify(inputs))
-  }
-
-  async function run<Row> (sql: string, inputs: Array<readonly object[]>): Promise<Row[]> {
-    const rows = await prisma.$queryRawUnsafe<Row[]>(sql, ...inputs.map((list) => JSON.stringify(list)))
-    // Taken out: see `createRead`.
-    return rows.splice(0).map(withNumbers)
+    for (const { sql, inputs } of drainDeferred()) await executeStatement(client, sql(1), inputs)
   }
 
   async function query<Row> (sql: string, ...inputs: Array<readonly object[]>): Promise<Row[]> {
     await flush()
-    return await run<Row>(sql, inputs)
+    return (await queryRows<Row>(client, sql, inputs)).map(withNumbers)
   }
 
-  function defer (sql: StatementOf, inputs: readonly object[]): void {
-    if (inputs.length > 0) waiting.push({ sql, inputs })
+  function defer (sql: WriteSql, inputs: readonly object[]): void {
+    if (inputs.length > 0) deferred.push({ sql, inputs })
   }
 
-  async function allocateIdRanges ({ name, id }: Table, count: number): Promise<Range[]> {
-    // SQLite would count them a second time.
-    ids.delete(name)
-    const ranges = await query<Range>(dialect.allocateIds(name, id, dialect.jsonRows('i', { count: 'bigint' })), [{ count }])
+  async function queryWithDeferred<Row> (sql: SqlAfterWrites, ...inputs: Array<readonly object[]>): Promise<Row[]> {
+    // In one order always: a statement's text is prepared once, and the same writes are deferred in any order.
+    const writes = drainDeferred().map((write) => ({ ...write, text: write.sql(1) }))
+      .sort((a, b) => a.text < b.text ? -1 : 1)
+    const names = writes.map((_, i) => `written_${i + 1}`)
+    const written = ['true', ...names.map((name) => `(SELECT count(*) FROM ${name}) >= 0`)].join(' AND ')
+    const { with: parts, select } = sql(writes.length + 1, written)
+    const ctes = [...writes.map((write, i) => `${names[i]} AS (${write.sql(i + 1)} RETURNING 1)`), ...parts]
+    const rows = await queryRows<Row>(client, `WITH ${ctes.join(', ')} ${select}`, [...writes.map((write) => write.inputs), ...inputs])
+    return rows.map(withNumbers)
+  }
+
+  async function allocateIdRanges ({ name, id }: Table, count: number): Promise<IdRange[]> {
+    // SQLite would allocate them a second time.
+    allocated.delete(name)
+    const ranges = await query<IdRange>(dialect.allocateIds(name, id, dialect.jsonRows('i', { count: 'bigint' })), [{ count }])
     return ranges.sort((a, b) => a.first - b.first)
   }
 
   return {
     dialect,
     now: new Date().toISOString(),
+    tables,
     query,
     async execute (sql, inputs) {
       if (inputs.length === 0) return
       await flush()
-      await prisma.$executeRawUnsafe(sql, JSON.stringify(inputs))
+      await executeStatement(client, sql, inputs)
     },
     defer,
     flush,
-    async queryWithDeferred (sql, ...inputs) {
-      // In one order always: a statement's text is prepared once, and the same parts come in any order.
-      const before = takeWaiting().map((write) => ({ ...write, text: write.sql(1) })).sort((a, b) => a.text < b.text ? -1 : 1)
-      const names = before.map((_, i) => `written_${i + 1}`)
-      const { with: parts, select } = sql(before.length + 1, ['true', ...names.map((name) => `(SELECT count(*) FROM ${name}) >= 0`)].join(' AND '))
-      const writes = before.map(({ sql }, i) => `${names[i]} AS (${sql(i + 1)} RETURNING 1)`)
-      return await run(`WITH ${[...writes, ...parts].join(', ')} ${select}`, [...before.map(({ inputs }) => inputs), ...inputs])
-    },
+    queryWithDeferred,
     insert (table, rows) {
       defer((parameter) => insertSql(dialect, table, parameter), rows)
     },
     async allocateIds (table, count) {
-      const taken = ids.get(table.name) ?? []
-      return taken.length >= count ? taken.splice(0, count) : (await allocateIdRanges(table, count)).flatMap(idsOf)
+      const ready = allocated.get(table.name) ?? []
+      return ready.length >= count ? ready.splice(0, count) : (await allocateIdRanges(table, count)).flatMap(idsOf)
     },
     allocateIdRanges,
-    async client () {
-      await flush()
-      return prisma
+    addAllocatedIds ({ name }, ids) {
+      allocated.set(name, [...allocated.get(name) ?? [], ...ids])
     },
-    categories: new Map(),
-    ids
+    owners ({ name }) {
+      const known = owners.get(name) ?? new Map<number, number>()
+      owners.set(name, known)
+      return known
+    },
+    async prisma () {
+      await flush()
+      return client
+    }
   }
 }
 
-export function idsOf ({ first, last }: Range): number[] {
+export function idsOf ({ first, last }: IdRange): number[] {
   return Array.from({ length: last - first + 1 }, (_, i) => first + i)
 }
 
-/** Raw rows hold bigints; ids and counts fit a double (the contract keeps ids below 2^53). */
+/** Converts bigints of raw rows: ids and counts fit a double, because the contract keeps ids below 2^53. */
 function withNumbers<Row> (row: Row): Row {
   const values = row as Record<string, unknown>
   for (const name in values) {
@@ -127,7 +140,14 @@ function withNumbers<Row> (row: Row): Row {
   return row
 }
 
-/** The inputs without repetitions: a row that several commands ask for is loaded once. */
+/** Returns the inputs without repetitions: a row that several commands ask for is loaded once. */
 export function distinct<Input extends object> (inputs: Input[]): Input[] {
   return [...new Map(inputs.map((input) => [JSON.stringify(input), input])).values()]
+}
+
+/** Handles the inputs of a command one after the other, each after the effects of those before it. */
+export async function inSequence<Input, Result> (inputs: Input[], handle: (input: Input) => Promise<Result>): Promise<Result[]> {
+  const results: Result[] = []
+  for (const input of inputs) results.push(await handle(input))
+  return results
 }

@@ -1,8 +1,9 @@
-import { existsSync } from 'node:fs'
 import type { Config } from '../../config.ts'
 import { OperationalError } from '../../operational-error.ts'
 import { databaseOf } from '../dialect.ts'
-import { migrate, migrationNames, pendingMigrations } from './migrate.ts'
+import { isMissing } from '../sqlite/database-file.ts'
+import { migrationNames, pendingMigrations } from './history.ts'
+import { migrate } from './migrate.ts'
 
 /** Applies pending migrations where the settings allow it. @throws OperationalError where they do not */
 export async function migrateOrVerify (config: Pick<Config, 'DATABASE_URL' | 'MIGRATE_ON_START'>): Promise<void> {
@@ -23,14 +24,4 @@ export function migratesOnStart ({ DATABASE_URL, MIGRATE_ON_START }: Pick<Config
 /** As `pendingMigrations`, for those who only look: opening a SQLite file that is not there would create it. */
 export async function pendingWithoutCreating (url: string): Promise<string[]> {
   return isMissing(url) ? await migrationNames('sqlite') : await pendingMigrations(url)
-}
-
-/** Whether the URL names a SQLite file that is not there. */
-export function isMissing (url: string): boolean {
-  return databaseOf(url) === 'sqlite' && !existsSync(fileOf(url))
-}
-
-/** The path of a SQLite database, as the adapter reads it from the URL. */
-export function fileOf (url: string): string {
-  return url.replace(/^file:/, '')
 }

@@ -1,17 +1,11 @@
-import type { Dialect, InputType } from '../dialect.ts'
+import type { Dialect } from '../dialect.ts'
+import type { Table } from '../table.ts'
 
-/** A table whose rows are inserted in sets, with ids that were taken before. */
-export interface Table {
-  name: string
-  /** The column that the database counts. */
-  id: string
-  columns: Record<string, InputType | 'time' | { enum: string }>
-}
-
-/** Inserts a row per input, whose names are the columns'. */
+/** Returns a statement that inserts one row for each input. The members of inputs are named as the columns. */
 export function insertSql (dialect: Dialect, { name, id, columns }: Table, parameter: number): string {
   const names = Object.keys(columns)
-  const types = Object.fromEntries(Object.entries(columns).map(([column, type]) => [column, typeof type === 'string' && type !== 'time' ? type : 'text'] as const))
+  const types = Object.fromEntries(Object.entries(columns).map(([column, type]) =>
+    [column, typeof type === 'string' && type !== 'time' ? type : 'text'] as const))
   const values = names.map((column) => {
     const type = columns[column]!
     if (typeof type === 'object') return dialect.toEnum(`i.${column}`, type.enum)

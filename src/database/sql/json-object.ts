@@ -7,7 +7,7 @@ export interface SerializedRecord {
 }
 
 /** How one column becomes a JSON member. */
-interface Member {
+export interface Member {
   kind: 'integer' | 'text' | 'enum' | 'boolean' | 'time' | 'json'
   sql: string
   /** Left out of the object when the column is NULL: an answer has no `null`. */

@@ -3,7 +3,7 @@ import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { OperationalError } from '../../operational-error.ts'
 import { databaseOf } from '../dialect.ts'
-import { fileOf, isMissing } from '../migrations/startup-check.ts'
+import { fileOf, isMissing } from './database-file.ts'
 
 /**
  * Saves what is committed in a SQLite database at this moment, while others read and write it. Under its

@@ -2,9 +2,12 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { Command } from '../../../src/database/group-commit/command.ts'
 import { createCommitter, type Commit } from '../../../src/database/group-commit/committer.ts'
-import type { Table } from '../../../src/database/sql/bulk-insert.ts'
-import { openDatabase, type Database } from '../../../src/database/open-database.ts'
-import { UnknownCategory } from '../../../src/errors.ts'
+import type { Table } from '../../../src/database/table.ts'
+import { openDatabase } from '../../../src/database/open-database.ts'
+import type { Database } from '../../../src/database/prisma-client.ts'
+import { webhookSubscribers } from '../../../src/deliveries/enqueue.ts'
+import { eventLog } from '../../../src/events/event-log.ts'
+import { UnknownCategory } from '../../../src/categories/errors.ts'
 import { database as databaseName, freshDatabase } from '../../support/database.ts'
 
 const NOW = '2026-11-21T10:00:00.000Z'
@@ -23,7 +26,7 @@ async function open (t: Test, { queueLimit = 100, timeout = 5_000 } = {}): Promi
   const url = await freshDatabase(t)
   const database = await openDatabase({ url, pool: 5, timeout })
   const onlooker = await openDatabase({ url, pool: 2, timeout })
-  const { commit, close } = createCommitter(database, { queueLimit, timeout })
+  const { commit, close } = createCommitter(database, { queueLimit, timeout, tables: [PETS], beforeCommit: [eventLog(webhookSubscribers)] })
   t.teardown(async () => {
     await close()
     await Promise.all([database.close(), onlooker.close()])
@@ -37,7 +40,7 @@ async function open (t: Test, { queueLimit = 100, timeout = 5_000 } = {}): Promi
 function addCategory (seen: string[][] = []): Command<{ account: number, name: string }, string> {
   return {
     name: 'addCategory',
-    async run ({ client }, inputs) {
+    async run ({ prisma: client }, inputs) {
       const prisma = await client()
       seen.push(inputs.map(({ name }) => name))
       const outcomes = []
@@ -127,7 +130,7 @@ t.test('a COMMIT that fails is answered with an error, and loses no later write'
   }
   const failing: Command<{ name: string }, string> = {
     name: 'failAtCommit',
-    async run ({ client }, inputs) {
+    async run ({ prisma: client }, inputs) {
       const prisma = await client()
       // The foreign key is looked at only by COMMIT, which then fails.
       if (databaseName === 'sqlite') await prisma.$executeRawUnsafe('PRAGMA defer_foreign_keys = ON')
@@ -153,7 +156,7 @@ t.test('a write acknowledged while another transaction was open and rolled back 
   const mayLeave = new Promise<void>((resolve) => { leave = resolve })
   const slow: Command<{ account: number }, undefined> = {
     name: 'slowAndDoomed',
-    async run ({ client }, inputs) {
+    async run ({ prisma: client }, inputs) {
       const prisma = await client()
       for (const { account } of inputs) await prisma.category.create({ data: { accountId: BigInt(account), name: 'doomed' } })
       enter()
@@ -208,7 +211,7 @@ t.test('commands of other kinds keep their order where they touch the same row',
   const ran: string[] = []
   const touch = (name: string): Command<{ pet: number }, undefined> => ({
     name,
-    rows: ({ pet }) => ({ pets: [pet] }),
+    locks: ({ pet }) => [{ table: PETS, ids: [pet], mode: 'update' }],
     async run (_session, inputs) {
       ran.push(`${name} ${inputs.map(({ pet }) => pet).join(' ')}`)
       return inputs.map(() => ({ record: undefined }))
@@ -224,6 +227,7 @@ t.test('commands of other kinds keep their order where they touch the same row',
   t.same(ran, ['order 1 2', 'remove 1', 'order 1'])
 })
 
+const PETS: Table = { name: 'pets', id: 'id', columns: {} }
 const CATEGORIES: Table = { name: 'categories', id: 'id', columns: { account_id: 'bigint', name: 'text' } }
 
 /** Inserts a category for each input with what the session gives for it; `limit` of them at most. Says the ids that were used. */
@@ -247,7 +251,7 @@ t.test('what waits to be written is there for the next statement of its group, a
   const seen: string[][] = []
   const look = (name: string, through: 'query' | 'client' | 'execute'): Command<{ account: number }, undefined> => ({
     name,
-    async run ({ dialect, query, execute, client }, inputs) {
+    async run ({ dialect, query, execute, prisma: client }, inputs) {
       if (through === 'execute') {
         await execute(`UPDATE categories SET name = name || '!' FROM ${dialect.jsonRows('i', { account: 'bigint' })} WHERE account_id = i.account AND name = 'c'`, inputs)
         seen.push([])
@@ -293,7 +297,7 @@ t.test('the committing connection waits for the disk', async (t) => {
   let setting: unknown
   const look: Command<object, undefined> = {
     name: 'look',
-    async run ({ client }, inputs) {
+    async run ({ prisma: client }, inputs) {
       const prisma = await client()
       const [row] = await prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(databaseName === 'sqlite' ? 'PRAGMA synchronous' : 'SHOW synchronous_commit')
       setting = Object.values(row ?? {})[0]

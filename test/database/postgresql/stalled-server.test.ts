@@ -14,7 +14,7 @@ t.test('a transaction whose server stalls leaves nothing to the next one on its 
   const network = await stallingNetwork(t, url)
   const database = await openDatabase({ url: network.url, pool: 1, timeout: TIMEOUT_MS })
   const onlooker = await openDatabase({ url, pool: 1, timeout: 5_000 })
-  const { commit, close } = createCommitter(database, { queueLimit: 100, timeout: TIMEOUT_MS })
+  const { commit, close } = createCommitter(database, { queueLimit: 100, timeout: TIMEOUT_MS, tables: [], beforeCommit: [] })
   t.teardown(async () => {
     await close()
     await Promise.all([database.close(), onlooker.close()])
@@ -24,7 +24,7 @@ t.test('a transaction whose server stalls leaves nothing to the next one on its 
   /** Two statements, with something between them. */
   const addTwo: Command<{ name: string, between: () => void }, undefined> = {
     name: 'addTwo',
-    async run ({ client }, inputs) {
+    async run ({ prisma: client }, inputs) {
       const prisma = await client()
       for (const { name, between } of inputs) {
         await prisma.category.create({ data: { accountId, name: `${name} 1` } })

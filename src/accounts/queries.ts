@@ -1,0 +1,96 @@
+import { etagOf } from '../database/entity-tag.ts'
+import type { Query, Read } from '../database/read-batching.ts'
+import { boolean, integer, jsonObject, optional, text, time, type SerializedRecord } from '../database/sql/json-object.ts'
+import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
+import { listRecords } from '../database/sql/record-queries.ts'
+import type { Table } from '../database/table.ts'
+import { Unauthorized } from '../errors.ts'
+
+export const apiKeyTable: Table = { name: 'api_keys', id: 'id', columns: {} }
+
+/** An API key that a request was authenticated with. Times in ms since 1970. */
+export interface ApiKeyCredential {
+  account: number
+  key: number
+  readOnly: boolean
+  expiresAt: number | undefined
+  lastUsedAt: number | undefined
+}
+
+const accountById: Query<{ account: number }, { record: string }> = {
+  sql: (dialect) => `
+    SELECT i.ord, ${jsonObject(dialect, {
+      id: integer('a.id'),
+      name: text('a.name'),
+      email: optional(text('a.email')),
+      createdAt: time('a.created_at')
+    })} AS record
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint' })}
+    JOIN accounts a ON a.id = i.account`
+}
+
+/** Nothing that an account's record shows ever changes. */
+export const ACCOUNT_ETAG = etagOf(1)
+
+export async function findAccount (read: Read, account: number): Promise<SerializedRecord> {
+  const row = await read(accountById, { account })
+  if (row === undefined) throw new Unauthorized('The account of this API key was deleted')
+  return { record: row.record, etag: ACCOUNT_ETAG }
+}
+
+interface KeyRow {
+  account: bigint
+  key: bigint
+  readOnly: boolean | number
+  expiresAt: string | null
+  lastUsedAt: string | null
+}
+
+const keyByHash: Query<{ hash: string }, KeyRow> = {
+  sql: (dialect) => `
+    SELECT i.ord, k.account_id AS account, k.id AS key, k.read_only AS "readOnly",
+      ${dialect.time('k.expires_at')} AS "expiresAt", ${dialect.time('k.last_used_at')} AS "lastUsedAt"
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', hash: 'text' })}
+    JOIN api_keys k ON k.hash = i.hash`
+}
+
+export async function findKey (read: Read, hash: string): Promise<ApiKeyCredential | undefined> {
+  const row = await read(keyByHash, { hash })
+  if (row === undefined) return undefined
+  return {
+    account: Number(row.account),
+    key: Number(row.key),
+    readOnly: Boolean(row.readOnly),
+    expiresAt: row.expiresAt === null ? undefined : Date.parse(row.expiresAt),
+    lastUsedAt: row.lastUsedAt === null ? undefined : Date.parse(row.lastUsedAt)
+  }
+}
+
+const keyById: Query<{ key: number }, { id: bigint }> = {
+  sql: (dialect) => `
+    SELECT i.ord, k.id FROM ${dialect.jsonRows('i', { ord: 'ordinality', key: 'bigint' })}
+    JOIN api_keys k ON k.id = i.key`
+}
+
+/** Returns `undefined` when the key was revoked. */
+export async function findKeyById (read: Read, key: number): Promise<object | undefined> {
+  return await read(keyById, { key })
+}
+
+export const keyList: ListDefinition = {
+  name: 'API keys',
+  from: 'api_keys k',
+  record: (dialect) => jsonObject(dialect, {
+    id: integer('k.id'),
+    label: optional(text('k.label')),
+    prefix: text('k.prefix'),
+    readOnly: boolean('k.read_only'),
+    createdAt: time('k.created_at'),
+    lastUsedAt: optional(time('k.last_used_at')),
+    expiresAt: optional(time('k.expires_at'))
+  }),
+  filters: {},
+  indexes: [{ name: 'api_keys_account_id_id_idx', columns: ['k.account_id'], position: 'k.id' }]
+}
+
+export const listKeys = listRecords(keyList)

@@ -1,0 +1,15 @@
+import type { Resource } from '../database/resource.ts'
+import { namedSchemas } from '../http/common-schemas.ts'
+import * as errors from './errors.ts'
+import { apiKeyTable } from './queries.ts'
+import { accountRoutes } from './routes.ts'
+import * as schemas from './schemas.ts'
+
+export const accounts: Resource = {
+  name: 'accounts',
+  tag: { name: 'accounts', group: 'Platform', position: 8, description: 'Your account, which is your store, and its API keys.' },
+  tables: [apiKeyTable],
+  schemas: namedSchemas(schemas),
+  errors,
+  routes: accountRoutes
+}

@@ -1,0 +1,63 @@
+import type { Database } from '../prisma-client.ts'
+import type { Table } from '../table.ts'
+import { orderIntoBatches } from './batches.ts'
+import { mergeChanges, type BeforeCommit, type Changes, type CompletedCommand, type QueuedCommand } from './command.ts'
+import { claimIdempotencyKeys, storeResponses } from './idempotency-records.ts'
+import { lockRowsAndAllocateIds } from './row-locks.ts'
+import { createTransaction, type Transaction } from './transaction.ts'
+
+export interface GroupTransactionOptions {
+  /** All tables of accounts, in the order in which rows are locked. */
+  tables: readonly Table[]
+  beforeCommit: readonly BeforeCommit[]
+}
+
+/** What a committed group owes: an answer to each entry, and announcements to other parts of the service. */
+export interface CommittedGroup {
+  answers: Array<() => void>
+  changes: Changes
+}
+
+/** Runs a group's commands in one transaction. The caller gives the answers, once COMMIT has returned. */
+export async function runInTransaction (
+  database: Database, group: QueuedCommand[], { tables, beforeCommit }: GroupTransactionOptions
+): Promise<CommittedGroup> {
+  return await database.writer.$transaction(async (client) => {
+    const tx = createTransaction(client, database.dialect, tables)
+    const answers: Array<() => void> = []
+    const { fresh, replays } = await claimIdempotencyKeys(tx, group)
+    for (const { entry, result } of replays) {
+      answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
+    }
+    await lockRowsAndAllocateIds(tx, fresh)
+    const { completed, refused } = await runCommands(tx, fresh, answers)
+    storeResponses(tx, completed, refused)
+    const changes: Changes = {}
+    for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
+    for (const hook of beforeCommit) mergeChanges(changes, await hook(tx, completed))
+    await tx.flush()
+    return { answers, changes }
+  })
+}
+
+async function runCommands (
+  tx: Transaction, group: QueuedCommand[], answers: Array<() => void>
+): Promise<{ completed: CompletedCommand[], refused: QueuedCommand[] }> {
+  const completed: CompletedCommand[] = []
+  const refused: QueuedCommand[] = []
+  for (const { command, entries } of orderIntoBatches(group)) {
+    const results = await command.run(tx, entries.map(({ input }) => input))
+    entries.forEach((entry, i) => {
+      const result = results[i]
+      if (result === undefined) throw new Error(`${command.name} has no result for input ${i}`)
+      if (result instanceof Error) {
+        refused.push(entry)
+        answers.push(() => { entry.reject(result) })
+      } else {
+        completed.push({ entry, success: result })
+        answers.push(() => { entry.resolve({ record: result.record, etag: result.etag, replayed: false }) })
+      }
+    })
+  }
+  return { completed, refused }
+}

@@ -1,0 +1,55 @@
+import { keyset, type Dialect, type Keyset } from '../dialect.ts'
+
+/**
+ * PostgreSQL takes any index in the order of the position and filters, when it believes the values to be common. As a
+ * comparison of rows, in the order of whole rows, only the right index can serve.
+ */
+const keysetByIndex: Keyset = (columns, position, after, descending) => {
+  const names = columns.map(([column]) => column)
+  const values = columns.map(([, value]) => value)
+  const [onwards, within, order] = descending ? ['<', '>=', 'DESC'] : ['>', '<=', 'ASC']
+  const start = `(${[...names, position].join(', ')}) ${onwards} (${[...values, after].join(', ')})`
+  return {
+    where: `${start} AND (${names.join(', ')}) ${within} (${values.join(', ')})`,
+    orderBy: [...names, position].map((column) => `${column} ${order}`).join(', ')
+  }
+}
+
+export const postgresql: Dialect = {
+  name: 'postgresql',
+  jsonRows: (alias, columns, parameter = 1) => {
+    const names = Object.keys(columns)
+    const members = names.filter((name) => columns[name] !== 'ordinality')
+    const array = `$${parameter}::json`
+    const typed = members.map((name) => `"${name}" ${columns[name]}`).join(', ')
+    if (members.length === names.length) return `json_to_recordset(${array}) AS ${alias}(${typed})`
+    const ordinality = names.find((name) => columns[name] === 'ordinality')
+    if (members.length === 0) return `json_array_elements(${array}) WITH ORDINALITY AS ${alias}(value, "${ordinality}")`
+    const all = [...members, ordinality].map((name) => `"${name}"`).join(', ')
+    return `ROWS FROM (json_to_recordset(${array}) AS (${typed})) WITH ORDINALITY AS ${alias}(${all})`
+  },
+  quote: (text) => `to_json(${text})::text`,
+  time: (column) => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+  // The text is UTC already, so the zone in it changes nothing.
+  toTime: (text) => `CAST(${text} AS timestamp)`,
+  toEnum: (text, type) => `CAST(${text} AS ${type})`,
+  fromEnum: (column) => `${column}::text`,
+  keysetByIndex,
+  keyset,
+  inJsonArray: (column, array) =>
+    `${column} = ANY (ARRAY(SELECT CAST(value AS bigint) FROM json_array_elements_text(${array}) AS value))`,
+  // As a join, a planner that estimates many values would read the whole table.
+  inSubquery: (column, subquery) => `${column} = ANY (ARRAY(${subquery}))`,
+  join: (text, orderBy, separator = ',') => `string_agg(${text}, '${separator}' ORDER BY ${orderBy})`,
+  hasRowLocks: true,
+  forUpdate: 'FOR UPDATE',
+  forKeyShare: 'FOR KEY SHARE',
+  forUpdateSkipLocked: 'FOR UPDATE SKIP LOCKED',
+  supportsWritableCtes: true,
+  // Another process may allocate some at the same time: then there are several ranges.
+  allocateIds: (table, column, input) => `
+    SELECT min(id) AS first, max(id) AS last FROM (
+      SELECT id, id - row_number() OVER (ORDER BY id) AS gap
+      FROM (SELECT nextval('${table}_${column}_seq') AS id FROM ${input}, generate_series(1, i.count)) AS allocated) AS numbered
+    GROUP BY gap`
+}

@@ -1,0 +1,38 @@
+import type { TSchema } from '@sinclair/typebox'
+import type { FastifyPluginAsync } from 'fastify'
+import type { ErrorClass } from '../errors.ts'
+import type { BeforeCommit } from './group-commit/command.ts'
+import type { Table } from './table.ts'
+
+/** A part of the service as the rest of it needs to know it: the manifest that each resource's folder exports. */
+export interface Resource {
+  name: string
+  tag: Tag
+  /** Its tables, parents before children: rows are locked in this order and erased in the reverse one. */
+  tables: Table[]
+  /** The named schemas, which are components of the OpenAPI document. */
+  schemas: TSchema[]
+  errors: Record<string, ErrorClass>
+  events?: Record<string, EventDefinition>
+  /** Runs at the end of each group commit. */
+  beforeCommit?: BeforeCommit
+  /** The operations that need an API key. */
+  routes: FastifyPluginAsync
+}
+
+/** The tag of a resource's operations, in one of the navigation groups of the document. */
+export interface Tag {
+  name: string
+  group: 'Pets' | 'Store' | 'Platform'
+  /** Its place among all tags; paths follow the order of their tags. */
+  position: number
+  description: string
+}
+
+/** A type of event, such as `pet.created`, with the members of its `data`. */
+export interface EventDefinition {
+  type: string
+  data: Record<string, TSchema>
+  /** An example of `data`, where the examples of its members' schemas do not fit. */
+  example?: object | undefined
+}

@@ -1,0 +1,30 @@
+import { keyset, type Dialect } from '../dialect.ts'
+
+export const sqlite: Dialect = {
+  name: 'sqlite',
+  jsonRows: (alias, columns) => {
+    const members = Object.entries(columns)
+      .map(([name, type]) => `${type === 'ordinality' ? 'key + 1' : `value ->> '${name}'`} AS "${name}"`)
+    return `(SELECT ${members.join(', ')} FROM jsonb_each(?)) AS ${alias}`
+  },
+  quote: (text) => `json_quote(${text})`,
+  // Prisma writes 2026-11-21T10:00:00.000+00:00; the service writes and answers Z.
+  time: (column) => `substr(${column}, 1, 23) || 'Z'`,
+  toTime: (text) => text,
+  toEnum: (text) => text,
+  fromEnum: (column) => column,
+  keysetByIndex: keyset,
+  keyset,
+  inJsonArray: (column, array) => `${column} IN (SELECT value FROM json_each(${array}))`,
+  inSubquery: (column, subquery) => `${column} IN (${subquery})`,
+  join: (text, orderBy, separator = ',') => `group_concat(${text}, '${separator}' ORDER BY ${orderBy})`,
+  hasRowLocks: false,
+  forUpdate: '',
+  forKeyShare: '',
+  forUpdateSkipLocked: '',
+  supportsWritableCtes: false,
+  // The single writer may count on from the last id.
+  allocateIds: (table, _column, input) => `
+    SELECT s.seq + 1 AS first, s.seq + i.count AS last
+    FROM (SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = '${table}'), 0) AS seq) AS s, ${input}`
+}

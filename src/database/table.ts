@@ -1,0 +1,17 @@
+import type { InputType } from './dialect.ts'
+
+/** How values of a column are sent: as JSON types, as instants (`time`) or as members of a PostgreSQL enum. */
+export type ColumnType = InputType | 'time' | { enum: string }
+
+/** A table whose rows belong to accounts, by their column `account_id`. */
+export interface Table {
+  name: string
+  /** The primary key, beside the account where the key is made of both. */
+  id: string
+  /** The columns that inserts set, beside `id`. */
+  columns: Record<string, ColumnType>
+  /** Commands lock its rows, so erasing an account locks them as well, before it deletes the first row. */
+  hasLockedRows?: true
+  /** The channel on which the ids of its rows are announced when their account is erased. */
+  channel?: string
+}

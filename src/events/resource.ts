@@ -1,0 +1,23 @@
+import type { Resource } from '../database/resource.ts'
+import type { Table } from '../database/table.ts'
+import * as errors from './errors.ts'
+import { eventLog, type EventSubscribers } from './event-log.ts'
+import { eventRoutes } from './routes.ts'
+import { eventSchemas } from './schemas.ts'
+
+const eventTable: Table = { name: 'events', id: 'id', columns: {} }
+
+/** The event feed: its schemas follow from the events that the resources define. */
+export function events (resources: Resource[], subscribers: EventSubscribers): Resource & { types: string[] } {
+  const definitions = resources.flatMap((resource) => Object.values(resource.events ?? {}))
+  return {
+    name: 'events',
+    tag: { name: 'events', group: 'Platform', position: 6, description: 'Everything that happened in the store, in order.' },
+    tables: [eventTable],
+    schemas: eventSchemas(definitions),
+    errors,
+    types: definitions.map(({ type }) => type),
+    beforeCommit: eventLog(subscribers),
+    routes: eventRoutes
+  }
+}

@@ -1,0 +1,33 @@
+import type { Dialect } from '../database/dialect.ts'
+import { enumText, jsonObject, text, time, type Member } from '../database/sql/json-object.ts'
+import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
+import { findRecord, listRecords } from '../database/sql/record-queries.ts'
+import type { Table } from '../database/table.ts'
+
+/** Positions are the order of creation. */
+export const messageTable: Table = {
+  name: 'messages',
+  id: 'position',
+  columns: { id: 'text', account_id: 'bigint', message: 'text', created_at: 'time' }
+}
+
+const membersOf = (alias: string): Record<string, Member> => ({
+  id: text(`${alias}.id`),
+  message: text(`${alias}.message`),
+  status: enumText(`${alias}.status`),
+  createdAt: time(`${alias}.created_at`)
+})
+
+/** Returns an SQL expression for the JSON text of a message in a table or under an alias. */
+export const messageRecord = (dialect: Dialect, alias: string): string => jsonObject(dialect, membersOf(alias))
+
+export const messageList: ListDefinition = {
+  name: 'messages',
+  from: 'messages m',
+  record: (dialect) => messageRecord(dialect, 'm'),
+  filters: {},
+  indexes: [{ name: 'messages_account_id_position_idx', columns: ['m.account_id'], position: 'm.position' }]
+}
+
+export const findMessage = findRecord<string>({ from: 'messages m', members: membersOf('m'), id: 'm.id', idType: 'text' })
+export const listMessages = listRecords(messageList)

@@ -1,0 +1,16 @@
+import type { Resource } from '../database/resource.ts'
+import { namedSchemas } from '../http/common-schemas.ts'
+import * as errors from './errors.ts'
+import { messageTable } from './queries.ts'
+import { messageRoutes } from './routes.ts'
+import * as schemas from './schemas.ts'
+
+export const messages: Resource = {
+  name: 'messages',
+  tag: { name: 'messages', group: 'Platform', position: 5, description: 'Messages to deliver. The quickstart sends one.' },
+  tables: [messageTable],
+  schemas: namedSchemas(schemas),
+  errors,
+  events: schemas.messageEvents,
+  routes: messageRoutes
+}

@@ -1,0 +1,16 @@
+import type { Resource } from '../database/resource.ts'
+import { namedSchemas } from '../http/common-schemas.ts'
+import * as errors from './errors.ts'
+import { orderTable } from './queries.ts'
+import { orderRoutes } from './routes.ts'
+import * as schemas from './schemas.ts'
+
+export const orders: Resource = {
+  name: 'orders',
+  tag: { name: 'orders', group: 'Store', position: 3, description: 'Orders for units of a pet.' },
+  tables: [orderTable],
+  schemas: namedSchemas(schemas),
+  errors,
+  events: schemas.orderEvents,
+  routes: orderRoutes
+}

@@ -1,0 +1,19 @@
+import type { Config } from '../config.ts'
+import type { Resource } from '../database/resource.ts'
+import { namedSchemas } from '../http/common-schemas.ts'
+import * as errors from './errors.ts'
+import { petTable } from './queries.ts'
+import { petRoutes } from './routes.ts'
+import * as schemas from './schemas.ts'
+
+export function pets ({ PET_READ_SUNSET }: Config): Resource {
+  return {
+    name: 'pets',
+    tag: { name: 'animals', group: 'Pets', position: 1, description: 'The animals that the store offers.' },
+    tables: [petTable],
+    schemas: namedSchemas(schemas),
+    errors,
+    events: schemas.petEvents,
+    routes: petRoutes({ sunset: PET_READ_SUNSET })
+  }
+}

@@ -1,0 +1,34 @@
+import { boolean, integer, json, jsonObject, text, time } from '../database/sql/json-object.ts'
+import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
+import { findRecord, listRecords } from '../database/sql/record-queries.ts'
+import type { Table } from '../database/table.ts'
+
+export const webhookTable: Table = {
+  name: 'webhooks',
+  id: 'id',
+  columns: {
+    account_id: 'bigint', url: 'text', events: 'text', enabled: 'boolean', secret: 'text', created_at: 'time'
+  },
+  hasLockedRows: true,
+  channel: 'webhooks'
+}
+
+const members = {
+  id: integer('w.id'),
+  url: text('w.url'),
+  events: json('w.events'),
+  enabled: boolean('w.enabled'),
+  createdAt: time('w.created_at')
+}
+
+export const webhookList: ListDefinition = {
+  name: 'webhooks',
+  from: 'webhooks w',
+  record: (dialect) => jsonObject(dialect, members),
+  filters: {},
+  indexes: [{ name: 'webhooks_account_id_id_idx', columns: ['w.account_id'], position: 'w.id' }]
+}
+
+/** Finds a webhook with its last attempts. */
+export const findWebhook = findRecord({ from: 'webhooks w', members: { ...members, attempts: json('w.attempts') }, id: 'w.id' })
+export const listWebhooks = listRecords(webhookList)
