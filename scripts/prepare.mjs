@@ -117,13 +117,15 @@ function build () {
   }
 }
 
-/** Runs `tap build`, which compiles tap's plugins into one class. `.taprc` excludes the TypeScript plugin. */
+/** Compiles tap's class from the plugins that .taprc names. */
 function setUpTap () {
-  const compiled = 'node_modules/@tapjs/test/test-built/dist/esm/index.js'
-  if (existsSync(compiled) && !read(compiled).includes('@tapjs/typescript')) return
+  const compiled = 'node_modules/@tapjs/test/test-built'
+  const stamp = fingerprint(['.taprc', 'node_modules/tap/package.json', 'node_modules/@tapjs/test/package.json'])
+  if (existsSync(`${compiled}/dist/esm/index.js`) && stampOf(compiled) === stamp) return
 
   console.error('Setting up the test runner …')
   node('tap build', ['node_modules/tap/dist/esm/run.mjs', 'build'])
+  writeStamp(compiled, stamp)
 }
 
 function npm (...args) {

@@ -1,100 +1,89 @@
-// `npm test`: the whole suite on SQLite, and again on a real PostgreSQL that is started for it.
+// `npm test`: runs the whole suite on SQLite and on a real PostgreSQL that it starts. It runs each test file in a
+// process of its own, several at a time, and files of both databases at once.
 //
-//   npm test -- test/pets/pets.test.ts                     some files, on both
-//   DATABASE=postgresql npm test -- test/pets/pets.test.ts  on one (sqlite, postgresql)
+//   npm test -- test/pets/pets.test.ts test/cli             some files and folders, on both databases
+//   DATABASE=postgresql npm test -- test/pets/pets.test.ts  on one database (sqlite, postgresql)
+//   JOBS=1 npm test                                                 one file at a time
 
-import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { startPostgres } from './support/postgres.ts'
-import { Results, add, noCounts, summary, type Counts } from './support/results.ts'
+import { DATABASES, prepareDatabase, type DatabaseName, type TestDatabase } from './runner/databases.ts'
+import { planJobs, saveDuration, type Job } from './runner/jobs.ts'
+import { add, noCounts, summary, type Counts } from './runner/results.ts'
+import { runTestFile } from './runner/run-file.ts'
 
-const TAP = fileURLToPath(new URL('../node_modules/tap/dist/esm/run.mjs', import.meta.url))
+/** Tests wait about as long as they compute, so that two files share a core. */
+const JOBS = Number(process.env['JOBS'] ?? 2 * availableParallelism())
 
-const suites = {
-  sqlite: { name: 'SQLite', run: onSqlite },
-  postgresql: { name: 'PostgreSQL', run: onPostgres }
-}
+const stop = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => { stop.abort() })
 
-const stopped = new AbortController()
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => { stopped.abort() })
-
-const files = process.argv.slice(2)
 const folder = mkdtempSync(join(tmpdir(), 'petstore-test-'))
-// Not readable to others, but open on the way: a test may start a PostgreSQL, which runs as another account.
+// A test can start a PostgreSQL server, which runs as another account and must reach its files below this folder.
 chmodSync(folder, 0o711)
-const total = noCounts()
-const report: string[] = []
+const totals = new Map<DatabaseName, Counts>()
+const prepared = new Map<DatabaseName, TestDatabase>()
+/** Failures that belong to no test file. */
+const suiteFailures: string[] = []
 
 try {
-  for (const { name, run } of chosenSuites()) {
-    console.log(`\n${name}\n`)
-    const counts = await run().catch((error: unknown) => broken(error instanceof Error ? error.message : String(error)))
-    add(total, counts)
-    report.push(...counts.failures.map((failure) => `✖ ${name}: ${failure}`), `${name}: ${summary(counts)}`)
-  }
+  await runSuite()
+} catch (error) {
+  suiteFailures.push(error instanceof Error ? error.message : String(error))
 } finally {
-  // Tests that were killed have left their own files here, too.
+  for (const { stop } of prepared.values()) await stop()
+  // Tests that were killed leave their files here, too.
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
 }
-console.log(`\n${report.join('\n')}\n\n${total.passed} passed, ${total.failed} failed`)
-process.exitCode = total.failed > 0 ? 1 : 0
+process.exitCode = printTotals() > 0 ? 1 : 0
 
-function chosenSuites (): Array<typeof suites[keyof typeof suites]> {
+async function runSuite (): Promise<void> {
+  const databases = chooseDatabases()
+  const jobs = planJobs(process.argv.slice(2), databases)
+  await Promise.all(databases.map(async (name) => {
+    if (!jobs.some(({ database }) => database === name)) return
+    totals.set(name, noCounts())
+    prepared.set(name, await prepareDatabase(name, folder))
+  }))
+  await Promise.all(Array.from({ length: JOBS }, async () => {
+    for (let job = jobs.shift(); job !== undefined && !stop.signal.aborted; job = jobs.shift()) await runJob(job)
+  }))
+  if (stop.signal.aborted) suiteFailures.push('interrupted')
+}
+
+async function runJob (job: Job): Promise<void> {
+  const began = performance.now()
+  const settings = { ...prepared.get(job.database)!.settings, TMPDIR: folder }
+  const { counts, report } = await runTestFile(job.file, settings, stop.signal)
+  if (stop.signal.aborted) return
+  const seconds = (performance.now() - began) / 1000
+  const mark = counts.failed > 0 ? '✖' : '✔'
+  console.log(`${mark} ${DATABASES[job.database]} ${job.file} ${summary(counts)} ${seconds.toFixed(1)} s`)
+  for (const line of report) console.log(line)
+  add(totals.get(job.database)!, counts)
+  if (counts.failed === 0) saveDuration(job, seconds)
+}
+
+function chooseDatabases (): DatabaseName[] {
   const choice = process.env['DATABASE'] ?? ''
-  if (choice === '') return Object.values(suites)
-  if (choice === 'sqlite' || choice === 'postgresql') return [suites[choice]]
-  return [{ name: choice, run: async () => broken('DATABASE must be sqlite or postgresql') }]
+  if (choice === '') return ['sqlite', 'postgresql']
+  if (choice === 'sqlite' || choice === 'postgresql') return [choice]
+  throw new Error('DATABASE must be sqlite or postgresql')
 }
 
-async function onSqlite (): Promise<Counts> {
-  const { migrate } = await import('../src/database/migrations/migrate.ts')
-  const template = join(folder, 'template.db')
-  await migrate(`file:${template}`)
-  return await runTap({ TEST_DATABASE: 'sqlite', TEST_SQLITE_TEMPLATE: template })
-}
-
-async function onPostgres (): Promise<Counts> {
-  const { makePostgresTemplate } = await import('./support/database.ts')
-  const server = await startPostgres()
-  try {
-    await makePostgresTemplate(server.url)
-    return await runTap({ TEST_DATABASE: 'postgresql', TEST_POSTGRES_URL: server.url })
-  } finally {
-    await server.stop()
+/** Prints the failures and the totals. @returns the number of failures */
+function printTotals (): number {
+  const total = noCounts()
+  console.log()
+  for (const [database, counts] of totals) {
+    for (const failure of counts.failures) console.log(`✖ ${DATABASES[database]}: ${failure}`)
+    add(total, counts)
   }
-}
-
-async function runTap (settings: Record<string, string>): Promise<Counts> {
-  const tap = spawn(process.execPath, [TAP, '--reporter=tap', ...files], {
-    env: { ...process.env, ...settings, TMPDIR: folder },
-    stdio: ['ignore', 'pipe', 'inherit'],
-    // A process group of its own: tap would wait for its tests to end, this stops them with it.
-    detached: process.platform !== 'win32'
-  })
-  stopped.signal.addEventListener('abort', () => { killGroup(tap) })
-  const results = new Results()
-  tap.stdout.pipe(results)
-  const [[code, signal]] = await Promise.all([once(tap, 'close'), once(results, 'complete')])
-
-  if (stopped.signal.aborted) return broken('interrupted')
-  const { total } = results
-  if (total.failed > 0) return total
-  if (total.passed === 0) return broken('no test ran')
-  if (code !== 0 || !results.ok) add(total, broken(`tap ended with ${signal ?? `code ${code}`}, see above`))
-  return total
-}
-
-function killGroup ({ pid, exitCode, signalCode }: ChildProcess): void {
-  if (pid === undefined || exitCode !== null || signalCode !== null) return
-  process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL')
-}
-
-/** A suite that could not run is one failure. */
-function broken (message: string): Counts {
-  console.error(`✖ ${message}`)
-  return { ...noCounts(), failed: 1, failures: [message] }
+  if (total.passed + total.failed === 0 && suiteFailures.length === 0) suiteFailures.push('no test ran')
+  for (const failure of suiteFailures) console.log(`✖ ${failure}`)
+  for (const [database, counts] of totals) console.log(`${DATABASES[database]}: ${summary(counts)}`)
+  const failed = total.failed + suiteFailures.length
+  console.log(`\n${total.passed} passed, ${failed} failed`)
+  return failed
 }

@@ -3,7 +3,7 @@ import { posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 
-/** By file of src: the files of src that it imports, types included. Paths are relative to src. */
+/** The imports of each file, types included. Paths are relative to src. */
 export type Imports = Map<string, Set<string>>
 
 const SRC = fileURLToPath(new URL('../../src/', import.meta.url))
@@ -22,7 +22,7 @@ export function readImports (): { inside: Imports, packages: Imports } {
   return { inside, packages }
 }
 
-/** The imports of groups of files, as far as they go from one group to another; a file without a group is left out. */
+/** Returns the imports between groups of files. Files without a group are ignored. */
 export function between (imports: Imports, groupOf: (file: string) => string | undefined): Imports {
   const groups: Imports = new Map()
   for (const [file, targets] of imports) {
@@ -37,21 +37,21 @@ export function between (imports: Imports, groupOf: (file: string) => string | u
   return groups
 }
 
-/** A way that leads back to where it began, if there is one. */
+/** Finds a cycle of imports. @returns its files, if there is one */
 export function circle (imports: Imports): string[] | undefined {
   const done = new Set<string>()
-  const way: string[] = []
+  const path: string[] = []
 
   function walk (file: string): string[] | undefined {
-    const seen = way.indexOf(file)
-    if (seen >= 0) return [...way.slice(seen), file]
+    const seen = path.indexOf(file)
+    if (seen >= 0) return [...path.slice(seen), file]
     if (done.has(file)) return undefined
-    way.push(file)
+    path.push(file)
     for (const target of imports.get(file) ?? []) {
       const found = walk(target)
       if (found !== undefined) return found
     }
-    way.pop()
+    path.pop()
     done.add(file)
     return undefined
   }
@@ -63,12 +63,12 @@ export function circle (imports: Imports): string[] | undefined {
   return undefined
 }
 
-/** One line for each import. */
+/** Formats each import as a line of a Mermaid diagram. */
 export function lines (imports: Imports): string[] {
   return [...imports].flatMap(([from, targets]) => [...targets].map((to) => `${from} --> ${to}`)).sort()
 }
 
-/** What a file imports not only for its types. */
+/** Returns the modules that a file imports for more than their types. */
 export function valuesOf (file: string): string[] {
   const source = ts.createSourceFile(file, readFileSync(SRC + file, 'utf8'), ts.ScriptTarget.Latest)
   return source.statements.flatMap((statement) => {

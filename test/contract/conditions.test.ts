@@ -4,7 +4,7 @@ import { assertResponse, assertError } from '../support/checks.ts'
 import { itemOf, newCategory, newOrder, newPet, newWebhook, petOf, setStatus, stocked } from '../support/fixtures.ts'
 import { ifMatch, ifNoneMatch } from './fields.ts'
 
-/** Writes to one record: where it is read, and two changes of it (a deletion is only one). */
+/** Writes to one record: the path that reads it, and two changes (one if the change deletes it). */
 const CHANGES: Record<string, (client: Client) => Promise<{ read: string, method: string, path: string, bodies: unknown[] }>> = {
   updateCategory: async (ada) => {
     const path = `/categories/${await newCategory(ada)}`
@@ -48,16 +48,16 @@ const CHANGES: Record<string, (client: Client) => Promise<{ read: string, method
 t.test('conditional requests', async (t) => {
   const { app, openAccount } = await startApp(t)
 
-  await t.test('every change of one record is in the table', async (t) => {
+  await t.test('the table has every operation that changes one record', async (t) => {
     const paths = app.swagger().paths as Record<string, Record<string, { operationId: string }>>
     const changes = Object.values(paths).flatMap((methods) => Object.entries(methods))
       .filter(([method]) => ['patch', 'delete', 'put'].includes(method)).map(([, { operationId }]) => operationId)
-    // A key is read in its list alone, so its tag is only that of its creation.
+    // A key has no path of its own to read, so that only its creation shows its tag.
     t.same(changes.sort(), [...Object.keys(CHANGES), 'revokeApiKey'].sort())
   })
 
   for (const [name, prepare] of Object.entries(CHANGES)) {
-    await t.test(`${name} happens only to the record that the client saw`, async (t) => {
+    await t.test(`${name} changes only the version that the client read`, async (t) => {
       const ada = await openAccount()
       const { read, method, path, bodies } = await prepare(ada)
       const before = await ada.get(read)
@@ -86,7 +86,7 @@ t.test('conditional requests', async (t) => {
     })
   }
 
-  await t.test('revoking a key takes conditions too', async (t) => {
+  await t.test('the revocation of a key evaluates conditions, too', async (t) => {
     const ada = await openAccount()
     const made = await ada.post('/account/keys', {})
     const path = `/account/keys/${made.body.id}`
@@ -95,7 +95,7 @@ t.test('conditional requests', async (t) => {
     assertResponse(t, await ada.delete(path, ifMatch('*')), 204)
   })
 
-  await t.test('a record that is not there is a 404 before it is a 412', async (t) => {
+  await t.test('a missing record gives 404, not 412', async (t) => {
     const ada = await openAccount()
     for (const headers of [ifMatch('"1"'), ifMatch('*')]) {
       assertError(t, await ada.patch('/categories/999999', { name: 'Dogs' }, headers), 404, 'category_not_found')
@@ -109,7 +109,7 @@ t.test('conditional requests', async (t) => {
     }
   })
 
-  await t.test('a stale record is a 412 before it is any other 409', async (t) => {
+  await t.test('a stale tag gives 412, not 409', async (t) => {
     const ada = await openAccount()
     const petId = await stocked(ada, 3)
     const { categoryId } = await petOf(ada, petId)
@@ -131,7 +131,7 @@ t.test('conditional requests', async (t) => {
     assertError(t, await ada.patch(`/pets/${petId}`, { status: 'lost' }, ifMatch('"other"')), 400, 'validation_failed', 'status')
   })
 
-  await t.test('before the first count there is nothing to match', async (t) => {
+  await t.test('before the first count no tag matches', async (t) => {
     const ada = await openAccount()
     const petId = await newPet(ada)
     for (const tag of ['*', '"1"', '"0-available"', '"1-available"']) {
@@ -143,7 +143,7 @@ t.test('conditional requests', async (t) => {
     t.equal((await itemOf(ada, petId)).quantity, 5)
   })
 
-  await t.test('of many first counts at once, one is the first', async (t) => {
+  await t.test('of many simultaneous first counts, one succeeds', async (t) => {
     const ada = await openAccount()
     for (let round = 0; round < 5; round++) {
       const petId = await newPet(ada)
@@ -155,7 +155,7 @@ t.test('conditional requests', async (t) => {
     }
   })
 
-  await t.test('fifty clients that read, change and write lose no update', async (t) => {
+  await t.test('fifty clients that read, modify and write lose no update', async (t) => {
     const ada = await openAccount()
     const petId = await stocked(ada, 0)
     const path = `/inventory/${petId}`

@@ -6,7 +6,7 @@ import { ifNoneMatch } from './fields.ts'
 
 const STRONG = /^"[\x21\x23-\x7e]+"$/
 
-/** The address of one record of each kind, in a store made for it. */
+/** Creates one record of each kind. @returns their paths */
 const RECORDS: Record<string, (client: Client) => Promise<string>> = {
   account: async () => '/account',
   category: async (ada) => `/categories/${await newCategory(ada)}`,
@@ -18,7 +18,7 @@ const RECORDS: Record<string, (client: Client) => Promise<string>> = {
   webhook: async (ada) => `/webhooks/${await newWebhook(ada)}`
 }
 
-/** Lists, each with what adds a record to it. */
+/** The lists, each with the request that adds a record. */
 const LISTS: Record<string, (client: Client) => Promise<unknown>> = {
   '/account/keys': async (ada) => await ada.post('/account/keys', {}),
   '/categories': async (ada) => await newCategory(ada),
@@ -33,7 +33,7 @@ t.test('conditional requests', async (t) => {
   const { openAccount, withKey } = await startApp(t)
 
   for (const [name, prepare] of Object.entries(RECORDS)) {
-    await t.test(`a client that has the ${name} is told so, and gets it otherwise`, async (t) => {
+    await t.test(`a client with the current ${name} gets 304, and otherwise the record`, async (t) => {
       const ada = await openAccount()
       const path = await prepare(ada)
       const read = await ada.get(path)
@@ -58,7 +58,7 @@ t.test('conditional requests', async (t) => {
   }
 
   for (const [path, add] of Object.entries(LISTS)) {
-    await t.test(`a client that has the page of ${path} is told so, with its links`, async (t) => {
+    await t.test(`a client with the current page of ${path} gets 304 with its links`, async (t) => {
       const ada = await openAccount()
       await add(ada)
       await add(ada)
@@ -80,7 +80,7 @@ t.test('conditional requests', async (t) => {
     })
   }
 
-  await t.test('a page whose records are the same, but not its links, has another tag', async (t) => {
+  await t.test('a page with the same records but other links has another tag', async (t) => {
     const ada = await openAccount()
     await newCategory(ada)
     const last = await ada.get('/categories?limit=1')
@@ -91,7 +91,7 @@ t.test('conditional requests', async (t) => {
     t.ok(linkOf(page, 'next'))
   })
 
-  await t.test('the tags of a pet and of its entry move with the status they share, and apart otherwise', async (t) => {
+  await t.test('the tags of a pet and its inventory item both change with their common status, and separately otherwise', async (t) => {
     const ada = await openAccount()
     const petId = await stocked(ada, 3)
     const tags = async (): Promise<Array<string | undefined>> =>

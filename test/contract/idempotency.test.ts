@@ -4,13 +4,13 @@ import { assertResponse, replayableParts, assertError, assertReplayed } from '..
 import { newCategory, newOrder, newPet, newWebhook, stocked } from '../support/fixtures.ts'
 import { key } from './fields.ts'
 
-/** A request that changes something, given a store; and what the store shows of it, whose repetition would show. */
+/** A write, given a store, and a read that would show a repeated effect. */
 interface Write {
   prepare: (client: Client, app: TestApp) => Promise<[method: string, path: string, body?: unknown]>
   shows: string
 }
 
-/** By operationId; every write of the document that takes a key has to be here. */
+/** Writes by operationId. Every operation of the document that accepts a key must be here. */
 const WRITES: Record<string, Write> = {
   createCategory: { prepare: async () => ['POST', '/categories', { name: 'Dogs' }], shows: '/categories' },
   updateCategory: { prepare: async (ada) => ['PATCH', `/categories/${await newCategory(ada)}`, { name: 'Hounds' }], shows: '/categories' },
@@ -32,7 +32,7 @@ const WRITES: Record<string, Write> = {
   }
 }
 
-/** The answer holds a secret, which is never stored. */
+/** Operations that refuse a key, because their answer contains a secret, which the service never stores. */
 const SECRET: Record<string, (client: Client) => Promise<[method: string, path: string, body: unknown]>> = {
   createAccount: async () => ['POST', '/accounts', { name: 'A' }],
   createApiKey: async () => ['POST', '/account/keys', {}],
@@ -40,14 +40,14 @@ const SECRET: Record<string, (client: Client) => Promise<[method: string, path: 
   rotateWebhookSecret: async (ada) => ['POST', `/webhooks/${await newWebhook(ada)}/rotate`, undefined]
 }
 
-/** There is no second time: its key ends with it. */
+/** Operations that cannot be repeated, because they end the API key. */
 const ONCE = ['deleteAccount']
 
 t.test('Idempotency-Key', async (t) => {
   const running = await startApp(t)
   const { app, nobody, openAccount, withKey } = running
 
-  await t.test('every write of the document takes it or says that it does not', async (t) => {
+  await t.test('the document says for every write whether it accepts a key', async (t) => {
     const paths = app.swagger().paths as Record<string, Record<string, { operationId: string }>>
     const writes = Object.values(paths).flatMap((methods) => Object.entries(methods))
       .filter(([method]) => ['post', 'patch', 'delete', 'put'].includes(method))
@@ -55,7 +55,7 @@ t.test('Idempotency-Key', async (t) => {
     t.same(writes.sort(), [...Object.keys(WRITES), ...Object.keys(SECRET), ...ONCE].sort())
   })
 
-  await t.test('a key does not let strangers in', async (t) => {
+  await t.test('an Idempotency-Key does not replace the API key', async (t) => {
     const ada = await openAccount()
     const first = await ada.post('/messages', { message: 'Hello' }, key('a'))
     t.equal(first.status, 201)
@@ -64,7 +64,7 @@ t.test('Idempotency-Key', async (t) => {
     assertError(t, await withKey(apiKey).post('/messages', { message: 'Hello' }, key('a')), 403, 'read_only_key')
   })
 
-  await t.test('anything but 1 to 255 visible characters is refused', async (t) => {
+  await t.test('the service refuses a key that is not 1 to 255 visible characters', async (t) => {
     const ada = await openAccount()
     for (const text of ['', ' ', '""', 'a b', 'é', 'a\tb', 'x'.repeat(256), `"${'x'.repeat(256)}"`, '"a b"']) {
       assertError(t, await ada.post('/messages', { message: 'Hello' }, key(text)), 400, 'validation_failed', 'Idempotency-Key must be 1 to 255', JSON.stringify(text))
@@ -86,7 +86,7 @@ t.test('Idempotency-Key', async (t) => {
     }
   })
 
-  await t.test('where the answer holds a secret it is refused', async (t) => {
+  await t.test('an operation whose answer contains a secret refuses it', async (t) => {
     const ada = await openAccount()
     for (const [name, prepare] of Object.entries(SECRET)) {
       const [method, path, body] = await prepare(ada)
@@ -96,7 +96,7 @@ t.test('Idempotency-Key', async (t) => {
   })
 
   for (const [name, { prepare, shows }] of Object.entries(WRITES)) {
-    await t.test(`${name} happens once and is answered twice`, async (t) => {
+    await t.test(`${name} sent twice has one effect and two equal answers`, async (t) => {
       const ada = await openAccount()
       const [method, path, body] = await prepare(ada, running)
       const send = async (): Promise<Answer> => await ada.request(method, path, { headers: key('once'), body })
@@ -108,7 +108,7 @@ t.test('Idempotency-Key', async (t) => {
       t.same((await ada.get(shows)).body, after.body, 'nothing happened')
     })
 
-    await t.test(`${name} sent ten times at once happens once`, async (t) => {
+    await t.test(`${name} sent ten times at once has one effect`, async (t) => {
       const ada = await openAccount()
       const [method, path, body] = await prepare(ada, running)
       const answers = await Promise.all(Array.from({ length: 10 }, async () => await ada.request(method, path, { headers: key('once'), body })))
@@ -118,13 +118,13 @@ t.test('Idempotency-Key', async (t) => {
     })
   }
 
-  await t.test('an account is deleted with it, and its key ends all the same', async (t) => {
+  await t.test('the deletion of an account accepts it, and still ends the API key', async (t) => {
     const ada = await openAccount()
     assertResponse(t, await ada.delete('/account', key('end')), 204)
     assertError(t, await ada.delete('/account', key('end')), 401, 'unauthorized')
   })
 
-  await t.test('quoted and bare, it is the same key', async (t) => {
+  await t.test('a quoted and an unquoted key are the same', async (t) => {
     const ada = await openAccount()
     const first = await ada.post('/messages', { message: 'Hello' }, key('abc'))
     assertReplayed(t, await ada.post('/messages', { message: 'Hello' }, key('"abc"')), first, 'quoted')

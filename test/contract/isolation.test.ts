@@ -3,11 +3,11 @@ import { startApp, type Answer, type Client } from '../support/app.ts'
 import { newCategory, newOrder, stocked } from '../support/fixtures.ts'
 
 /**
- * Another account's row is not there, whatever is asked of it. Made from the document, so that an
- * operation that is added later is covered, or fails here until its row is known.
+ * For every operation, another account's row does not exist. The tests are generated from the document, so that a new
+ * operation is covered, or fails here until its row is known.
  */
 
-/** By the name that ids of this kind have everywhere: how a row is made, and how it is missed. */
+/** By the name of the id: how to create a row, and the error for a missing one. */
 const ROWS: Record<string, { make: (client: Client) => Promise<string | number>, missing: string }> = {
   categoryId: { make: async (client) => await newCategory(client), missing: 'category_not_found' },
   petId: { make: async (client) => await stocked(client, 5), missing: 'pet_not_found' },
@@ -17,7 +17,7 @@ const ROWS: Record<string, { make: (client: Client) => Promise<string | number>,
   webhookId: { make: async (client) => (await client.post('/webhooks', { url: 'https://example.com/' })).body.id, missing: 'webhook_not_found' }
 }
 
-/** Operations about the account that the key belongs to, which no request can name. */
+/** Operations on the key's own account, which have no id. */
 const OWN = new Set(['createAccount', 'getAccount', 'deleteAccount'])
 
 interface Schema {
@@ -53,7 +53,7 @@ t.test('isolation', async (t) => {
   const his = await storeOf(bob)
   const before = await everythingOf(bob)
 
-  t.test('every operation is one about a row, a list, a new row or the account itself', async (t) => {
+  t.test('every operation concerns a row, a list, a new row or the account itself', async (t) => {
     t.ok(named.length > 10 && listed.length > 5, `${named.length} operations with an id, ${listed.length} lists`)
     for (const operation of operations) {
       const known = named.includes(operation) || listed.includes(operation) || OWN.has(operation.operationId) || operation.method === 'POST'
@@ -90,7 +90,7 @@ t.test('isolation', async (t) => {
   }
 
   for (const operation of operations.filter(({ body }) => idsOf(body).length > 0)) {
-    t.test(`${operation.operationId} does not take a row of another account in its body`, async (t) => {
+    t.test(`${operation.operationId} refuses a row of another account in its body`, async (t) => {
       const ada = await openAccount()
       const hers = await storeOf(ada)
       for (const name of idsOf(operation.body)) {
@@ -126,11 +126,11 @@ t.test('isolation', async (t) => {
     })
   }
 
-  t.test('and after all of this the other account is as it was', async (t) => {
+  t.test('the other account is unchanged at the end', async (t) => {
     t.same(await everythingOf(bob), before)
   })
 
-  /** A row of every kind, by the names of their ids. */
+  /** Creates a row of every kind. @returns their ids by name */
   async function storeOf (client: Client): Promise<Store> {
     const store: Store = {}
     for (const [name, { make }] of Object.entries(ROWS)) store[name] = await make(client)
@@ -150,7 +150,7 @@ t.test('isolation', async (t) => {
   }
 })
 
-/** When a key was last used is noted a moment after its use. */
+/** Removes the time of a key's last use, which the service writes after its answer. */
 function withoutUse (row: string): string {
   return row.replace(/"lastUsedAt":"[^"]*",?/, '')
 }
@@ -171,12 +171,12 @@ function operationsOf (document: any): Operation[] {
     })))
 }
 
-/** The ids in an operation's path. */
+/** Returns the names of the ids in an operation's path. */
 function idsIn ({ path }: Operation): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!)
 }
 
-/** The ids of other rows in a body. */
+/** Returns the names of the ids of other rows in a body. */
 function idsOf (body: Schema | undefined): string[] {
   return Object.entries(body?.properties ?? {}).filter(([name, { format }]) => format === 'int64' && name in ROWS).map(([name]) => name)
 }
@@ -189,7 +189,7 @@ function pathOf ({ path }: Operation, store: Store, nowhere?: 'nowhere'): string
   })
 }
 
-/** A body that fits its schema, made of its examples: what is required and, with `whole`, the rest. */
+/** Builds a valid body from the examples of its schema: the required members and, with `whole`, all others. */
 function sampleOf (body: Schema | undefined, whole = true): Record<string, unknown> | undefined {
   if (body === undefined) return undefined
   const { properties = {}, required = [] } = body
@@ -198,7 +198,7 @@ function sampleOf (body: Schema | undefined, whole = true): Record<string, unkno
     .map(([name, { example }]) => [name, example]))
 }
 
-/** The same with the ids of a store; of the ids that are not required, only the one named. */
+/** Fills in the ids of a store: the required ones, and one optional one by name. */
 function bodyOf ({ body }: Operation, store: Store, name?: string): Record<string, unknown> | undefined {
   const sample = sampleOf(body, false)
   if (sample === undefined) return undefined

@@ -6,15 +6,15 @@ import { newCategory } from '../support/fixtures.ts'
 import { callOf, copyOf, seenOf, STATUSES, type Call, type Command, type Model, type Seen } from './model.ts'
 
 /**
- * Random use of a small store, against a model of it that is written here anew from the contract. A run
- * that fails prints its seed and the commands; run it again with SEED=<seed>.
+ * Compares random commands on a small store with a model of it, written independently from the contract. A run that
+ * fails prints its seed and the commands. Repeat it with SEED=<seed>.
  */
 
-/** Runs of each of the two; on a slow machine those that begin within so many ms, one at least. */
+/** The runs of each test. On a slow machine, no run starts after this time, but at least one runs. */
 const RUNS = 30
 const TIME_LIMIT_MS = 7_000
 
-/** Stores in use at the same time: their commands meet in the same groups, but never in a row. */
+/** Stores in use at the same time. Their commands share groups, but never a row. */
 const STORES = 4
 
 const rowNumber = fc.nat({ max: 11 })
@@ -29,16 +29,16 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ type: fc.constant('delete' as const), pet: petNumber }) }
 )
 
-t.test('a small store under random use', async (t) => {
+t.test('random commands on a small store', async (t) => {
   const running = await startApp(t)
   const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL })
   const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31)
 
-  await t.test('does one after another what the model does', async (t) => {
+  await t.test('sequential commands give the results of the model', async (t) => {
     await check(t, fc.array(command, { minLength: 5, maxLength: 15 }).map((commands) => commands.map((one) => [one])))
   })
 
-  await t.test('does what comes at once, to two services, in some order one after another', async (t) => {
+  await t.test('simultaneous commands to two services have the results of some sequential order', async (t) => {
     await check(t, fc.array(fc.array(command, { minLength: 1, maxLength: 6 }), { minLength: 3, maxLength: 8 }))
   })
 
@@ -88,7 +88,7 @@ async function look (client: Client): Promise<Seen> {
   return { pets, inventory, orders }
 }
 
-/** The laws of the store, of what it shows alone but for the sum of the counts. */
+/** Checks the invariants of a store on its visible state and the sum of the counts. */
 function holdsTogether ({ pets, inventory, orders }: Seen, counted: Map<number, number>): void {
   for (const { id, status } of pets) {
     const entry = inventory.find(({ petId }) => petId === id)
@@ -105,7 +105,7 @@ function holdsTogether ({ pets, inventory, orders }: Seen, counted: Map<number, 
   }
 }
 
-/** The model after the calls in some order in which each is answered as it was, if there is one. */
+/** Searches an order of the calls in which the model gives the same answers. @returns the model after them, if any */
 function someOrder (model: Model, left: Array<{ call: Call, answer: Answer }>, seen: Seen): Model | undefined {
   if (left.length === 0) return isDeepStrictEqual(seenOf(model), seen) ? model : undefined
   for (const [i, { call, answer }] of left.entries()) {

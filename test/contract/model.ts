@@ -3,7 +3,7 @@ import type { Answer } from '../support/app.ts'
 export const STATUSES = ['available', 'pending', 'sold'] as const
 type Status = typeof STATUSES[number]
 
-/** Rows are chosen by a number; which one it means depends on what was created before, also what is gone by now. */
+/** Chooses a row by a number, among all rows created before, deleted ones included. */
 export type Command =
   | { type: 'create', status: Status }
   | { type: 'count', pet: number, quantity: number }
@@ -17,22 +17,22 @@ interface Order { id: number, petId: number, quantity: number, complete: boolean
 
 export interface Model {
   pets: Map<number, Pet>
-  /** Units in stock of the pets that were counted. */
+  /** The units in stock by pet, for counted pets. */
   stock: Map<number, number>
   orders: Map<number, Order>
-  /** Σ(new − previous) over a pet's counts. */
+  /** The sum of (new − previous) over a pet's counts. */
   counted: Map<number, number>
 }
 
-/** A command about certain rows, as it is sent. */
+/** A command on certain rows, ready to send. */
 export interface Call {
   command: Command
   request: [method: string, path: string, body?: unknown]
-  /** What the model makes of it: the answer that is due. A new row has the id that the service gave it. */
+  /** Applies it to the model. A new row gets the id that the service chose. @returns the expected answer */
   apply: (model: Model, answer: Answer) => { status: number, body?: unknown, code?: string }
 }
 
-/** What the store shows of itself. */
+/** The visible state of a store. */
 export interface Seen {
   pets: Pet[]
   inventory: Array<{ petId: number, quantity: number, status: Status }>
@@ -40,7 +40,7 @@ export interface Seen {
 }
 
 export function callOf (command: Command, ids: { pets: number[], orders: number[] }, categoryId: number): Call {
-  /** Without any, an id that nobody has. */
+  /** Returns the id of a row, or an unused id when there is no row. */
   const nth = (all: number[], n: number): number => all[n % all.length] ?? 999_999_999
   switch (command.type) {
     case 'create': {

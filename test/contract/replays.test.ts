@@ -9,7 +9,7 @@ t.test('Idempotency-Key', async (t) => {
   const running = await startApp(t)
   const { app, openAccount, withKey } = running
 
-  await t.test('the same JSON value is the same request, however it is written', async (t) => {
+  await t.test('equal JSON values are the same request, whatever their notation', async (t) => {
     const ada = await openAccount()
     const petId = await stocked(ada, 20)
     const send = async (body: string, headers = {}): Promise<Answer> =>
@@ -29,7 +29,7 @@ t.test('Idempotency-Key', async (t) => {
     t.equal((await itemOf(ada, petId)).quantity, 18)
   })
 
-  await t.test('a path is the same however its characters are escaped', async (t) => {
+  await t.test('equal paths are the same request, whatever their percent-encoding', async (t) => {
     const ada = await openAccount()
     const dogs = String(await newCategory(ada, 'Dogs'))
     const first = await ada.patch(`/categories/${dogs}`, { name: 'Hounds' }, key('k'))
@@ -37,7 +37,7 @@ t.test('Idempotency-Key', async (t) => {
     assertReplayed(t, await ada.patch(`/categories/${escaped}`, { name: 'Hounds' }, key('k')), first, escaped)
   })
 
-  await t.test('another request under the same key is refused, and nothing of it happens', async (t) => {
+  await t.test('the service refuses another request with the same key, and it has no effect', async (t) => {
     const ada = await openAccount()
     const [dogs, cats] = [await newCategory(ada, 'Dogs'), await newCategory(ada, 'Cats')]
     const first = await ada.patch(`/categories/${dogs}`, { name: 'Hounds' }, key('k'))
@@ -58,7 +58,7 @@ t.test('Idempotency-Key', async (t) => {
     assertReplayed(t, await ada.patch(`/categories/${dogs}`, { name: 'Hounds' }, key('k')), first, 'the first request still has it')
   })
 
-  await t.test('different requests under one key at once: one happens, the others are refused', async (t) => {
+  await t.test('of simultaneous different requests with one key, one succeeds and the others are refused', async (t) => {
     const ada = await openAccount()
     const answers = await Promise.all(Array.from({ length: 12 }, async (_, i) => await ada.post('/categories', { name: `Kind ${i % 4}` }, key('k'))))
     const done = answers.filter(({ status }) => status === 201)
@@ -67,7 +67,7 @@ t.test('Idempotency-Key', async (t) => {
     assertResponse(t, await ada.get('/categories'), 200, [done[0]!.body])
   })
 
-  await t.test('a request that failed is not remembered', async (t) => {
+  await t.test('the service does not store a failed request', async (t) => {
     const ada = await openAccount()
     const petId = await newPet(ada)
     const order = { petId, quantity: 3 }
@@ -84,7 +84,7 @@ t.test('Idempotency-Key', async (t) => {
     t.equal((await itemOf(ada, petId)).quantity, 2)
   })
 
-  await t.test('failures and successes of one group keep their keys apart', async (t) => {
+  await t.test('failures and successes in one group do not mix their keys', async (t) => {
     const ada = await openAccount()
     const petId = await stocked(ada, 5)
     const send = async (i: number): Promise<Answer> => await ada.post('/store/orders', { petId, quantity: 2 }, key(`k${i}`))
@@ -99,7 +99,7 @@ t.test('Idempotency-Key', async (t) => {
     t.equal((await ada.get(`/store/orders?petId=${petId}`)).body.length, 6)
   })
 
-  await t.test('a key belongs to the account, whichever of its API keys asks', async (t) => {
+  await t.test('a key belongs to the account, not to one of its API keys', async (t) => {
     const [ada, bob] = [await openAccount(), await openAccount()]
     const other = withKey((await ada.post('/account/keys', {})).body.apiKey)
     const first = await ada.post('/messages', { message: 'Hello' }, key('k'))
@@ -112,7 +112,7 @@ t.test('Idempotency-Key', async (t) => {
     t.same([a.status, b.status, a.body.message, b.body.message], [201, 201, 'A', 'B'])
   })
 
-  await t.test('a replay is judged before 404, 412 and the other 409s', async (t) => {
+  await t.test('a replay comes before 404, 412 and the other 409s', async (t) => {
     const ada = await openAccount()
     const added = await ada.post('/categories', { name: 'Dogs' }, key('add'))
     const path = `/categories/${added.body.id}`
@@ -131,7 +131,7 @@ t.test('Idempotency-Key', async (t) => {
     assertReplayed(t, await ada.post('/store/orders', { petId, complete: true }, key('order')), placed, 'sold out since')
   })
 
-  await t.test('a replay answers as it was then, not as it is now', async (t) => {
+  await t.test('a replay returns the first answer, not the current state', async (t) => {
     const ada = await openAccount()
     const petId = await newPet(ada)
     const first = await ada.patch(`/inventory/${petId}`, { quantity: 5 }, key('count'))
@@ -141,7 +141,7 @@ t.test('Idempotency-Key', async (t) => {
     t.equal((await itemOf(ada, petId)).quantity, 3, 'and it was not counted again')
   })
 
-  await t.test('a record is kept for 24 hours', async (t) => {
+  await t.test('the service stores an answer for 24 hours', async (t) => {
     const ada = await openAccount()
     const first = await ada.post('/messages', { message: 'Hello' }, key('k'))
     const account = BigInt(ada.account!)
@@ -154,14 +154,14 @@ t.test('Idempotency-Key', async (t) => {
     t.not(later.body.id, first.body.id)
   })
 
-  await t.test('a key that somebody else is using for long is said to be in use', { skip: database === 'sqlite' && 'one writer at a time: who has the key has the database' }, async (t) => {
+  await t.test('a key that another transaction uses for long gives idempotency_key_in_use', { skip: database === 'sqlite' && 'SQLite has one writer at a time' }, async (t) => {
     const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL, REQUEST_TIMEOUT_MS: '1000' })
     const ada = await openAccount()
     const there = second.withKey(ada.key!)
     t.equal((await there.get('/account')).status, 200)
     const now = new Date()
     await app.database.writer.$transaction(async (prisma) => {
-      // As a process does that has begun the same request and not ended it.
+      // Simulates a process that has started the same request and not completed it.
       await prisma.idempotencyRecord.create({ data: { accountId: BigInt(ada.account!), key: 'k', fingerprint: 'f', createdAt: now, expiresAt: new Date(now.getTime() + 60_000) } })
       const started = Date.now()
       const answer = await there.post('/messages', { message: 'Hello' }, key('k'))
@@ -173,7 +173,7 @@ t.test('Idempotency-Key', async (t) => {
     t.equal((await there.post('/messages', { message: 'Hello' }, key('k'))).status, 201, 'then the key is free')
   })
 
-  await t.test('a row that somebody else holds is no key in use', { skip: database === 'sqlite' && 'one writer at a time: who has the row has the database' }, async (t) => {
+  await t.test('a row that another transaction locks does not give idempotency_key_in_use', { skip: database === 'sqlite' && 'SQLite has one writer at a time' }, async (t) => {
     const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL, REQUEST_TIMEOUT_MS: '1000' })
     const ada = await openAccount()
     const id = await newCategory(ada, 'Dogs')
@@ -186,7 +186,7 @@ t.test('Idempotency-Key', async (t) => {
     assertResponse(t, await there.patch(`/categories/${id}`, { name: 'Hounds' }, key('k')), 200, { id, name: 'Hounds' })
   })
 
-  await t.test('two services on one database share the keys', async (t) => {
+  await t.test('two services on one database share their keys', async (t) => {
     const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL })
     const ada = await openAccount()
     const there = second.withKey(ada.key!)

@@ -14,7 +14,7 @@ const ACCOUNTS = 3
 const PETS = 3_000
 const SAMPLES: Record<string, unknown> = { status: 'pending', categoryId: 7, id: [1, 2, 3], petId: 5, complete: true }
 
-t.test('every list walks the index of its filters, in both orders', async (t) => {
+t.test('every list reads the index of its filters, in both orders', async (t) => {
   const database = await openDatabase({ url: await freshDatabase(t), pool: 2, timeout: 30_000 })
   t.teardown(database.close)
   await fill(async (sql) => { await database.writer.$executeRawUnsafe(sql) })
@@ -42,7 +42,7 @@ t.test('every list walks the index of its filters, in both orders', async (t) =>
   }
 })
 
-/** SQLite: SCAN of a table by itself. PostgreSQL: Seq Scan. Scanning the statement's own input is no harm. */
+/** Finds a full scan of a table: SCAN on SQLite, Seq Scan on PostgreSQL. A scan of the statement's input is allowed. */
 const FULL_SCAN = databaseName === 'sqlite' ? /^SCAN (?!jsonb?_each|i\b|x\b|y\b|CONSTANT|value\b)/ : /Seq Scan on/
 
 function sampleOf (listing: ListDefinition, name: string): unknown {
@@ -53,7 +53,7 @@ function subsets (names: string[]): string[][] {
   return names.reduce<string[][]>((sets, name) => [...sets, ...sets.map((set) => [...set, name])], [[]])
 }
 
-/** Enough rows that a planner has a choice, with statistics that tell it so. */
+/** Inserts enough rows for the planner to choose between plans, and collects statistics. */
 async function fill (run: (sql: string) => Promise<void>): Promise<void> {
   const numbers = `(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${PETS}) SELECT i FROM n) AS n`
   const status = (text: string): string => databaseName === 'sqlite' ? text : `CAST(${text} AS pet_status)`

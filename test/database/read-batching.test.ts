@@ -4,7 +4,7 @@ import { openDatabase } from '../../src/database/open-database.ts'
 import { createRead, type Query, type Read } from '../../src/database/read-batching.ts'
 import { freshDatabase } from '../support/database.ts'
 
-/** Answers n + 1, and nothing for a negative n. Counts its statements by its text, which is made once. */
+/** Returns n + 1, and no row for a negative n. It counts its statements by their text. */
 function successor (statements: string[] = []): Query<{ n: number }, { next: bigint | number }> {
   return {
     sql: (dialect) => {
@@ -29,7 +29,7 @@ async function open (t: Test, { queueLimit = 1_000, timeout = 5_000 } = {}): Pro
   return { read: createRead({ ...database, reader: counted }, { queueLimit, timeout }), ran }
 }
 
-t.test('reads of one turn share a statement, and each gets its own answer', async (t) => {
+t.test('reads of one turn of the event loop share a statement, and each gets its own result', async (t) => {
   const { read, ran } = await open(t)
   const query = successor()
   const rows = await Promise.all([5, 3, 3, 9].map(async (n) => await read(query, { n })))
@@ -37,14 +37,14 @@ t.test('reads of one turn share a statement, and each gets its own answer', asyn
   t.equal(ran.length, 1)
 })
 
-t.test('a read without a row is undefined, and its neighbours are not', async (t) => {
+t.test('a read without a row is undefined, and the other reads of its batch are not', async (t) => {
   const { read } = await open(t)
   const query = successor()
   const rows = await Promise.all([1, -1, 2].map(async (n) => await read(query, { n })))
   t.same(rows.map((row) => row && Number(row.next)), [2, undefined, 3])
 })
 
-t.test('many reads are cut into statements of bounded size', async (t) => {
+t.test('many reads are split into statements of bounded size', async (t) => {
   const { read, ran } = await open(t)
   const query = successor()
   const rows = await Promise.all(Array.from({ length: 300 }, async (_, n) => await read(query, { n })))
@@ -52,7 +52,7 @@ t.test('many reads are cut into statements of bounded size', async (t) => {
   t.equal(ran.length, 3)
 })
 
-t.test('the text of a query is made once', async (t) => {
+t.test('the text of a query is built once', async (t) => {
   const { read } = await open(t)
   const built: string[] = []
   const query = successor(built)
@@ -60,7 +60,7 @@ t.test('the text of a query is made once', async (t) => {
   t.equal(built.length, 1)
 })
 
-t.test('more reads than may wait are refused, and the next are served', async (t) => {
+t.test('reads beyond the queue limit are refused, and later reads succeed', async (t) => {
   const { read } = await open(t, { queueLimit: 10 })
   const query = successor()
   const settled = await Promise.allSettled(Array.from({ length: 15 }, async (_, n) => await read(query, { n })))
@@ -70,7 +70,7 @@ t.test('more reads than may wait are refused, and the next are served', async (t
   t.equal(Number((await read(query, { n: 1 }))?.next), 2)
 })
 
-t.test('a query that fails does not harm the next', async (t) => {
+t.test('a query that fails does not affect the next one', async (t) => {
   const { read } = await open(t)
   const broken: Query<object, object> = { sql: () => 'SELECT nothing FROM nowhere' }
   const settled = await Promise.allSettled([read(broken, {}), read(broken, {})])

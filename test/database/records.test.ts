@@ -1,12 +1,12 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 
-// What a read answers is put together by the database, what a write answers by the service. They must
-// be the same text: the same fields, in the same order, escaped alike.
+// The database builds the JSON of a read, the service that of a write. Both must be the same text: the same fields, in
+// the same order, escaped alike.
 // eslint-disable-next-line no-template-curly-in-string
 const NASTY = 'q" b\\ s/ \b\f\n\r\t \u0001\u001f\u007f é ü 漢 😀 \u2028\u2029 \'; DROP TABLE pets; -- ${x} %s null'
 
-t.test('a record reads as it was written, to the letter', async (t) => {
+t.test('a read returns exactly the text that the write returned', async (t) => {
   const { openAccount } = await startApp(t)
   const store = await openAccount(NASTY)
 
@@ -37,10 +37,10 @@ t.test('a record reads as it was written, to the letter', async (t) => {
   t.equal((await store.get('/account')).body.name, NASTY)
 })
 
-t.test('an account and a key without what is optional have no such fields', async (t) => {
+t.test('an account and a key without optional values have no such fields', async (t) => {
   const { openAccount } = await startApp(t)
   const store = await openAccount()
   t.same(Object.keys((await store.get('/account')).body), ['id', 'name', 'createdAt'])
-  // `lastUsedAt` is written behind the requests' backs, so it may or may not be there yet.
+  // The service writes `lastUsedAt` after its answer, so that it can be missing.
   t.same(Object.keys((await store.get('/account/keys')).body[0]).filter((name) => name !== 'lastUsedAt'), ['id', 'prefix', 'readOnly', 'createdAt'])
 })

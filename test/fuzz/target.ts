@@ -3,32 +3,34 @@ import type { AddressInfo } from 'node:net'
 import { buildApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { contractOfDocument, type Contract } from '../support/contract.ts'
-import type { Document, Shot } from './requests.ts'
+import type { Document, FuzzRequest } from './requests.ts'
 import { isReference, kindOfPath } from './arbitraries.ts'
 
 export interface Answer { status: number, headers: IncomingHttpHeaders, text: string, body: any }
 
-/** The service on one database, and what is known there: the same record has another id on each side. */
-export interface Side {
+/** The service on one database, with the ids of its records: the same record has another id on each target. */
+export interface Target {
   document: Document
-  /** Opens a new account; everything known of the old one is forgotten. */
-  begin: () => Promise<void>
-  fire: (shot: Shot, requestId: string) => Promise<Fired>
+  /** Opens a new account and forgets the records of the old one. */
+  openAccount: () => Promise<void>
+  sendRequest: (request: FuzzRequest, requestId: string) => Promise<FuzzResponse>
   close: () => Promise<void>
 }
 
-export interface Fired {
+export interface FuzzResponse {
   answer: Answer
-  /** The answer as it must be on every database: ids by their order, times and secrets by their names. */
-  plain: string
-  /** What is not as the document says. */
+  /** The answer with ids, times and secrets replaced by placeholders, as it must be on every database. */
+  normalized: string
+  /** The first difference from the document. */
   problem: string | undefined
-  /** A record in its path that exists. */
-  there: boolean
+  /** Whether the path names a record that exists. */
+  recordExists: boolean
 }
 
-export async function openSide (url: string): Promise<Side> {
-  const app = await buildApp(readConfig({ LOG_LEVEL: 'silent', PORT: '0', DELIVERY: 'false', DATABASE_URL: url, QUEUE_LIMIT: '5000' }))
+export async function openTarget (url: string): Promise<Target> {
+  const app = await buildApp(readConfig({
+    LOG_LEVEL: 'silent', PORT: '0', DELIVERY: 'false', DATABASE_URL: url, QUEUE_LIMIT: '5000'
+  }))
   await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as AddressInfo
   const agent = new Agent({ keepAlive: true })
@@ -36,100 +38,118 @@ export async function openSide (url: string): Promise<Side> {
   const contract: Contract = contractOfDocument(document)
 
   let key = ''
-  /** Ids in order of creation, those that are gone included. */
+  /** Ids by kind in order of creation, those of deleted records included. */
   let ids = new Map<string, Array<string | number>>()
-  let gone = new Set<string>()
+  let deleted = new Set<string>()
 
-  function resolved (value: unknown): unknown {
+  function resolveReferences (value: unknown): unknown {
     if (isReference(value)) {
       const known = ids.get(value.kind) ?? []
-      const id = known.length === 0 ? (value.kind === 'message' ? 'msg_zzzzzzzzzzzzzzzzzzzzzzzzzz' : 900719925474098) : known[value.n % known.length]!
+      const unused = value.kind === 'message' ? 'msg_zzzzzzzzzzzzzzzzzzzzzzzzzz' : 900719925474098
+      const id = known.length === 0 ? unused : known[value.n % known.length]!
       return value.cursor === true ? Number(id).toString(36) : id
     }
-    if (Array.isArray(value)) return value.map(resolved)
-    if (value !== null && typeof value === 'object') return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, resolved(inner)]))
+    if (Array.isArray(value)) return value.map(resolveReferences)
+    if (value !== null && typeof value === 'object') {
+      return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, resolveReferences(inner)]))
+    }
     return value
   }
 
-  function symbol (kind: string, id: unknown): string | undefined {
+  function placeholderOf (kind: string, id: unknown): string | undefined {
     const n = (ids.get(kind) ?? []).findIndex((known) => String(known) === String(id))
     return n < 0 ? undefined : `${kind}#${n}`
   }
 
-  function plainBody (value: unknown, kind: string): unknown {
-    if (Array.isArray(value)) return value.map((item) => plainBody(item, kind))
+  function normalizeBody (value: unknown, kind: string): unknown {
+    if (Array.isArray(value)) return value.map((item) => normalizeBody(item, kind))
     if (value === null || typeof value !== 'object') return value
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => {
       if (['createdAt', 'timestamp', 'lastUsedAt', 'at'].includes(name)) return [name, 'TIME']
       if (['apiKey', 'prefix', 'secret'].includes(name)) return [name, 'SECRET']
-      if (name === 'id') return [name, kind === 'event' ? inner : symbol(kind, inner) ?? `new ${kind}`]
+      if (name === 'id') return [name, kind === 'event' ? inner : placeholderOf(kind, inner) ?? `new ${kind}`]
       const [, other] = /^(.+)Id$/.exec(name) ?? []
-      if (other !== undefined) return [name, symbol(other, inner) ?? inner]
-      if (kind === 'event' && name === 'data') return [name, Object.fromEntries(Object.entries(inner as object).map(([kind, record]) => [kind, plainBody(record, kind)]))]
-      return [name, plainBody(inner, kind)]
+      if (other !== undefined) return [name, placeholderOf(other, inner) ?? inner]
+      if (kind === 'event' && name === 'data') {
+        const records = Object.entries(inner as object).map(([kind, record]) => [kind, normalizeBody(record, kind)])
+        return [name, Object.fromEntries(records)]
+      }
+      return [name, normalizeBody(inner, kind)]
     }))
   }
 
-  function plainHeaders (headers: IncomingHttpHeaders, kind: string, list: boolean): Record<string, unknown> {
+  function normalizeHeaders (headers: IncomingHttpHeaders, kind: string, list: boolean): Record<string, unknown> {
     const { date, connection, 'keep-alive': _, ...rest } = headers
-    const plain: Record<string, unknown> = { ...rest }
-    // A list's tag is made of its text; the text is compared itself.
-    if (list && headers.etag !== undefined && headers.etag.length > 20) plain['etag'] = 'of the list'
-    if (headers.location !== undefined) plain['location'] = headers.location.replace(/[^/]+$/, (id) => symbol(kind, id) ?? `new ${kind}`)
-    if (headers.link !== undefined) {
-      plain['link'] = String(headers.link)
-        .replace(/([?&]cursor=)([0-9a-z]+)/g, (_, name: string, cursor: string) => `${name}${symbol(kind, parseInt(cursor, 36)) ?? 'position'}`)
-        .replace(/([?&](?:id|petId|categoryId)=)(\d+)/g, (_, name: string, id: string) => `${name}${symbol(/categoryId/.test(name) ? 'category' : 'pet', id) ?? id}`)
+    const normalized: Record<string, unknown> = { ...rest }
+    // The tag of a list is a hash of its text, which differs in ids. The text is compared itself.
+    if (list && headers.etag !== undefined && headers.etag.length > 20) normalized['etag'] = 'of the list'
+    if (headers.location !== undefined) {
+      normalized['location'] = headers.location.replace(/[^/]+$/, (id) => placeholderOf(kind, id) ?? `new ${kind}`)
     }
-    delete plain['content-length']
-    return plain
+    if (headers.link !== undefined) {
+      normalized['link'] = String(headers.link)
+        .replace(/([?&]cursor=)([0-9a-z]+)/g, (_, name: string, cursor: string) =>
+          `${name}${placeholderOf(kind, parseInt(cursor, 36)) ?? 'position'}`)
+        .replace(/([?&](?:id|petId|categoryId)=)(\d+)/g, (_, name: string, id: string) =>
+          `${name}${placeholderOf(name.includes('categoryId') ? 'category' : 'pet', id) ?? id}`)
+    }
+    delete normalized['content-length']
+    return normalized
   }
 
-  async function begin (): Promise<void> {
+  async function openAccount (): Promise<void> {
     ids = new Map()
-    gone = new Set()
-    const opened = await send(agent, port, 'POST', '/accounts', { 'content-type': 'application/json' }, '{"name": "A store"}')
+    deleted = new Set()
+    const json = { 'content-type': 'application/json' }
+    const opened = await send(agent, port, 'POST', '/accounts', json, '{"name": "A store"}')
     key = opened.body.apiKey
-    // The use of a key is noted behind the first request's back; the comparison begins after that.
-    for (let noted = false; !noted;) {
+    // The service records the use of a key after its first answer. Comparisons start once that is visible.
+    for (let recorded = false; !recorded;) {
       const { body } = await send(agent, port, 'GET', '/account/keys', { authorization: `Bearer ${key}` })
-      noted = body[0]?.lastUsedAt !== undefined
+      recorded = body[0]?.lastUsedAt !== undefined
     }
     const keys = await send(agent, port, 'GET', '/account/keys', { authorization: `Bearer ${key}` })
     ids.set('key', [keys.body[0].id])
   }
 
-  async function fire (shot: Shot, requestId: string): Promise<Fired> {
-    const { method, params, query, headers, authorization, raw } = shot
-    const kind = kindOfPath(shot.path)
-    let there = !/\{/.test(shot.path)
-    const path = shot.path.replace(/\{(\w+)\}/g, (_, name: string) => {
-      const id = String(resolved(params[name]))
-      const named = symbol(name.replace(/Id$/, ''), id)
-      if (named !== undefined && !gone.has(named)) there = true
+  async function sendRequest (request: FuzzRequest, requestId: string): Promise<FuzzResponse> {
+    const { method, params, query, headers, authorization, raw } = request
+    const kind = kindOfPath(request.path)
+    let recordExists = !/\{/.test(request.path)
+    const path = request.path.replace(/\{(\w+)\}/g, (_, name: string) => {
+      const id = String(resolveReferences(params[name]))
+      const named = placeholderOf(name.replace(/Id$/, ''), id)
+      if (named !== undefined && !deleted.has(named)) recordExists = true
       return id
     })
-    const search = query.map(([name, value]) => `${name}=${String(resolved(value))}`).join('&')
+    const search = query.map(([name, value]) => `${name}=${String(resolveReferences(value))}`).join('&')
     const target = search === '' ? path : `${path}?${search}`
     const sent = {
       ...authorization === null ? {} : { authorization: authorization ?? `Bearer ${key}` },
       'request-id': requestId,
       ...headers
     }
-    const payload = raw === undefined ? shot.body === undefined ? undefined : JSON.stringify(resolved(shot.body)) : Buffer.from(raw, 'latin1')
+    const json = request.body === undefined ? undefined : JSON.stringify(resolveReferences(request.body))
+    const payload = raw === undefined ? json : Buffer.from(raw, 'latin1')
     const answer = await send(agent, port, method, target, sent, payload)
 
-    if (answer.status === 201 && answer.body.id !== undefined && !replayed(answer)) ids.set(kind, [...ids.get(kind) ?? [], answer.body.id])
-    const body = plainBody(answer.body, kind)
-    const plain = JSON.stringify([answer.status, body, answer.body === undefined ? answer.text : '', plainHeaders(answer.headers, kind, Array.isArray(answer.body) || answer.status === 304 || method === 'HEAD')])
-    if (answer.status === 204 && method === 'DELETE' && !replayed(answer)) gone.add(symbol(kind, path.split('/').at(-1)) ?? '')
-    return { answer, plain, there, problem: contract.problemOf(method, target, answer) }
+    if (answer.status === 201 && answer.body.id !== undefined && !isReplayed(answer)) {
+      ids.set(kind, [...ids.get(kind) ?? [], answer.body.id])
+    }
+    const body = normalizeBody(answer.body, kind)
+    const isList = Array.isArray(answer.body) || answer.status === 304 || method === 'HEAD'
+    const text = answer.body === undefined ? answer.text : ''
+    const normalized = JSON.stringify([answer.status, body, text, normalizeHeaders(answer.headers, kind, isList)])
+    if (answer.status === 204 && method === 'DELETE' && !isReplayed(answer)) {
+      deleted.add(placeholderOf(kind, path.split('/').at(-1)) ?? '')
+    }
+    return { answer, normalized, recordExists, problem: contract.problemOf(method, target, answer) }
   }
 
   return {
     document,
-    begin,
-    fire,
+    openAccount,
+    sendRequest,
     async close () {
       agent.destroy()
       await app.close()
@@ -137,11 +157,13 @@ export async function openSide (url: string): Promise<Side> {
   }
 }
 
-function replayed ({ headers }: Answer): boolean {
+function isReplayed ({ headers }: Answer): boolean {
   return headers['idempotency-replayed'] !== undefined
 }
 
-async function send (agent: Agent, port: number, method: string, path: string, headers: Record<string, string>, payload?: string | Buffer): Promise<Answer> {
+async function send (
+  agent: Agent, port: number, method: string, path: string, headers: Record<string, string>, payload?: string | Buffer
+): Promise<Answer> {
   return await new Promise((resolve, reject) => {
     const request = httpRequest({ agent, host: '127.0.0.1', port, method, path, headers }, (response) => {
       const chunks: Buffer[] = []

@@ -41,8 +41,7 @@ export async function run (t: Test, script: string, settings: Record<string, str
   const port = settings['PORT'] ?? String(await freePort())
   const child = spawn(process.execPath, [join(ROOT, file), ...args], {
     cwd,
-    // The test runner writes coverage files for each child, possibly into a folder that the child cannot write.
-    env: { PATH: process.env['PATH'], _TAPJS_PROCESSINFO_CWD_: cwd, PORT: port, ...settings },
+    env: { PATH: process.env['PATH'], PORT: port, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
     ...account
   })

@@ -11,18 +11,18 @@ export interface Answer {
   status: number
   headers: IncomingHttpHeaders
   text: string
-  /** The text as JSON; `undefined` when it is none. */
-  // Tests reach into answers of every shape.
+  /** The parsed JSON text, or `undefined` when it is not JSON. */
+  // Tests read members of answers of every shape.
   body: any
 }
 
 export interface RequestOptions {
   headers?: Record<string, string | string[]>
-  /** Text and buffers go as they are, with the content type of `headers`; anything else goes as JSON. */
+  /** Text and buffers are sent unchanged, with the content type of `headers`; other values are sent as JSON. */
   body?: unknown
 }
 
-/** Sends requests in the name of one account (or of nobody), each answer held against the document. */
+/** Sends requests with the key of one account, or without a key, and checks each answer against the document. */
 export interface Client {
   key: string | undefined
   account: number | undefined
@@ -39,15 +39,16 @@ export interface TestApp {
   port: number
   /** A client without a key. */
   nobody: Client
-  /** A client with a key of its own. */
+  /** Returns a client with a given key. */
   withKey: (key: string, account?: number) => Client
-  /** Opens a new account and returns a client with its first key. */
+  /** Opens an account. @returns a client with its first key */
   openAccount: (name?: string) => Promise<Client>
 }
 
-/** Starts the service on a database and a port of its own; both go when the test ends. */
+/** Starts the service on a new database and a free port. Both are released when the test ends. */
 export async function startApp (t: Test, settings: Record<string, string> = {}): Promise<TestApp> {
-  const config = readConfig({ LOG_LEVEL: 'silent', PORT: '0', DELIVERY: 'false', DATABASE_URL: await freshDatabase(t), ...settings })
+  const defaults = { LOG_LEVEL: 'silent', PORT: '0', DELIVERY: 'false', DATABASE_URL: await freshDatabase(t) }
+  const config = readConfig({ ...defaults, ...settings })
   const app = await buildApp(config)
   const agent = new Agent({ keepAlive: true })
   t.teardown(async () => {
@@ -59,8 +60,9 @@ export async function startApp (t: Test, settings: Record<string, string> = {}):
   const contract = contractOf(app)
 
   function withKey (key: string | undefined, account?: number): Client {
-    const request = async (method: string, path: string, { headers = {}, body }: RequestOptions = {}): Promise<Answer> => {
-      const answer = await send(agent, port, method, path, { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...headers }, body)
+    const request: Client['request'] = async (method, path, { headers = {}, body } = {}) => {
+      const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` }
+      const answer = await send(agent, port, method, path, { ...authorization, ...headers }, body)
       assertMatchesContract(t, contract, method, path, answer)
       return answer
     }
@@ -89,13 +91,15 @@ export async function startApp (t: Test, settings: Record<string, string> = {}):
   }
 }
 
-/** An answer that the document does not describe fails the test that met it. */
+/** Fails the test when the document does not describe an answer. */
 function assertMatchesContract (t: Test, contract: Contract, method: string, path: string, answer: Answer): void {
   const problem = contract.problemOf(method, path, answer)
   if (problem !== undefined) t.fail(`${method} ${path} is not answered as documented: ${problem}`, { answer })
 }
 
-async function send (agent: Agent, port: number, method: string, path: string, headers: Record<string, string | string[]>, body: unknown): Promise<Answer> {
+async function send (
+  agent: Agent, port: number, method: string, path: string, headers: Record<string, string | string[]>, body: unknown
+): Promise<Answer> {
   const raw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body)
   const payload = raw ? body : JSON.stringify(body)
   const fields = raw ? headers : { 'content-type': 'application/json', ...headers }

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { chromium, type BrowserContextOptions, type Page } from 'playwright-core'
 
-/** Debian's package; elsewhere, or under another name, the tests that need a browser are skipped. */
+/** The path of Debian's package. Without a browser there, the tests that need one are skipped. */
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
-/** Why there is no browser to test with, or `false`; `.ci/run` must have one. */
+/** The reason to skip browser tests, or `false`. `.ci/run` must have a browser. */
 export const withoutBrowser: string | false = process.env['CI'] === 'true' || existsSync(CHROMIUM)
   ? false
   : `there is no ${CHROMIUM} to open pages with (Debian: apt-get install chromium)`
@@ -13,15 +13,17 @@ interface Test { teardown: (handler: () => Promise<void>) => unknown }
 
 export interface Visit {
   page: Page
-  /** What the browser reported as wrong: errors of programs, answers that are errors, violations of the policy. */
+  /** Problems that the browser reported: script errors, error responses, violations of the content policy. */
   complaints: string[]
-  /** Requests to anybody but the service. */
+  /** Requests to other origins than the service. */
   foreign: string[]
 }
 
-/** Opens Chromium, and in it pages of `origin`; all is closed when the test ends. */
-export async function openBrowser (t: Test, origin: string): Promise<{ visit: (path: string, options?: BrowserContextOptions) => Promise<Visit> }> {
-  // As root, Chromium has no sandbox.
+export interface TestBrowser { visit: (path: string, options?: BrowserContextOptions) => Promise<Visit> }
+
+/** Opens Chromium for pages of `origin`. It closes when the test ends. */
+export async function openBrowser (t: Test, origin: string): Promise<TestBrowser> {
+  // Chromium cannot use its sandbox as root.
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
   t.teardown(async () => { await browser.close() })
   return {
@@ -32,7 +34,10 @@ export async function openBrowser (t: Test, origin: string): Promise<{ visit: (p
       const foreign: string[] = []
       page.on('console', (message) => { if (message.type() === 'error') complaints.push(message.text()) })
       page.on('pageerror', ({ message }) => complaints.push(message))
-      page.on('request', (request) => { if (!request.url().startsWith(`${origin}/`) && !request.url().startsWith('data:')) foreign.push(request.url()) })
+      page.on('request', (request) => {
+        const url = request.url()
+        if (!url.startsWith(`${origin}/`) && !url.startsWith('data:')) foreign.push(url)
+      })
       await page.goto(origin + path)
       return { page, complaints, foreign }
     }

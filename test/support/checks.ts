@@ -1,46 +1,52 @@
 import type { Test } from 'tap'
 import type { Answer, Client, TestApp } from './app.ts'
 
-/** A request, as far as tables need it. */
+/** A request in a table of tests. */
 export type Call = [method: string, path: string, body?: unknown]
 
-/** An API key, as it is shown once. */
+/** The format of an API key. */
 export const KEY = /^psk_[0-9A-Za-z]{8}_[0-9A-Za-z]{33,}$/
 
-/** The whole answer but its headers. */
+/** Checks the status and the whole body of an answer. */
 export function assertResponse (t: Test, answer: Answer, status: number, body?: unknown, message?: string): void {
   t.same({ status: answer.status, body: answer.body }, { status, body }, message ?? `${status}`)
 }
 
-/** An error is exactly these three members, says something to a person, and is kept by nobody. */
-export function assertError (t: Test, answer: Answer, status: number, code: string, says: RegExp | string = /\w/, message?: string): void {
+/** Checks that an error has exactly these three members and a readable message, and that no cache may store it. */
+export function assertError (
+  t: Test, answer: Answer, status: number, code: string, says: RegExp | string = /\w/, message?: string
+): void {
   const said: unknown = answer.body?.message
   assertResponse(t, answer, status, { code, message: said, status }, message ?? `${status} ${code}`)
   t.match(said, says)
   t.match(answer.headers, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' })
 }
 
-/** What a replay has in common with the first answer. */
+/** Returns the parts that a replay has in common with the first answer. */
 export function replayableParts ({ status, text, headers: { etag, location, 'content-type': type } }: Answer): object {
   return { status, text, etag, location, type }
 }
 
 export function assertReplayed (t: Test, replay: Answer, first: Answer, message: string): void {
   t.same(replayableParts(replay), replayableParts(first), message)
-  t.same([first.headers['idempotency-replayed'], replay.headers['idempotency-replayed']], [undefined, 'true'], `${message}, and says so`)
+  const marks = [first, replay].map(({ headers }) => headers['idempotency-replayed'])
+  t.same(marks, [undefined, 'true'], `${message}, and is marked as a replay`)
 }
 
-/** A page of a list that shows these records and nothing else. */
+/** Checks that a page of a list shows exactly these records. */
 export function assertListed (t: Test, answer: Answer, ids: unknown[], message?: string): void {
   const page: Array<{ id?: unknown, petId?: unknown }> = Array.isArray(answer.body) ? answer.body : []
-  t.same({ status: answer.status, ids: page.map(({ id, petId }) => id ?? petId) }, { status: 200, ids }, message ?? answer.text)
+  const found = page.map(({ id, petId }) => id ?? petId)
+  t.same({ status: answer.status, ids: found }, { status: 200, ids }, message ?? answer.text)
 }
 
-/** The first two subtests of every resource: who has no key, or none that is good, is told nothing. */
-export async function assertRequiresAuth (t: Test, { nobody, withKey, openAccount }: TestApp, calls: Call[]): Promise<void> {
+/** Runs the first two subtests of every resource: requests without a valid key get 401, whatever else is wrong. */
+export async function assertRequiresAuth (
+  t: Test, { nobody, withKey, openAccount }: TestApp, calls: Call[]
+): Promise<void> {
   const bare = 'Bearer realm="petstore"'
 
-  await t.test('a request without a key is refused, whatever else is wrong with it', async (t) => {
+  await t.test('the service refuses a request without a key, whatever else is wrong with it', async (t) => {
     for (const [method, path] of calls) {
       const headers = { 'content-type': 'application/json', 'content-length': '1' }
       const answer = await nobody.request(method, path, { headers, body: '{' })
@@ -52,7 +58,7 @@ export async function assertRequiresAuth (t: Test, { nobody, withKey, openAccoun
     }
   })
 
-  await t.test('a request with a wrong key is refused', async (t) => {
+  await t.test('the service refuses a request with an invalid key', async (t) => {
     const gone = await openAccount()
     await gone.delete('/account')
     for (const [method, path, body] of calls) {
@@ -65,12 +71,15 @@ export async function assertRequiresAuth (t: Test, { nobody, withKey, openAccoun
   })
 }
 
-/** The third: a key that may only read. Nothing else of a write is looked at. */
-export async function assertRejectsReadOnlyKey (t: Test, { openAccount, withKey }: TestApp, calls: Call[]): Promise<void> {
-  await t.test('a read-only key is refused every write', async (t) => {
+/** Runs the third subtest of every resource: a read-only key gets 403 for each write, whatever else is wrong. */
+export async function assertRejectsReadOnlyKey (
+  t: Test, { openAccount, withKey }: TestApp, calls: Call[]
+): Promise<void> {
+  await t.test('the service refuses every write with a read-only key', async (t) => {
     const reader = await readerOf(await openAccount(), withKey)
     for (const [method, path] of calls) {
-      const answer = await reader.request(method, path, { headers: { 'content-type': 'application/json', 'content-length': '1' }, body: '{' })
+      const headers = { 'content-type': 'application/json', 'content-length': '1' }
+      const answer = await reader.request(method, path, { headers, body: '{' })
       assertError(t, answer, 403, 'read_only_key', 'may only read', `${method} ${path}`)
       t.equal(answer.headers['www-authenticate'], 'Bearer realm="petstore", error="insufficient_scope"')
     }
@@ -82,8 +91,12 @@ export async function readerOf (client: Client, withKey: TestApp['withKey']): Pr
   return withKey(body.apiKey, client.account)
 }
 
-/** `[what is sent, what the message says]`: each is refused as bad form. */
-export async function assertRejectsInput<Input> (t: Test, send: (input: Input) => Promise<Answer>, table: Array<[input: Input, says: RegExp | string]>): Promise<void> {
+type InputTable<Input> = Array<[input: Input, says: RegExp | string]>
+
+/** Checks that each input of a table gets 400 `validation_failed` with the message next to it. */
+export async function assertRejectsInput<Input> (
+  t: Test, send: (input: Input) => Promise<Answer>, table: InputTable<Input>
+): Promise<void> {
   for (const [input, says] of table) {
     assertError(t, await send(input), 400, 'validation_failed', says, shown(input))
   }
@@ -94,23 +107,28 @@ function shown (input: unknown): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text
 }
 
-/** The three ways to send no JSON where JSON is due, each with its code. */
-export async function assertRejectsOtherThanJson (t: Test, client: Client, method: string, path: string, text: string): Promise<void> {
+/** Checks the codes for invalid JSON, for JSON that is no object, and for another content type. */
+export async function assertRejectsOtherThanJson (
+  t: Test, client: Client, method: string, path: string, text: string
+): Promise<void> {
   const json = { 'content-type': 'application/json' }
   for (const body of ['', '{', `${text}}`, Buffer.from(text.replace('{', '{"\xff":1,'), 'latin1')]) {
     assertError(t, await client.request(method, path, { headers: json, body }), 400, 'invalid_json', 'not valid JSON')
   }
   for (const body of ['null', '[]', '"text"', '5']) {
-    assertError(t, await client.request(method, path, { headers: json, body }), 400, 'validation_failed', 'must be an object', body)
+    const answer = await client.request(method, path, { headers: json, body })
+    assertError(t, answer, 400, 'validation_failed', 'must be an object', body)
   }
-  const others: Array<Record<string, string>> = [{}, { 'content-type': 'text/plain' }, { ...json, 'content-encoding': 'gzip' }]
+  const gzip = { ...json, 'content-encoding': 'gzip' }
+  const others: Array<Record<string, string>> = [{}, { 'content-type': 'text/plain' }, gzip]
   if (method !== 'PATCH') others.push({ 'content-type': 'application/merge-patch+json' })
   for (const headers of others) {
-    assertError(t, await client.request(method, path, { headers, body: text }), 400, 'invalid_content_type', 'application/json', JSON.stringify(headers))
+    const answer = await client.request(method, path, { headers, body: text })
+    assertError(t, answer, 400, 'invalid_content_type', 'application/json', JSON.stringify(headers))
   }
 }
 
-/** Follows `rel="next"` to the end. */
+/** Follows `rel="next"` to the last page. @returns all records */
 export async function walk (client: Client, path: string): Promise<unknown[]> {
   const found: unknown[] = []
   for (let next: string | undefined = path; next !== undefined;) {

@@ -8,16 +8,19 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { freePort } from './port.ts'
 
-// The command line as it is installed: what is compiled in dist, as a process of its own.
+// Runs the command line as it is installed: the compiled files in dist, in a process of its own.
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export const CLI = join(ROOT, 'dist/cli.js')
 
-/** Far more than anything takes here; what is not done by then is stuck. */
+/** Far longer than any command: one that has not ended by then is stuck. */
 const TIMEOUT_MS = 60_000
 
 export function build (): void {
-  const { status } = spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] })
+  const { status } = spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], {
+    cwd: ROOT,
+    stdio: ['ignore', 'ignore', 'inherit']
+  })
   if (status !== 0) throw new Error('the command line cannot be built')
 }
 
@@ -32,12 +35,13 @@ export interface Running {
 
 export interface Options { cwd?: string, env?: Record<string, string | undefined> }
 
-/** Starts a program with no settings but those given; it is killed when the test ends. */
-export function launch (t: Test, program: string, args: string[], { cwd = folder(t), env = {} }: Options = {}): Running {
+/** Starts a program with only the given settings. It is killed when the test ends. */
+export function launch (
+  t: Test, program: string, args: string[], { cwd = folder(t), env = {} }: Options = {}
+): Running {
   const child = spawn(program, args, {
     cwd,
-    // Where the test runner writes something about each child: not into its working directory.
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], TMPDIR: process.env['TMPDIR'], _TAPJS_PROCESSINFO_CWD_: tmpdir(), ...env },
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], TMPDIR: process.env['TMPDIR'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: process.platform !== 'win32'
   })
@@ -45,39 +49,50 @@ export function launch (t: Test, program: string, args: string[], { cwd = folder
   let err = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => { out += text })
   child.stderr.setEncoding('utf8').on('data', (text: string) => { err += text })
-  const ended = once(child, 'close').then(([code, signal]) => ({ code: (code ?? signal) as number | NodeJS.Signals, out, err }))
+  const ended = once(child, 'close').then(([code, signal]) =>
+    ({ code: (code ?? signal) as number | NodeJS.Signals, out, err }))
   const stop = async (signal: NodeJS.Signals = 'SIGTERM'): Promise<Ended> => {
-    // With what it started: npm, the service; Studio.
-    if (child.exitCode === null && child.signalCode === null) process.kill(process.platform === 'win32' ? child.pid! : -child.pid!, signal)
+    // The signal goes to its children, too: npm starts the service, and the CLI starts Studio.
+    if (child.exitCode === null && child.signalCode === null) {
+      process.kill(process.platform === 'win32' ? child.pid! : -child.pid!, signal)
+    }
     return await ended
   }
   t.teardown(async () => { await stop('SIGKILL') })
   return { out: () => out, err: () => err, ended, stop }
 }
 
-/** Runs `petstore …` to its end. */
+/** Runs a command of `petstore` to its end. */
 export async function petstore (t: Test, args: string[], options: Options = {}): Promise<Ended> {
   const running = launch(t, process.execPath, [CLI, ...args], options)
   const late = setTimeout(() => { running.stop('SIGKILL').catch(() => {}) }, TIMEOUT_MS)
   return await running.ended.finally(() => { clearTimeout(late) })
 }
 
-/** Waits until something is so, or the process has ended. */
-export async function until (running: Running, done: () => boolean | Promise<boolean>, ms = TIMEOUT_MS): Promise<void> {
+/** Waits until a condition holds. Fails when the process ends first. */
+export async function until (
+  running: Running, done: () => boolean | Promise<boolean>, ms = TIMEOUT_MS
+): Promise<void> {
   const deadline = Date.now() + ms
   let over = false
   running.ended.finally(() => { over = true }).catch(() => {})
   while (!await done()) {
-    if (over || Date.now() > deadline) throw new Error(`${over ? 'the process has ended' : 'waited in vain'}: ${running.out()}${running.err()}`)
+    if (over || Date.now() > deadline) {
+      const reason = over ? 'the process has ended' : `the condition did not hold within ${ms} ms`
+      throw new Error(`${reason}: ${running.out()}${running.err()}`)
+    }
     await sleep(20)
   }
 }
 
-/** Starts `petstore start` and waits until it serves. */
-export async function startService (t: Test, env: Record<string, string>, options: Options = {}): Promise<Running & { origin: string }> {
+/** Starts `petstore start` and waits until it is ready. */
+export async function startService (
+  t: Test, env: Record<string, string>, options: Options = {}
+): Promise<Running & { origin: string }> {
   const port = await freePort()
   const origin = `http://127.0.0.1:${port}`
-  const running = launch(t, process.execPath, [CLI, 'start'], { ...options, env: { LOG_LEVEL: 'warn', DELIVERY: 'false', ...env, PORT: String(port) } })
+  const settings = { LOG_LEVEL: 'warn', DELIVERY: 'false', ...env, PORT: String(port) }
+  const running = launch(t, process.execPath, [CLI, 'start'], { ...options, env: settings })
   await until(running, async () => await answers(`${origin}/readyz`))
   return { ...running, origin }
 }
@@ -92,7 +107,8 @@ export function folder (t: Test): string {
   return path
 }
 
-/** Where npm finds its packages here, but nothing of the script that it runs just now. */
+/** Returns npm's settings for the registry and its cache, without those of the npm script that runs the tests. */
 export function npmSettings (): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => /^npm_config_(registry|userconfig|cache|nodedir)$/i.test(name)))
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) =>
+    /^npm_config_(registry|userconfig|cache|nodedir)$/i.test(name)))
 }

@@ -7,25 +7,25 @@ import { migrate } from '../../src/database/migrations/migrate.ts'
 
 const POSTGRES_TEMPLATE = 'petstore_template'
 
-/** The part of a tap test that is used here. */
+/** The part of a tap test that this file uses. */
 interface Teardown {
   teardown: (action: () => unknown) => void
 }
 
-/** Which database this process tests: the runner says it, by hand it is SQLite. */
+/** The database of this process. The runner sets it; a file that runs without the runner uses SQLite. */
 export const database = process.env['TEST_DATABASE'] === 'postgresql' ? 'postgresql' : 'sqlite'
 
-/** Gives a test a migrated database of its own, without rows, as a `DATABASE_URL`. It goes when the test ends. */
+/** Creates a migrated database without rows for a test. It is deleted when the test ends. @returns its URL */
 export async function freshDatabase (t: Teardown): Promise<string> {
   return database === 'sqlite' ? sqliteFile(t, await sqliteTemplate()) : await postgresDatabase(t, POSTGRES_TEMPLATE)
 }
 
-/** As `freshDatabase`, but before any migration: an empty database, or a file that is not there yet. */
+/** Creates a database without migrations: an empty one, or the name of a file that does not exist yet. */
 export async function emptyDatabase (t: Teardown): Promise<string> {
   return database === 'sqlite' ? sqliteFile(t) : await postgresDatabase(t, 'template1')
 }
 
-/** Makes the database on a new server that `freshDatabase` copies. */
+/** Creates the database on a new server that `freshDatabase` copies. */
 export async function makePostgresTemplate (serverUrl: string): Promise<void> {
   await onServer(serverUrl, `CREATE DATABASE ${POSTGRES_TEMPLATE}`)
   await migrate(databaseUrl(serverUrl, POSTGRES_TEMPLATE))
@@ -33,7 +33,7 @@ export async function makePostgresTemplate (serverUrl: string): Promise<void> {
 
 let ownTemplate: Promise<string> | undefined
 
-/** The runner's template, or one that this process makes for itself and removes. */
+/** Returns the runner's template, or creates one for this process. */
 async function sqliteTemplate (): Promise<string> {
   ownTemplate ??= (async () => {
     const given = process.env['TEST_SQLITE_TEMPLATE']
@@ -57,7 +57,9 @@ function sqliteFile (t: Teardown, template?: string): string {
 
 async function postgresDatabase (t: Teardown, template: string): Promise<string> {
   const serverUrl = process.env['TEST_POSTGRES_URL']
-  if (serverUrl === undefined) throw new Error('No PostgreSQL: run this test with `DATABASE=postgresql npm test -- <file>`')
+  if (serverUrl === undefined) {
+    throw new Error('No PostgreSQL: run this test with `DATABASE=postgresql npm test -- <file>`')
+  }
   const name = `petstore_${randomBytes(6).toString('hex')}`
   await onServer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${template}`)
   t.teardown(async () => { await onServer(serverUrl, `DROP DATABASE ${name} WITH (FORCE)`) })

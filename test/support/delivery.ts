@@ -2,11 +2,17 @@ import type { Test } from 'tap'
 import { startApp, type Client, type TestApp } from './app.ts'
 import { eventually, openReceiver, type Receiver } from './receiver.ts'
 
-/** A service that delivers, to this machine as well. */
+/** Settings of a service that delivers, also to this machine. */
 export const DELIVERING = { DELIVERY: 'true', WEBHOOKS_ALLOW_PRIVATE: 'true' }
 
-/** A service that delivers, a store, and a receiver that its webhook calls. */
-export async function subscribed (t: Test, fields: object = {}, settings: Record<string, string> = DELIVERING): Promise<{ service: TestApp, ada: Client, receiver: Receiver, path: string, secret: string }> {
+export interface Subscription { service: TestApp, ada: Client, receiver: Receiver, path: string, secret: string }
+
+export interface Backlog extends Subscription { ids: string[], deliver: () => Promise<TestApp> }
+
+/** Starts a service that delivers, opens a store, and registers a receiver as its webhook. */
+export async function subscribed (
+  t: Test, fields: object = {}, settings: Record<string, string> = DELIVERING
+): Promise<Subscription> {
   const service = await startApp(t, settings)
   const ada = await service.openAccount()
   const receiver = await openReceiver(t)
@@ -15,11 +21,12 @@ export async function subscribed (t: Test, fields: object = {}, settings: Record
   return { service, ada, receiver, path: `/webhooks/${id}`, secret }
 }
 
-/** As `subscribed`, with so many messages created before anybody delivers; `deliver` begins. */
-export async function backlog (t: Test, messages: number): Promise<Awaited<ReturnType<typeof subscribed>> & { ids: string[], deliver: () => Promise<TestApp> }> {
+/** As `subscribed`, but with a number of messages that wait until the test calls `deliver`. */
+export async function backlog (t: Test, messages: number): Promise<Backlog> {
   const before = await subscribed(t, { events: ['message.created'] }, { ...DELIVERING, DELIVERY: 'false' })
   const ids = await Promise.all(Array.from({ length: messages }, async (_, i) => await send(before.ada, `${i}`)))
-  return { ...before, ids, deliver: async () => await startApp(t, { ...DELIVERING, DATABASE_URL: before.service.config.DATABASE_URL }) }
+  const { DATABASE_URL } = before.service.config
+  return { ...before, ids, deliver: async () => await startApp(t, { ...DELIVERING, DATABASE_URL }) }
 }
 
 export async function send (client: Client, message = 'Hello'): Promise<string> {
@@ -27,5 +34,6 @@ export async function send (client: Client, message = 'Hello'): Promise<string> 
 }
 
 export async function becomes (client: Client, id: string, status: string, ms?: number): Promise<void> {
-  await eventually(async () => (await client.get(`/messages/${id}`)).body.status === status, ms, () => `message ${id} does not become ${status}`)
+  await eventually(async () => (await client.get(`/messages/${id}`)).body.status === status, ms,
+    () => `message ${id} does not become ${status}`)
 }

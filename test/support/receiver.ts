@@ -6,7 +6,7 @@ import { Webhook } from 'standardwebhooks'
 export interface Received {
   /** The `webhook-id`. */
   id: string
-  // Tests reach into events of every shape.
+  // Tests read members of events of every shape.
   event: any
   at: number
   headers: IncomingMessage['headers']
@@ -18,21 +18,26 @@ type Respond = (response: ServerResponse, received: Received, nth: number) => vo
 export interface Receiver {
   url: string
   received: Received[]
-  /** Calls under way, and the most there were at a time. */
+  /** The number of calls in flight, and its maximum. */
   open: number
   most: number
-  /** What it answers; 204 at first. */
+  /** Answers a call. By default with 204. */
   respond: Respond
-  /** A call that none of these has signed is answered 401, and not noted. */
+  /** The secrets that may sign a call. A call with another signature gets 401 and is not recorded. */
   secrets: string[]
   until: (count: number, ms?: number) => Promise<void>
   close: () => Promise<void>
-  /** Listens again, at the same address, after `close`. */
+  /** Listens again at the same address after `close`. */
   reopen: () => Promise<void>
 }
 
-/** A server that takes webhooks, and verifies them as a receiver of Standard Webhooks does. */
-export async function openReceiver (t: { teardown: (action: () => unknown) => void }, respond: Respond = (response) => { response.writeHead(204).end() }): Promise<Receiver> {
+/** The part of a tap test that this file uses. */
+interface Teardown { teardown: (action: () => unknown) => void }
+
+const accept: Respond = (response) => { response.writeHead(204).end() }
+
+/** Opens a server that receives webhooks and verifies them as Standard Webhooks require. */
+export async function openReceiver (t: Teardown, respond: Respond = accept): Promise<Receiver> {
   const server = createServer((request, response) => {
     receiver.open++
     receiver.most = Math.max(receiver.most, receiver.open)
@@ -67,7 +72,8 @@ export async function openReceiver (t: { teardown: (action: () => unknown) => vo
     respond,
     secrets: [],
     async until (count, ms = 15_000) {
-      await eventually(() => receiver.received.length >= count, ms, () => `only ${receiver.received.length} of ${count} calls came`)
+      await eventually(() => receiver.received.length >= count, ms,
+        () => `only ${receiver.received.length} of ${count} calls arrived`)
     },
     close,
     async reopen () {
@@ -87,8 +93,10 @@ function verifies (secret: string, text: string, headers: IncomingMessage['heade
   }
 }
 
-/** Waits until something holds. */
-export async function eventually (holds: () => boolean | Promise<boolean>, ms = 15_000, problem: () => string = () => 'it did not come to be'): Promise<void> {
+/** Waits until a condition holds. */
+export async function eventually (
+  holds: () => boolean | Promise<boolean>, ms = 15_000, problem = (): string => `the condition did not hold in ${ms} ms`
+): Promise<void> {
   const deadline = Date.now() + ms
   while (!await holds()) {
     if (Date.now() > deadline) throw new Error(problem())

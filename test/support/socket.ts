@@ -4,14 +4,16 @@ export interface RawAnswer {
   status: number
   headers: Record<string, string>
   text: string
-  // Tests reach into answers of every shape.
+  // Tests read members of answers of every shape.
   body: any
 }
 
 type Bytes = string | Buffer
 
-/** Sends bytes that no HTTP client would, each piece once it is there, and returns the first answer; `undefined` when there was none. */
-export async function sendBytes (port: number, ...pieces: Array<Bytes | Promise<Bytes>>): Promise<RawAnswer | undefined> {
+/** Sends raw bytes, piece by piece, which no HTTP client would send. @returns the first answer, or `undefined` */
+export async function sendBytes (
+  port: number, ...pieces: Array<Bytes | Promise<Bytes>>
+): Promise<RawAnswer | undefined> {
   const headOnly = /^HEAD /.test(String(pieces[0]))
   const received = await new Promise<string>((resolve) => {
     const socket = connect(port, '127.0.0.1')
@@ -20,7 +22,7 @@ export async function sendBytes (port: number, ...pieces: Array<Bytes | Promise<
       socket.destroy()
       resolve(text)
     }
-    // Reset after the answer is as good as closed.
+    // A reset after the answer counts as a close.
     socket.setEncoding('latin1').on('error', done).on('close', done)
     socket.on('data', (chunk: string) => {
       text += chunk
@@ -34,12 +36,13 @@ export async function sendBytes (port: number, ...pieces: Array<Bytes | Promise<
   return received === '' ? undefined : read(received)
 }
 
-/** Answers to HEAD, 204 and 304 end with their head, whatever their fields say (RFC 9112 section 6.3). */
+/** Finds the end of an answer. Those to HEAD, 204 and 304 end with their head (RFC 9112 section 6.3). */
 function isWhole (text: string, headOnly: boolean): boolean {
   const end = text.indexOf('\r\n\r\n')
   if (end < 0) return false
   const length = /^content-length: *(\d+)/im.exec(text.slice(0, end))?.[1]
-  return headOnly || /^HTTP\/1\.1 [23]04 /.test(text) || (length !== undefined && text.length >= end + 4 + Number(length))
+  if (headOnly || /^HTTP\/1\.1 [23]04 /.test(text)) return true
+  return length !== undefined && text.length >= end + 4 + Number(length)
 }
 
 function read (received: string): RawAnswer {

@@ -1,15 +1,17 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
-/** A server of the network between here and another: what it hands on can be held up in both directions, and then goes on. */
+/** A proxy that can stop forwarding in both directions, and continue later. */
 export interface StallingNetwork {
   url: string
   stall: () => void
   goOn: () => void
 }
 
-/** Stands before the server that a URL names. */
-export async function stallingNetwork (t: { teardown: (action: () => unknown) => void }, to: string): Promise<StallingNetwork> {
+/** Opens a proxy for the server of a URL. */
+export async function stallingNetwork (
+  t: { teardown: (action: () => unknown) => void }, to: string
+): Promise<StallingNetwork> {
   const { hostname, port } = new URL(to)
   const sockets = new Set<Socket>()
   let stalled = false

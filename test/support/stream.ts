@@ -5,7 +5,7 @@ import type { Client, TestApp } from './app.ts'
 export interface StreamedEvent {
   id: number
   type: string
-  // Tests reach into events of every shape.
+  // Tests read members of events of every shape.
   data: any
 }
 
@@ -13,20 +13,25 @@ export interface Stream {
   status: number
   headers: IncomingMessage['headers']
   events: StreamedEvent[]
-  /** When each comment came, in ms. */
+  /** The times at which comments arrived, in ms. */
   comments: number[]
-  /** Waits until so many events have come; fails after `ms`. */
+  /** Waits until that many events have arrived. Fails after `ms`. */
   until: (count: number, ms?: number) => Promise<void>
-  /** Settles when the service has ended the stream. */
+  /** Settles when the service ends the stream. */
   ended: Promise<void>
   pause: () => void
   resume: () => void
   close: () => void
 }
 
-/** Follows the events of a client's account as text/event-stream. */
-export async function openStream ({ port }: Pick<TestApp, 'port'>, { key }: Pick<Client, 'key'>, { path = '/events', headers = {} }: { path?: string, headers?: Record<string, string> } = {}): Promise<Stream> {
-  const asked = request({ host: '127.0.0.1', port, path, agent: false, headers: { authorization: `Bearer ${key}`, accept: 'text/event-stream', ...headers } })
+export interface StreamOptions { path?: string, headers?: Record<string, string> }
+
+/** Opens the text/event-stream of a client's account. */
+export async function openStream (
+  { port }: Pick<TestApp, 'port'>, { key }: Pick<Client, 'key'>, { path = '/events', headers = {} }: StreamOptions = {}
+): Promise<Stream> {
+  const fields = { authorization: `Bearer ${key}`, accept: 'text/event-stream', ...headers }
+  const asked = request({ host: '127.0.0.1', port, path, agent: false, headers: fields })
   asked.on('error', () => {})
   asked.end()
   const [response] = await once(asked, 'response') as [IncomingMessage]
@@ -39,10 +44,13 @@ export async function openStream ({ port }: Pick<TestApp, 'port'>, { key }: Pick
     rest = blocks.pop() ?? ''
     for (const block of blocks) {
       if (block.startsWith(':')) comments.push(Date.now())
-      const fields = new Map(block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]))
+      const fields = new Map(block.split('\n').map((line) =>
+        [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]))
       const { id, type, data } = JSON.parse(fields.get('data') ?? 'null') ?? {}
       if (fields.has('id')) {
-        if (fields.get('id') !== String(id) || fields.get('event') !== type) throw new Error(`the fields of the event disagree: ${block}`)
+        if (fields.get('id') !== String(id) || fields.get('event') !== type) {
+          throw new Error(`the fields of the event disagree: ${block}`)
+        }
         events.push({ id, type, data })
       }
     }

@@ -3,15 +3,15 @@ import type { Contract } from '../support/contract.ts'
 import type { Report } from './report.ts'
 
 export interface Reply {
-  /** 0 when no whole answer came. */
+  /** The status, or 0 when no complete answer came. */
   status: number
   headers: IncomingHttpHeaders
   text: string
-  // Programs reach into answers of every shape.
+  // Scenarios read members of answers of every shape.
   body: any
-  /** Some bytes of an answer came, and then no more. */
-  cut: boolean
-  /** How long it took, in ms. */
+  /** The connection ended after the first bytes of an answer. */
+  truncated: boolean
+  /** The duration of the request in ms. */
   took: number
 }
 
@@ -22,16 +22,20 @@ export interface Call {
   headers?: Record<string, string>
 }
 
-/** Sends requests to wherever the service is, counts them, and holds every answer against the document. */
+/** Sends requests to the current port of the service, counts them, and checks every answer against the document. */
 export interface Client {
   send: (call: Call) => Promise<Reply>
   close: () => void
 }
 
-/** Longer than the service may take for anything: who waits longer hangs. */
-const HANGS_MS = 30_000
+/** Longer than any time-out of the service: a request without an answer after it hangs. */
+const HANG_TIMEOUT_MS = 30_000
 
-export function createClient (port: () => number, contract: Contract, report: Report, { sockets = 64, key }: { sockets?: number, key?: string } = {}): Client {
+export interface ClientOptions { sockets?: number, key?: string }
+
+export function createClient (
+  port: () => number, contract: Contract, report: Report, { sockets = 64, key }: ClientOptions = {}
+): Client {
   const agent = new Agent({ keepAlive: true, maxSockets: sockets, maxFreeSockets: sockets, scheduling: 'fifo' })
 
   async function send ({ method, path, body, headers = {} }: Call): Promise<Reply> {
@@ -39,7 +43,9 @@ export function createClient (port: () => number, contract: Contract, report: Re
     const began = performance.now()
     const reply = await new Promise<Omit<Reply, 'took'>>((resolve) => {
       let before = 0
-      const lost = (bytes: number): void => { resolve({ status: 0, headers: {}, text: '', body: undefined, cut: bytes > 0 }) }
+      const lost = (bytes: number): void => {
+        resolve({ status: 0, headers: {}, text: '', body: undefined, truncated: bytes > 0 })
+      }
       const request = httpRequest({
         agent,
         host: '127.0.0.1',
@@ -57,11 +63,12 @@ export function createClient (port: () => number, contract: Contract, report: Re
         response.on('error', () => { lost(1) })
         response.on('end', () => {
           const text = Buffer.concat(chunks).toString('utf8')
-          resolve({ status: response.statusCode ?? 0, headers: response.headers, text, body: parsed(text), cut: false })
+          const { statusCode: status = 0, headers } = response
+          resolve({ status, headers, text, body: parsed(text), truncated: false })
         })
       })
-      request.setTimeout(HANGS_MS, () => {
-        report.violations.push(`${method} ${path} hangs: nothing came for ${HANGS_MS / 1000} s`)
+      request.setTimeout(HANG_TIMEOUT_MS, () => {
+        report.violations.push(`${method} ${path} hangs: no byte arrived for ${HANG_TIMEOUT_MS / 1000} s`)
         request.destroy()
       })
       request.on('socket', (socket) => { before = socket.bytesRead })

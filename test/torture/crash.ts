@@ -1,15 +1,15 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Stage } from './harness.ts'
-import { repeat, verify } from './verify.ts'
+import type { ScenarioContext } from './harness.ts'
+import { repeatWrites, verifyStore } from './verify.ts'
 import { startWorkload } from './workload.ts'
 
 /**
- * The service is killed at random moments, some of them while it starts; its clients repeat with their
- * keys until they are answered. The system's cache outlives a killed process, so this proves atomicity;
- * for durability see `durability.ts`.
+ * Kills the service at random moments, some of them during its start. The clients repeat their requests with the same
+ * keys until they get an answer. The system's cache survives a killed process, so that this proves atomicity;
+ * `durability.ts` proves durability.
  */
-export async function crash ({ quick, report, freshUrl, start, openStore }: Stage): Promise<void> {
+export async function crash ({ quick, report, freshUrl, start, openStore }: ScenarioContext): Promise<void> {
   const url = await freshUrl()
   const service = await start({ DATABASE_URL: url })
   const store = await openStore(() => service.port)
@@ -27,14 +27,15 @@ export async function crash ({ quick, report, freshUrl, start, openStore }: Stag
       report.rounds++
     }
     await service.start()
-    await repeat(store, report, 50)
+    await repeatWrites(store, report, 50)
   }
 
   await sleep(200)
   const lost = await load.stop()
-  if (lost > 0) report.violations.push(`${lost} clients were never answered`)
-  await repeat(store, report, 500)
-  await verify(url, store, report)
+  if (lost > 0) report.violations.push(`${lost} clients got no answer`)
+  await repeatWrites(store, report, 500)
+  await verifyStore(url, store, report)
   const unanswered = load.replies.filter(({ status }) => status === 0).length
-  report.notes.push(`${unanswered} requests got no answer and were repeated; ${load.replies.filter(({ headers }) => headers['idempotency-replayed'] !== undefined).length} were replays`)
+  const replays = load.replies.filter(({ headers }) => headers['idempotency-replayed'] !== undefined).length
+  report.notes.push(`${unanswered} requests got no answer and were repeated; ${replays} answers were replays`)
 }

@@ -1,23 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startPostgres, type Postgres } from '../support/postgres.ts'
 import { statusOf } from './service.ts'
-import { createPostgresDatabase, type Stage } from './harness.ts'
-import { repeat, verify } from './verify.ts'
+import { createPostgresDatabase, type ScenarioContext } from './harness.ts'
+import { repeatWrites, verifyStore } from './verify.ts'
 import { startWorkload } from './workload.ts'
 
 const REQUEST_TIMEOUT_MS = 2_000
 
-/** A refusal may take as long as the service waits for the database, and a little. */
-const SECONDS_MS = 2 * REQUEST_TIMEOUT_MS + 2_000
+/** Limits the time of a refusal: the service waits for the database first. */
+const REFUSAL_TIMEOUT_MS = 2 * REQUEST_TIMEOUT_MS + 2_000
 
-/** Until nothing of a database that is gone can still be answered, in ms. */
-const SETTLED_MS = 300
+/** Answers to commits just before the fault can arrive this long after it. */
+const LATE_ANSWERS_MS = 300
 
-/** After the database's return, in ms; a server that was killed reads its log first. */
+/** Limits the recovery after the database's return. A server that was killed replays its log first. */
 const RECOVERY_MS = 15_000
 
-/** PostgreSQL is killed under load, stays away, or falls silent; the service outlives all of it. */
-export async function away ({ quick, report, start, openStore, atEnd }: Stage): Promise<void> {
+type ServerAction = (server: Postgres) => Promise<void>
+
+/** Kills PostgreSQL under load, keeps it down, or suspends it. The service must survive and recover. */
+export async function databaseOutage ({ quick, report, start, openStore, atEnd }: ScenarioContext): Promise<void> {
   const server = await startPostgres()
   atEnd(async () => { await server.stop() })
   const url = await createPostgresDatabase(server.url)
@@ -27,56 +29,66 @@ export async function away ({ quick, report, start, openStore, atEnd }: Stage): 
   const load = startWorkload(store, { workers: 24, retry: true, pause: 10 })
 
   for (let round = 0; round < (quick ? 1 : 5); round++) {
-    await suffer('killed, and back at once', 0, kill, revive)
-    await suffer('silent', quick ? 3_000 : 10_000, silence, wake)
+    await injectFault('killed, and restarted at once', 0, kill, restart)
+    await injectFault('suspended', quick ? 3_000 : 10_000, suspend, resume)
   }
-  await suffer('away', quick ? 3_000 : 60_000, kill, revive)
+  await injectFault('down', quick ? 3_000 : 60_000, kill, restart)
 
   const lost = await load.stop()
-  if (lost > 0) report.violations.push(`${lost} clients were never answered`)
+  if (lost > 0) report.violations.push(`${lost} clients got no answer`)
   if (service.pid !== pid) report.violations.push('the service had to be started again')
-  await repeat(store, report, 300)
-  await verify(url, store, report)
+  await repeatWrites(store, report, 300)
+  await verifyStore(url, store, report)
 
-  async function suffer (name: string, ms: number, begin: (server: Postgres) => Promise<void>, end: (server: Postgres) => Promise<void>): Promise<void> {
+  async function injectFault (name: string, ms: number, begin: ServerAction, end: ServerAction): Promise<void> {
     await sleep(500)
     const before = load.replies.length
     await begin(server)
-    // What was committed a moment before is still on its way to its client.
-    await sleep(SETTLED_MS)
+    // Answers to commits just before the fault are still on their way.
+    await sleep(LATE_ANSWERS_MS)
     const since = load.replies.length
     if (ms > 0) {
       await sleep(ms / 2)
-      const [live, ready] = await Promise.all([statusOf(service.port, '/livez'), statusOf(service.port, '/readyz', SECONDS_MS)])
+      const [live, ready] = await Promise.all([
+        statusOf(service.port, '/livez'),
+        statusOf(service.port, '/readyz', REFUSAL_TIMEOUT_MS)
+      ])
       if (live !== 200) report.violations.push(`${name}: /livez is answered ${live}`)
       if (ready !== 503) report.violations.push(`${name}: /readyz is answered ${ready}`)
       const read = await store.client.send({ method: 'GET', path: '/pets' })
       if (read.status !== 503) report.violations.push(`${name}: a read is answered ${read.status}`)
-      if (read.took > SECONDS_MS) report.violations.push(`${name}: a read was refused after ${read.took.toFixed(0)} ms`)
+      if (read.took > REFUSAL_TIMEOUT_MS) {
+        report.violations.push(`${name}: a read was refused after ${read.took.toFixed(0)} ms`)
+      }
       await sleep(ms / 2)
     }
     const replies = load.replies.slice(since)
     await end(server)
-    await recovers(name)
+    await checkRecovery(name)
     report.rounds++
 
     const refused = load.replies.slice(before).filter(({ status }) => status === 503)
     const slowest = Math.max(0, ...refused.map(({ took }) => took))
     report.notes.push(`${name}: ${refused.length} answers were 503, the slowest after ${slowest.toFixed(0)} ms`)
-    for (const { body } of refused) if (body?.code !== 'database_unavailable') report.violations.push(`${name}: refused with ${body?.code}`)
-    if (slowest > SECONDS_MS) report.violations.push(`${name}: a 503 took ${slowest.toFixed(0)} ms`)
-    const done = replies.filter(({ status, headers }) => status > 0 && status < 300 && headers['idempotency-replayed'] === undefined).length
+    for (const { body } of refused) {
+      if (body?.code !== 'database_unavailable') report.violations.push(`${name}: refused with ${body?.code}`)
+    }
+    if (slowest > REFUSAL_TIMEOUT_MS) report.violations.push(`${name}: a 503 took ${slowest.toFixed(0)} ms`)
+    const done = replies.filter(({ status, headers }) =>
+      status > 0 && status < 300 && headers['idempotency-replayed'] === undefined).length
     if (ms > 0 && done > 0) report.violations.push(`${name}: ${done} writes were acknowledged without a database`)
   }
 
-  async function recovers (name: string): Promise<void> {
+  async function checkRecovery (name: string): Promise<void> {
     const deadline = Date.now() + RECOVERY_MS
     for (;;) {
-      const ready = await statusOf(service.port, '/readyz', SECONDS_MS)
-      const { status } = await store.client.send({ method: 'POST', path: '/accounts', body: { name: 'After the fault' } })
+      const ready = await statusOf(service.port, '/readyz', REFUSAL_TIMEOUT_MS)
+      const body = { name: 'After the fault' }
+      const { status } = await store.client.send({ method: 'POST', path: '/accounts', body })
       if (ready === 200 && status === 201) return
       if (Date.now() > deadline) {
-        report.violations.push(`${name}: ${RECOVERY_MS} ms after the database's return /readyz is answered ${ready}, and a write ${status}`)
+        report.violations.push(
+          `${name}: ${RECOVERY_MS} ms after the database's return /readyz is answered ${ready}, and a write ${status}`)
         return
       }
       await sleep(100)
@@ -86,8 +98,8 @@ export async function away ({ quick, report, start, openStore, atEnd }: Stage): 
 
 const kill = async (server: Postgres): Promise<void> => { await server.kill() }
 
-/** Processes of the dead server may live on for a moment and keep its successor out. */
-async function revive (server: Postgres): Promise<void> {
+/** Restarts the server. Processes of the killed one can live for a moment longer and block the start. */
+async function restart (server: Postgres): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       await server.restart()
@@ -99,11 +111,11 @@ async function revive (server: Postgres): Promise<void> {
   }
 }
 
-/** Connections stay open and nothing comes any more: what a lost network looks like. */
-async function silence (server: Postgres): Promise<void> {
+/** Connections stay open, but no byte arrives any more, as after a network failure. */
+async function suspend (server: Postgres): Promise<void> {
   server.signal('SIGSTOP')
 }
 
-async function wake (server: Postgres): Promise<void> {
+async function resume (server: Postgres): Promise<void> {
   server.signal('SIGCONT')
 }

@@ -1,18 +1,18 @@
 import { spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Service } from './service.ts'
-import { lock, type Stage, type Store } from './harness.ts'
-import { repeat, verify } from './verify.ts'
+import { lockWrites, type ScenarioContext, type Store } from './harness.ts'
+import { repeatWrites, verifyStore } from './verify.ts'
 import { startWorkload } from './workload.ts'
 
-/** How long the service may take to be itself again, in ms. */
+/** Limits the recovery after a fault. */
 const RECOVERY_MS = 5_000
 
 const REQUEST_TIMEOUT_MS = 1_000
 
 interface Fault {
   name: string
-  /** @returns what undoes it */
+  /** Begins the fault. @returns a function that ends it */
   begin: (service: Service, url: string) => Promise<() => Promise<void>>
 }
 
@@ -24,11 +24,12 @@ const full: Fault = {
   }
 }
 
-/** Writing beyond the limit fails with EFBIG, which SQLite calls an I/O error. */
+/** A write beyond the limit fails with EFBIG, which SQLite reports as an I/O error. */
 const limited: Fault = {
   name: 'SQLITE_IOERR_WRITE (file-size limit)',
   async begin ({ pid }) {
-    // The write-ahead log is written over and over, so the limit lies well within it; no multiple of a page, so that one is torn.
+    // SQLite overwrites the write-ahead log again and again, so that the limit lies well within it.
+    // It is no multiple of the page size, so that one page is torn.
     setFileSize(pid, '65000:unlimited')
     return async () => { setFileSize(pid, 'unlimited:unlimited') }
   }
@@ -36,13 +37,17 @@ const limited: Fault = {
 
 const locked: Fault = {
   name: 'SQLITE_BUSY (another process writes)',
-  begin: async (_service, url) => await lock(url)
+  begin: async (_service, url) => await lockWrites(url)
 }
 
-/** SQLite's disk is full, fails, or is locked by another process: clear errors, nothing lost, recovery without a restart. */
-export async function disk ({ quick, report, freshUrl, start, openStore }: Stage): Promise<void> {
+/**
+ * Fills SQLite's disk, lets it fail, or locks the file from another process. The service must answer with clear errors,
+ * lose nothing, and recover without a restart.
+ */
+export async function diskFaults ({ quick, report, freshUrl, start, openStore }: ScenarioContext): Promise<void> {
   const url = await freshUrl()
-  const service = await start({ DATABASE_URL: url, REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS), LOG_LEVEL: 'fatal' }, { preload: true })
+  const settings = { DATABASE_URL: url, REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS), LOG_LEVEL: 'fatal' }
+  const service = await start(settings, { preload: true })
   const store = await openStore(() => service.port)
   const load = startWorkload(store, { workers: 16, retry: true, pause: 10 })
 
@@ -53,43 +58,50 @@ export async function disk ({ quick, report, freshUrl, start, openStore }: Stage
   for (let round = 0; round < (quick ? 1 : 5); round++) {
     for (const fault of faults) {
       await sleep(300)
-      await suffer(fault)
+      await injectFault(fault)
       report.rounds++
     }
   }
 
   const lost = await load.stop()
-  if (lost > 0) report.violations.push(`${lost} clients were never answered`)
-  await repeat(store, report, 300)
-  await verify(url, store, report)
+  if (lost > 0) report.violations.push(`${lost} clients got no answer`)
+  await repeatWrites(store, report, 300)
+  await verifyStore(url, store, report)
 
-  async function suffer ({ name, begin }: Fault): Promise<void> {
+  async function injectFault ({ name, begin }: Fault): Promise<void> {
     const end = await begin(service, url)
     const since = load.replies.length
     await sleep(quick ? 1_800 : 4_000)
-    if (service.fate() !== undefined) throw new Error(`${name}: the service ended with ${service.fate()}`)
+    if (service.exitReason() !== undefined) throw new Error(`${name}: the service ended with ${service.exitReason()}`)
     const replies = load.replies.slice(since)
     const refused = replies.filter(({ status }) => status === 503)
     const slowest = Math.max(0, ...refused.map(({ took }) => took))
-    report.notes.push(`${name}: ${refused.length} of ${replies.length} answers were 503, the slowest after ${slowest.toFixed(0)} ms`)
-    if (refused.length === 0) report.violations.push(`${name}: nothing was refused, so nothing was broken`)
-    for (const { body } of refused) if (body?.code !== 'database_unavailable') report.violations.push(`${name}: refused with ${body?.code}`)
-    if (slowest > 2 * REQUEST_TIMEOUT_MS + 1_500) report.violations.push(`${name}: a 503 took ${slowest.toFixed(0)} ms`)
-    await reads(name, store)
+    report.notes.push(
+      `${name}: ${refused.length} of ${replies.length} answers were 503, the slowest after ${slowest.toFixed(0)} ms`)
+    if (refused.length === 0) report.violations.push(`${name}: no write was refused, so that the fault had no effect`)
+    for (const { body } of refused) {
+      if (body?.code !== 'database_unavailable') report.violations.push(`${name}: refused with ${body?.code}`)
+    }
+    if (slowest > 2 * REQUEST_TIMEOUT_MS + 1_500) {
+      report.violations.push(`${name}: a 503 took ${slowest.toFixed(0)} ms`)
+    }
+    await checkRead(name, store)
     await end()
-    await recovers(name, store)
+    await checkRecovery(name, store)
   }
 
-  /** Reading needs no space and no lock. */
-  async function reads (name: string, { client }: Store): Promise<void> {
+  /** A read needs no space and no lock. */
+  async function checkRead (name: string, { client }: Store): Promise<void> {
     const { status, took } = await client.send({ method: 'GET', path: '/pets' })
-    if (status !== 200 || took > 1_000) report.violations.push(`${name}: a read is answered ${status} after ${took.toFixed(0)} ms`)
+    if (status !== 200 || took > 1_000) {
+      report.violations.push(`${name}: a read is answered ${status} after ${took.toFixed(0)} ms`)
+    }
   }
 
-  async function recovers (name: string, { client }: Store): Promise<void> {
+  async function checkRecovery (name: string, { client }: Store): Promise<void> {
     const deadline = Date.now() + RECOVERY_MS
     for (;;) {
-      // Accounts have no books that this could upset.
+      // The ledger does not contain accounts, so that this write does not disturb it.
       const { status } = await client.send({ method: 'POST', path: '/accounts', body: { name: 'After the fault' } })
       if (status === 201) return
       if (Date.now() > deadline) {

@@ -4,16 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { createPostgresDatabase, type Stage } from './harness.ts'
+import { createPostgresDatabase, type ScenarioContext } from './harness.ts'
 
 /**
- * What was acknowledged is on the disk, not only on its way: the committing connection's settings say so,
- * and the system's calls agree. Writes one after the other are groups of one, each with an fdatasync.
+ * Checks that the service acknowledges a write only after the system synced it to the disk. The settings of the
+ * committing connection must ask for it, and the system calls must agree. Sequential writes are groups of one, each
+ * with an fdatasync.
  */
-export async function durability (stage: Stage): Promise<void> {
-  const { quick, report, start, openStore } = stage
+export async function durability (context: ScenarioContext): Promise<void> {
+  const { quick, report, start, openStore } = context
   const sqlite = report.database === 'SQLite'
-  const url = sqlite ? stage.sqliteUrl() : await ownServer(stage)
+  const url = sqlite ? context.sqliteUrl() : await startOwnServer(context)
   const service = await start({ DATABASE_URL: url })
   const { client } = await openStore(() => service.port)
   const writes = quick ? 20 : 200
@@ -30,34 +31,43 @@ export async function durability (stage: Stage): Promise<void> {
     const { status } = await client.send({ method: 'POST', path: '/messages', body: { message: `durable ${i}` } })
     if (status === 201) report.checked++
   }
-  // A connection that ends hands in its figures at once.
+  // PostgreSQL publishes the statistics of a connection when it ends.
   if (!sqlite) await service.kill()
   const synced = await counter(report.checked)
   report.rounds++
   report.notes.push(`${report.checked} groups, ${synced} syncs of the ${sqlite ? 'process' : 'write-ahead log'}`)
   if (report.checked !== writes) report.violations.push(`${report.checked} of ${writes} writes were acknowledged`)
-  if (synced < report.checked) report.violations.push(`${report.checked} groups were acknowledged after ${synced} syncs`)
+  if (synced < report.checked) {
+    report.violations.push(`${report.checked} groups were acknowledged after ${synced} syncs`)
+  }
 }
 
-/** PostgreSQL counts the syncs of all its databases together. */
-async function ownServer ({ atEnd }: Stage): Promise<string> {
+/** Starts a server for this scenario, because PostgreSQL counts the syncs of all databases together. */
+async function startOwnServer ({ atEnd }: ScenarioContext): Promise<string> {
   const server = await startPostgres()
   atEnd(async () => { await server.stop() })
   return await createPostgresDatabase(server.url)
 }
 
-/** As the service opens its connections, and on a connection that commits. */
+/** Reads the settings on a connection that commits, opened as the service opens it. */
 async function settingsOf (url: string): Promise<Record<string, { value: string, ok: boolean }>> {
   const database = await openDatabase({ url, pool: 2, timeout: 5_000 })
   try {
     return await database.writer.$transaction(async (prisma) => {
-      const read = async (sql: string): Promise<string> => String(Object.values((await prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(sql))[0]!)[0])
+      const read = async (sql: string): Promise<string> => {
+        const [row = {}] = await prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(sql)
+        return String(Object.values(row)[0])
+      }
       if (database.dialect.name === 'sqlite') {
         const synchronous = await read('PRAGMA synchronous')
         const journal = await read('PRAGMA journal_mode')
-        return { synchronous: { value: synchronous, ok: synchronous === '2' || synchronous === '3' }, journal_mode: { value: journal, ok: journal === 'wal' } }
+        return {
+          synchronous: { value: synchronous, ok: synchronous === '2' || synchronous === '3' },
+          journal_mode: { value: journal, ok: journal === 'wal' }
+        }
       }
-      const values = await Promise.all(['synchronous_commit', 'fsync', 'full_page_writes'].map(async (name) => [name, await read(`SHOW ${name}`)] as const))
+      const names = ['synchronous_commit', 'fsync', 'full_page_writes']
+      const values = await Promise.all(names.map(async (name) => [name, await read(`SHOW ${name}`)] as const))
       return Object.fromEntries(values.map(([name, value]) => [name, { value, ok: value === 'on' }]))
     })
   } finally {
@@ -65,13 +75,15 @@ async function settingsOf (url: string): Promise<Record<string, { value: string,
   }
 }
 
-/** @param expected what the count should come to: it is waited for, since figures may come late */
+/** Waits until the count reaches the expected number, because statistics can be late. @returns the count */
 type Counter = (expected: number) => Promise<number>
 
-/** Counts a process's fdatasync and fsync calls with strace, where it is there. */
+/** Counts a process's fdatasync and fsync calls with strace, if it is installed. */
 async function countCalls (pid: number): Promise<Counter | undefined> {
   if (spawnSync('strace', ['-V']).status !== 0) return undefined
-  const strace = spawn('strace', ['-f', '-q', '-e', 'trace=fdatasync,fsync', '-p', String(pid)], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const strace = spawn('strace', ['-f', '-q', '-e', 'trace=fdatasync,fsync', '-p', String(pid)], {
+    stdio: ['ignore', 'ignore', 'pipe']
+  })
   let output = ''
   strace.stderr.setEncoding('utf8').on('data', (text: string) => { output += text })
   await sleep(500)
@@ -85,21 +97,22 @@ async function countCalls (pid: number): Promise<Counter | undefined> {
   }
 }
 
-/** Within which a process of PostgreSQL that has nothing to do hands its figures in, in ms. */
-const FIGURES_MS = 12_000
+/** An idle process of PostgreSQL publishes its statistics within this time. */
+const STATISTICS_TIMEOUT_MS = 12_000
 
-/** PostgreSQL counts for itself. */
+/** Counts the syncs of the write-ahead log in PostgreSQL's own statistics. */
 async function countWalSyncs (url: string): Promise<Counter> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   const read = async (): Promise<number> => {
-    const { rows: [row] } = await client.query("SELECT coalesce(sum(fsyncs), 0)::int AS n FROM pg_stat_io WHERE object = 'wal'")
+    const sql = "SELECT coalesce(sum(fsyncs), 0)::int AS n FROM pg_stat_io WHERE object = 'wal'"
+    const { rows: [row] } = await client.query(sql)
     return row.n
   }
   await sleep(1_500)
   const before = await read()
   return async (expected) => {
-    const deadline = Date.now() + FIGURES_MS
+    const deadline = Date.now() + STATISTICS_TIMEOUT_MS
     let synced = 0
     do {
       await sleep(250)

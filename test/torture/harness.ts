@@ -13,17 +13,17 @@ import { createLedger, type Ledger } from './ledger.ts'
 import { createReport, type Report } from './report.ts'
 import { startService, type Service, type ServiceOptions } from './service.ts'
 
-/** What a program gets: a database of its own, and everything that it starts ends with it. */
-export interface Stage {
+/** What a scenario works with. Everything that it starts through the context ends with it. */
+export interface ScenarioContext {
   report: Report
   quick: boolean
-  /** A new, empty database. */
+  /** Creates an empty database. */
   freshUrl: () => Promise<string>
-  /** A SQLite file that is not there yet, whatever the database is. */
+  /** Returns the URL of a SQLite file that does not exist yet, also in a run on PostgreSQL. */
   sqliteUrl: () => string
   start: (settings: Record<string, string>, options?: ServiceOptions) => Promise<Service>
   client: (port: () => number, options?: { sockets?: number, key?: string }) => Client
-  /** Opens an account by HTTP, with animals in stock, and keeps books about it. */
+  /** Opens an account over HTTP, with pets in stock, and a ledger of its writes. */
   openStore: (port: () => number, options?: StoreOptions) => Promise<Store>
   atEnd: (action: () => unknown) => void
 }
@@ -34,33 +34,33 @@ export interface Store {
   account: number
   key: string
   categoryId: number
-  /** Animals with units. */
+  /** The ids of the pets in stock. */
   pets: number[]
   client: Client
   ledger: Ledger
 }
 
-export type Program = (stage: Stage) => Promise<void>
+export type Scenario = (context: ScenarioContext) => Promise<void>
 
 export interface Setting {
-  /** A PostgreSQL; without one the database is SQLite. */
+  /** A PostgreSQL server. Without one the database is SQLite. */
   serverUrl: string | undefined
   quick: boolean
 }
 
-/** Runs a program; whatever it throws is a violation. */
-export async function runScenario (name: string, program: Program, { serverUrl, quick }: Setting): Promise<Report> {
+/** Runs a scenario. An error that it throws is a violation. */
+export async function runScenario (name: string, scenario: Scenario, { serverUrl, quick }: Setting): Promise<Report> {
   const database = serverUrl === undefined ? 'SQLite' : 'PostgreSQL'
   const report = createReport(name, database)
-  const endings: Array<() => unknown> = []
-  const atEnd = (action: () => unknown): void => { endings.unshift(action) }
-  const contract = await documented()
+  const cleanups: Array<() => unknown> = []
+  const atEnd = (action: () => unknown): void => { cleanups.unshift(action) }
+  const contract = await loadContract()
 
-  const stage: Stage = {
+  const context: ScenarioContext = {
     report,
     quick,
     atEnd,
-    freshUrl: async () => serverUrl === undefined ? stage.sqliteUrl() : await createPostgresDatabase(serverUrl),
+    freshUrl: async () => serverUrl === undefined ? context.sqliteUrl() : await createPostgresDatabase(serverUrl),
     sqliteUrl () {
       const folder = mkdtempSync(join(tmpdir(), 'petstore-torture-'))
       atEnd(() => { rmSync(folder, { recursive: true, force: true }) })
@@ -77,21 +77,23 @@ export async function runScenario (name: string, program: Program, { serverUrl, 
       return client
     },
     async openStore (port, { sockets = 64, pets = 5, units = 200 } = {}) {
-      const stranger = stage.client(port)
-      const { body: { id: account, apiKey: key } } = await stranger.send({ method: 'POST', path: '/accounts', body: { name: 'A store' } })
-      const client = stage.client(port, { sockets, key })
+      const signUp = { method: 'POST', path: '/accounts', body: { name: 'A store' } }
+      const { body: { id: account, apiKey: key } } = await context.client(port).send(signUp)
+      const client = context.client(port, { sockets, key })
       const ledger = createLedger(report)
-      const made = async (method: string, path: string, body: unknown): Promise<any> => {
+      const send = async (method: string, path: string, body: unknown): Promise<any> => {
         const reply = await client.send({ method, path, body })
-        if (reply.status >= 300 || reply.status === 0) throw new Error(`${method} ${path} is answered ${reply.status} ${reply.text}`)
+        if (reply.status >= 300 || reply.status === 0) {
+          throw new Error(`${method} ${path} is answered ${reply.status} ${reply.text}`)
+        }
         return reply.body
       }
-      const { id: categoryId } = await made('POST', '/categories', { name: 'Dogs' })
+      const { id: categoryId } = await send('POST', '/categories', { name: 'Dogs' })
       const ids: number[] = []
       for (let i = 0; i < pets; i++) {
         const name = `stocked ${i}`
-        const { id } = await made('POST', '/pets', { name, categoryId })
-        await made('PATCH', `/inventory/${id}`, { quantity: units })
+        const { id } = await send('POST', '/pets', { name, categoryId })
+        await send('PATCH', `/inventory/${id}`, { quantity: units })
         ledger.pets.set(name, { id, acknowledged: true })
         ids.push(id)
       }
@@ -100,21 +102,21 @@ export async function runScenario (name: string, program: Program, { serverUrl, 
   }
 
   try {
-    await program(stage)
+    await scenario(context)
   } catch (error) {
-    report.violations.push(`the program broke off: ${error instanceof Error ? error.stack : String(error)}`)
+    report.violations.push(`the scenario failed: ${error instanceof Error ? error.stack : String(error)}`)
   }
-  for (const end of endings) {
+  for (const end of cleanups) {
     try {
       await end()
     } catch (error) {
-      report.violations.push(`it does not end cleanly: ${String(error)}`)
+      report.violations.push(`the cleanup failed: ${String(error)}`)
     }
   }
   return report
 }
 
-/** It goes with its server. */
+/** Creates a database on a server. It is not dropped: the server's files are deleted with it. */
 export async function createPostgresDatabase (serverUrl: string): Promise<string> {
   const name = `torture_${randomBytes(6).toString('hex')}`
   const server = new pg.Client({ connectionString: serverUrl })
@@ -128,11 +130,12 @@ export async function createPostgresDatabase (serverUrl: string): Promise<string
 
 let contract: Promise<Contract> | undefined
 
-/** The service's own document, asked of an app that serves nobody. */
-async function documented (): Promise<Contract> {
+/** Reads the service's document from an app that does not listen. */
+async function loadContract (): Promise<Contract> {
   contract ??= (async () => {
     const folder = mkdtempSync(join(tmpdir(), 'petstore-document-'))
-    const app = await buildApp(readConfig({ LOG_LEVEL: 'silent', DELIVERY: 'false', DATABASE_URL: `file:${join(folder, 'none.db')}` }))
+    const url = `file:${join(folder, 'none.db')}`
+    const app = await buildApp(readConfig({ LOG_LEVEL: 'silent', DELIVERY: 'false', DATABASE_URL: url }))
     await app.ready()
     const document = app.swagger() as unknown as Document
     await app.close()
@@ -142,8 +145,8 @@ async function documented (): Promise<Contract> {
   return await contract
 }
 
-/** Locks the writing of pets and orders from another process, until it is let go. */
-export async function lock (url: string): Promise<() => Promise<void>> {
+/** Blocks the service's writes of pets and orders with a lock of this process. @returns a function that releases it */
+export async function lockWrites (url: string): Promise<() => Promise<void>> {
   if (url.startsWith('file:')) {
     const adapter = await new SqliteAdapterFactory(url, 20_000).connect()
     const transaction = await adapter.startTransaction()

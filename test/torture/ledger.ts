@@ -2,26 +2,26 @@ import type { Call, Reply } from './client.ts'
 import type { Report } from './report.ts'
 
 /**
- * The books of a store: every write that was asked for, under a label that the row itself carries, and
- * what came of it. After the storm the database must agree with them.
+ * Records each requested write of a store and its result, under a label that the row in the database contains.
+ * At the end the database must agree with the ledger.
  */
 export interface Ledger {
   pets: Map<string, Entry>
   messages: Map<string, Entry>
-  /** By their ship date, which is another for each. */
+  /** Orders by ship date, which is unique. */
   orders: Map<string, OrderEntry>
-  /** What was acknowledged under which Idempotency-Key. */
-  answers: Map<string, { act: Act, reply: Reply }>
-  /** Keys of writes that were refused, which must be forgotten. */
+  /** Acknowledged writes by Idempotency-Key. */
+  answers: Map<string, { write: WriteRequest, reply: Reply }>
+  /** Keys of refused writes, which the service must not keep. */
   refused: Set<string>
-  note: (act: Act, reply: Reply) => void
-  /** An act that got no answer: it may have happened or not. With `certainly`, it must not. */
-  unanswered: (act: Act, certainly?: boolean) => void
+  record: (write: WriteRequest, reply: Reply) => void
+  /** Records a write without an answer. Its effect is unknown, or impossible when `certainlyRefused`. */
+  recordUnanswered: (write: WriteRequest, certainlyRefused?: boolean) => void
 }
 
 export interface Entry {
   id?: string | number
-  /** `undefined` while nobody knows; false when it was refused. */
+  /** False when the service refused the write, `undefined` while the result is unknown. */
   acknowledged: boolean | undefined
 }
 
@@ -32,16 +32,16 @@ export interface OrderEntry extends Entry {
   cancelled: boolean | undefined
 }
 
-/** One write that a client wants done, however often it has to ask. */
-export interface Act extends Call {
+/** One write of a client, which it repeats until it gets an answer. */
+export interface WriteRequest extends Call {
   kind: 'pet' | 'message' | 'order' | 'cancel' | 'complete' | 'count'
-  /** Of what is made, or of the order that is changed. */
+  /** The label of the record that is created, or of the order that is changed. */
   label: string
   key: string
 }
 
-/** The answers that an act may get once the service is well. */
-const ANSWERS: Record<Act['kind'], Array<number | string>> = {
+/** The answers that a healthy service may give, by kind of write. */
+const EXPECTED_ANSWERS: Record<WriteRequest['kind'], Array<number | string>> = {
   pet: [201],
   message: [201],
   order: [201, 'pet_not_available', 'insufficient_stock'],
@@ -58,34 +58,40 @@ export function createLedger (report: Report): Ledger {
     answers: new Map(),
     refused: new Set(),
 
-    note (act, reply) {
-      const { kind, label, key } = act
+    record (write, reply) {
+      const { kind, label, key } = write
       const { status, body, text } = reply
-      if (!ANSWERS[kind].includes(status) && !ANSWERS[kind].includes(body?.code)) {
-        report.violations.push(`${act.method} ${act.path} is answered ${status} ${text}`)
+      if (!EXPECTED_ANSWERS[kind].includes(status) && !EXPECTED_ANSWERS[kind].includes(body?.code)) {
+        report.violations.push(`${write.method} ${write.path} is answered ${status} ${text}`)
       }
       const acknowledged = status >= 200 && status < 300
-      if (acknowledged) ledger.answers.set(key, { act, reply })
+      if (acknowledged) ledger.answers.set(key, { write, reply })
       else ledger.refused.add(key)
-      settle(act, acknowledged, body?.id)
+      update(write, acknowledged, body?.id)
       if (acknowledged && kind === 'order') {
-        const { petId, quantity } = act.body as { petId: number, quantity: number }
-        if (body.petId !== petId || body.quantity !== quantity || body.shipDate !== label) report.violations.push(`an order is acknowledged as another: ${text}`)
+        const { petId, quantity } = write.body as { petId: number, quantity: number }
+        if (body.petId !== petId || body.quantity !== quantity || body.shipDate !== label) {
+          report.violations.push(`the answer shows another order: ${text}`)
+        }
       }
     },
 
-    unanswered (act, certainly = false) {
-      if (certainly) ledger.refused.add(act.key)
-      settle(act, certainly ? false : undefined)
+    recordUnanswered (write, certainlyRefused = false) {
+      if (certainlyRefused) ledger.refused.add(write.key)
+      update(write, certainlyRefused ? false : undefined)
     }
   }
 
-  function settle ({ kind, label, body }: Act, acknowledged: boolean | undefined, id?: string | number): void {
+  function update ({ kind, label, body }: WriteRequest, acknowledged: boolean | undefined, id?: string | number): void {
     const entry: Entry = { acknowledged, ...id === undefined ? {} : { id } }
     switch (kind) {
       case 'pet': ledger.pets.set(label, entry); break
       case 'message': ledger.messages.set(label, entry); break
-      case 'order': ledger.orders.set(label, { ...entry, ...body as { petId: number, quantity: number }, complete: false, cancelled: false }); break
+      case 'order': {
+        const order = body as { petId: number, quantity: number }
+        ledger.orders.set(label, { ...entry, ...order, complete: false, cancelled: false })
+        break
+      }
       case 'cancel': ledger.orders.get(label)!.cancelled = acknowledged; break
       case 'complete': ledger.orders.get(label)!.complete = acknowledged; break
       case 'count': break

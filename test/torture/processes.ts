@@ -2,130 +2,146 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from './client.ts'
-import { followFeed, restless } from './feed.ts'
-import type { Stage, Store } from './harness.ts'
-import { repeat, verify } from './verify.ts'
-import { anOrder, isUndecided, startWorkload } from './workload.ts'
+import { followFeed, writeOutsideLedger } from './feed.ts'
+import type { ScenarioContext, Store } from './harness.ts'
+import { repeatWrites, verifyStore } from './verify.ts'
+import { newOrder, isUndecided, startWorkload } from './workload.ts'
 
-/** A key that was revoked in one process ends in the others within this, in ms. */
-const REVOKED_MS = 5_000
+/** Limits the time until the other processes refuse a key that one process revoked. */
+const REVOCATION_TIMEOUT_MS = 5_000
 
-/** Three processes on one PostgreSQL, behind one address: as correct as one. */
-export async function processes (stage: Stage): Promise<void> {
-  const { quick, report, freshUrl, start, openStore, client, atEnd } = stage
+/** Runs three processes on one PostgreSQL database behind one address. They must be as correct as one. */
+export async function processes (context: ScenarioContext): Promise<void> {
+  const { quick, report, freshUrl, start, openStore, client, atEnd } = context
   const url = await freshUrl()
   const services = [await start({ DATABASE_URL: url })]
   services.push(...await Promise.all([start({ DATABASE_URL: url }), start({ DATABASE_URL: url })]))
-  const balancer = await balance(services.map(({ port }) => port), atEnd)
+  const balancer = await startLoadBalancer(services.map(({ port }) => port), atEnd)
   const [orders, units, seconds] = quick ? [600, 150, 3] : [2000, 500, 30]
 
-  // All at once, for too few units: as many are placed as there are, and not one more.
+  // More orders than units arrive at once. The service must place exactly one for each unit.
   const shop = await openStore(() => balancer, { sockets: quick ? 200 : 600, pets: 1, units })
-  const placed = await storm(shop, orders)
+  const placed = await placeOrders(shop, orders)
   if (placed !== units) report.violations.push(`${orders} orders for ${units} units: ${placed} were placed`)
-  await verify(url, shop, report)
+  await verifyStore(url, shop, report)
   report.rounds++
 
-  // Everything at once on few pets, some of it twice at the same moment, while others read every list.
+  // Clients write all kinds at once to few pets, some requests twice at the same moment, while others walk the lists.
   const store = await openStore(() => balancer, { sockets: 200, pets: 3, units: 500 })
-  await storm(store, 60)
-  const feed = await followFeed(store, services.map(({ port }) => port), stage)
+  await placeOrders(store, 60)
+  const feed = await followFeed(store, services.map(({ port }) => port), context)
   const load = startWorkload(store, { workers: 48, retry: true, twice: true })
   const end = Date.now() + seconds * 1000
-  const restlessness = restless(store, end)
+  const otherWrites = writeOutsideLedger(store, end)
+  const placedOrders = [...store.ledger.orders.values()]
+    .flatMap(({ id, acknowledged }) => acknowledged === true ? [id!] : [])
   const walkers = [
-    walk(store.client, '/store/orders?limit=7', [...store.ledger.orders.values()].flatMap(({ id, acknowledged }) => acknowledged === true ? [id!] : []), end, report.violations),
-    walk(store.client, '/store/orders?limit=9&sort=-id', [...store.ledger.orders.values()].flatMap(({ id, acknowledged }) => acknowledged === true ? [id!] : []), end, report.violations),
-    walk(store.client, '/pets?limit=11', store.pets, end, report.violations)
+    walkList(store.client, '/store/orders?limit=7', placedOrders, end, report.violations),
+    walkList(store.client, '/store/orders?limit=9&sort=-id', placedOrders, end, report.violations),
+    walkList(store.client, '/pets?limit=11', store.pets, end, report.violations)
   ]
   const walks = (await Promise.all(walkers)).reduce((sum, count) => sum + count, 0)
-  await restlessness
+  await otherWrites
   const lost = await load.stop()
-  if (lost > 0) report.violations.push(`${lost} clients were never answered`)
+  if (lost > 0) report.violations.push(`${lost} clients got no answer`)
   await feed.compare()
-  await repeat(store, report, 300)
-  await oneKeyEverywhere(store, services.map(({ port }) => client(() => port, { key: store.key })), report.violations)
-  await verify(url, store, report)
+  await repeatWrites(store, report, 300)
+  const clients = services.map(({ port }) => client(() => port, { key: store.key }))
+  await sendSameKeyToAll(store, clients, report.violations)
+  await verifyStore(url, store, report)
   report.rounds++
 
-  const latest = await revoke(store, services.map(({ port }) => port), stage)
+  const latest = await revokeEverywhere(store, services.map(({ port }) => port), context)
   report.rounds++
   const statuses = new Map<string, number>()
   for (const { status, headers, body } of load.replies) {
     const name = `${body?.code ?? status}${headers['idempotency-replayed'] === undefined ? '' : ' replayed'}`
     statuses.set(name, (statuses.get(name) ?? 0) + 1)
   }
-  report.notes.push(`${placed} of ${orders} orders placed for ${units} units; ${walks} walks through lists; a revoked key ended everywhere after ${latest} ms`)
+  report.notes.push(`${placed} of ${orders} orders placed for ${units} units; ${walks} walks through lists; ` +
+    `all processes refused a revoked key after ${latest} ms`)
   report.notes.push([...statuses].map(([name, count]) => `${name}: ${count}`).join(', '))
 }
 
-/** @returns how many of the orders were placed */
-async function storm ({ client, ledger, pets }: Store, count: number): Promise<number> {
-  const acts = Array.from({ length: count }, (_, i) => anOrder(pets[i % pets.length]!, 1, `storm-${pets[0]}-${i}`))
-  const statuses = await Promise.all(acts.map(async (act) => {
+/** Sends orders for one unit each, all at once. @returns the number of placed orders */
+async function placeOrders ({ client, ledger, pets }: Store, count: number): Promise<number> {
+  const writes = Array.from({ length: count }, (_, i) => newOrder(pets[i % pets.length]!, 1, `burst-${pets[0]}-${i}`))
+  const statuses = await Promise.all(writes.map(async (write) => {
     for (;;) {
-      const reply = await client.send({ ...act, headers: { 'idempotency-key': act.key } })
+      const reply = await client.send({ ...write, headers: { 'idempotency-key': write.key } })
       if (isUndecided(reply)) {
         await sleep(50)
         continue
       }
-      ledger.note(act, reply)
+      ledger.record(write, reply)
       return reply.status
     }
   }))
   return statuses.filter((status) => status === 201).length
 }
 
-/** Walks a list over and over: what was there all along is met exactly once, and nothing twice. @returns how often */
-async function walk (client: Client, first: string, lasting: Array<number | string>, end: number, violations: string[]): Promise<number> {
+/**
+ * Walks a list again and again until a time. Each walk must show the lasting records exactly once and no record twice.
+ * @returns the number of walks
+ */
+async function walkList (
+  client: Client, first: string, lasting: Array<number | string>, end: number, violations: string[]
+): Promise<number> {
   let walks = 0
   for (; Date.now() < end; walks++) {
-    const met = new Map<number | string, number>()
+    const seen = new Map<number | string, number>()
     for (let next: string | undefined = first; next !== undefined;) {
       const { status, body, headers } = await client.send({ method: 'GET', path: next })
       if (status !== 200) {
         violations.push(`${next} is answered ${status}`)
         break
       }
-      for (const { id } of body as Array<{ id: number }>) met.set(id, (met.get(id) ?? 0) + 1)
+      for (const { id } of body as Array<{ id: number }>) seen.set(id, (seen.get(id) ?? 0) + 1)
       next = /<([^>]*)>; rel="next"/.exec(String(headers.link))?.[1]
     }
-    for (const id of lasting) if (!met.has(id)) violations.push(`a walk of ${first} missed ${id}`)
-    for (const [id, times] of met) if (times > 1) violations.push(`a walk of ${first} met ${id} ${times} times`)
+    for (const id of lasting) if (!seen.has(id)) violations.push(`a walk of ${first} missed ${id}`)
+    for (const [id, times] of seen) if (times > 1) violations.push(`a walk of ${first} showed ${id} ${times} times`)
   }
   return walks
 }
 
-/** The same request at the same moment in every process: one effect, and one answer. */
-async function oneKeyEverywhere ({ ledger, categoryId, client }: Store, clients: Client[], violations: string[]): Promise<void> {
+/** Sends each request to every process at the same moment. It must have one effect and one answer. */
+async function sendSameKeyToAll (
+  { ledger, categoryId, client }: Store, clients: Client[], violations: string[]
+): Promise<void> {
   await Promise.all(Array.from({ length: 40 }, async (_, i) => {
-    const act = { kind: 'pet' as const, label: `everywhere ${i}`, key: `everywhere-${i}`, method: 'POST', path: '/pets', body: { name: `everywhere ${i}`, categoryId } }
-    const call = { ...act, headers: { 'idempotency-key': act.key } }
-    const replies = (await Promise.all(clients.map(async ({ send }) => await send(call)))).filter((reply) => !isUndecided(reply))
+    const label = `everywhere ${i}`
+    const body = { name: label, categoryId }
+    const write = { kind: 'pet' as const, label, key: `everywhere-${i}`, method: 'POST', path: '/pets', body }
+    const call = { ...write, headers: { 'idempotency-key': write.key } }
+    const replies = (await Promise.all(clients.map(async ({ send }) => await send(call))))
+      .filter((reply) => !isUndecided(reply))
     const reply = replies[0] ?? await client.send(call)
-    ledger.note(act, reply)
-    if (new Set(replies.map(({ status, text }) => `${status} ${text}`)).size > 1) violations.push(`one request was answered ${replies.map(({ status, text }) => `${status} ${text}`).join(' and ')}`)
+    ledger.record(write, reply)
+    const texts = replies.map(({ status, text }) => `${status} ${text}`)
+    if (new Set(texts).size > 1) violations.push(`one request was answered ${texts.join(' and ')}`)
     const done = replies.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length
-    if (replies.length > 0 && done > 1) violations.push(`one request was done ${done} times`)
+    if (replies.length > 0 && done > 1) violations.push(`one request was executed ${done} times`)
   }))
 }
 
-/** Revokes a key in the first process. @returns after how many ms the last one refused it */
-async function revoke ({ client }: Store, ports: number[], stage: Stage): Promise<number> {
-  const { violations } = stage.report
+/** Revokes a key in the first process. @returns the time in ms until all processes refused it */
+async function revokeEverywhere ({ client }: Store, ports: number[], context: ScenarioContext): Promise<number> {
+  const { violations } = context.report
   const { body: { id, apiKey } } = await client.send({ method: 'POST', path: '/account/keys', body: {} })
-  const clients = ports.map((port) => stage.client(() => port, { key: apiKey }))
+  const clients = ports.map((port) => context.client(() => port, { key: apiKey }))
   const ask = async ({ send }: Client): Promise<number> => (await send({ method: 'GET', path: '/account' })).status
   for (const each of clients) if (await ask(each) !== 200) violations.push('a new key does not work everywhere')
-  const first = stage.client(() => ports[0]!, { key: apiKey })
-  if ((await first.send({ method: 'DELETE', path: `/account/keys/${id}` })).status !== 204) violations.push('the key cannot be revoked')
+  const first = context.client(() => ports[0]!, { key: apiKey })
+  const revocation = await first.send({ method: 'DELETE', path: `/account/keys/${id}` })
+  if (revocation.status !== 204) violations.push('the key cannot be revoked')
   const revoked = Date.now()
-  if (await ask(clients[0]!) !== 401) violations.push('a revoked key works on in the process that revoked it')
+  if (await ask(clients[0]!) !== 401) violations.push('a revoked key still works in the process that revoked it')
   for (;;) {
     const statuses = await Promise.all(clients.map(ask))
     const after = Date.now() - revoked
     if (statuses.every((status) => status === 401)) return after
-    if (after > REVOKED_MS) {
+    if (after > REVOCATION_TIMEOUT_MS) {
       violations.push(`a revoked key is answered ${statuses.join(', ')} after ${after} ms`)
       return after
     }
@@ -133,8 +149,8 @@ async function revoke ({ client }: Store, ports: number[], stage: Stage): Promis
   }
 }
 
-/** One address for several ports: each connection goes to the next of them. */
-async function balance (ports: number[], atEnd: Stage['atEnd']): Promise<number> {
+/** Opens one port that forwards each new connection to the next of several ports. */
+async function startLoadBalancer (ports: number[], atEnd: ScenarioContext['atEnd']): Promise<number> {
   let next = 0
   const server = createServer((client) => {
     const service = connect(ports[next++ % ports.length]!, '127.0.0.1')

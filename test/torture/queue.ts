@@ -1,14 +1,14 @@
 import { openDatabase } from '../../src/database/open-database.ts'
 
-/** The deliveries of one account, as their rows say; what an operator could do to them by hand. */
+/** Reads and changes the deliveries of one account in the database, as an operator can. */
 export interface Queue {
-  /** Messages that are not `delivered`. */
+  /** Counts the messages that are not `delivered`. */
   undelivered: () => Promise<number>
-  /** Deliveries that wait for another attempt and that nobody has. */
+  /** Counts the deliveries that wait for another attempt and have no lease. */
   tried: () => Promise<number>
-  /** What waits for its next try is due. */
+  /** Makes all deliveries without a lease due. */
   endPauses: () => Promise<void>
-  /** Everything is due, also what a worker had taken that is dead. */
+  /** Makes all deliveries due, also those with a lease of a killed worker. */
   endLeases: () => Promise<void>
   close: () => Promise<void>
 }
@@ -18,7 +18,7 @@ export async function openQueue (url: string, account: number): Promise<Queue> {
 
   async function makeDue (which: string): Promise<void> {
     const past = dialect.toTime(`'${new Date(Date.now() - 1_000).toISOString()}'`)
-    // In a transaction, which waits for its turn on SQLite.
+    // On SQLite, a transaction waits for the write lock.
     await writer.$transaction(async (prisma) => {
       await prisma.$executeRawUnsafe(`UPDATE deliveries SET next_try_at = ${past} WHERE state = 'waiting' AND ${which}`)
     })
@@ -27,7 +27,9 @@ export async function openQueue (url: string, account: number): Promise<Queue> {
   const where = { accountId: BigInt(account) }
   return {
     undelivered: async () => await reader.message.count({ where: { ...where, status: { not: 'delivered' } } }),
-    tried: async () => await reader.delivery.count({ where: { ...where, state: 'waiting', attempts: { gt: 0 }, leasedBy: null } }),
+    tried: async () => await reader.delivery.count({
+      where: { ...where, state: 'waiting', attempts: { gt: 0 }, leasedBy: null }
+    }),
     endPauses: async () => { await makeDue('leased_by IS NULL') },
     endLeases: async () => { await makeDue('TRUE') },
     close

@@ -1,28 +1,31 @@
-/** What one program did and saw on one database. */
+/** The result of one scenario on one database. */
 export interface Report {
-  program: string
+  scenario: string
   database: string
-  /** How often something was broken. */
+  /** The number of faults. */
   rounds: number
-  /** Requests that were sent, repetitions included. */
+  /** The number of requests, repetitions included. */
   requests: number
-  /** Acknowledged writes that were looked up in the database afterwards. */
+  /** The number of acknowledged writes that were checked in the database at the end. */
   checked: number
   violations: string[]
   notes: string[]
 }
 
-/** So many violations are printed; more of them say nothing new. */
-const SHOWN = 20
+/** Limits the printed violations. Most of the others repeat them. */
+const MAX_PRINTED_VIOLATIONS = 20
 
-export function createReport (program: string, database: string): Report {
-  return { program, database, rounds: 0, requests: 0, checked: 0, violations: [], notes: [] }
+export function createReport (scenario: string, database: string): Report {
+  return { scenario, database, rounds: 0, requests: 0, checked: 0, violations: [], notes: [] }
 }
 
-export function print ({ program, database, rounds, requests, checked, violations, notes }: Report, seconds: number): void {
+export function printReport (report: Report, seconds: number): void {
+  const { scenario, database, rounds, requests, checked, violations, notes } = report
   const mark = violations.length === 0 ? '✔' : '✖'
-  console.log(`${mark} ${program} on ${database}: ${rounds} rounds, ${requests} requests, ${checked} acknowledged writes checked, ${violations.length} violations (${seconds.toFixed(1)} s)`)
+  console.log(`${mark} ${scenario} on ${database}: ${rounds} rounds, ${requests} requests, ` +
+    `${checked} acknowledged writes checked, ${violations.length} violations (${seconds.toFixed(1)} s)`)
   for (const note of notes) console.log(`    ${note}`)
-  for (const violation of violations.slice(0, SHOWN)) console.log(`  ✖ ${violation}`)
-  if (violations.length > SHOWN) console.log(`  ✖ … and ${violations.length - SHOWN} more`)
+  for (const violation of violations.slice(0, MAX_PRINTED_VIOLATIONS)) console.log(`  ✖ ${violation}`)
+  const more = violations.length - MAX_PRINTED_VIOLATIONS
+  if (more > 0) console.log(`  ✖ … and ${more} more`)
 }

@@ -8,52 +8,49 @@ import { freePort } from '../support/port.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PRELOAD = fileURLToPath(new URL('preload.mjs', import.meta.url))
 
-/**
- * Without the options that tap gives to every child: what they load catches signals, and the service would
- * end at some that it survives.
- */
-const PLAIN_NODE: [string, ...string[]] = process.platform === 'win32' ? [process.execPath] : ['env', '-u', 'NODE_OPTIONS', process.execPath]
-
-/** Far more than a start takes; a service that is not ready by then is stuck. */
+/** Far longer than any start: a service that is not ready by then is stuck. */
 const START_TIMEOUT_MS = 120_000
 
-/** The real service, as a process of its own. */
+/** The real service in a process of its own. */
 export interface Service {
-  /** Another one after each start. */
+  /** The current port, which changes at each start. */
   port: number
   pid: number
-  /** Everything it wrote, to both of its outputs. */
+  /** Returns everything that it wrote to standard output and standard error. */
   output: () => string
-  /** Starts it again, on the same database, after it ended. */
+  /** Starts it again on the same database and waits until it is ready. */
   start: () => Promise<void>
-  /** Starts it, and does not wait until it serves. */
+  /** Starts it without waiting. */
   launch: () => Promise<void>
   signal: (signal: NodeJS.Signals) => void
-  /** What ended it, and its last words; `undefined` while it runs. */
-  fate: () => string | undefined
+  /** Returns its exit code or signal and its last output, or `undefined` while it runs. */
+  exitReason: () => string | undefined
   /** Waits for its end. @returns the exit code, or the signal that ended it */
   ended: () => Promise<number | NodeJS.Signals>
   kill: () => Promise<void>
-  /** Asks `preload.mjs` in the process for something. */
+  /** Sends a question to `preload.mjs` in the process. */
   ask: (question: string) => Promise<Record<string, number>>
 }
 
 export interface ServiceOptions {
-  /** Load `preload.mjs`, which can be asked. */
+  /** Loads `preload.mjs`, which answers questions. */
   preload?: boolean
 }
 
 let built = false
 
-/** Compiles src where that was not done since it changed. */
+/** Compiles src if it changed since the last build. */
 function build (): void {
   if (built) return
-  const { status } = spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] })
+  const stdio = ['ignore' as const, 'ignore' as const, 'inherit' as const]
+  const { status } = spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], { cwd: ROOT, stdio })
   if (status !== 0) throw new Error('the service cannot be built')
   built = true
 }
 
-export async function startService (settings: Record<string, string>, { preload = false }: ServiceOptions = {}): Promise<Service> {
+export async function startService (
+  settings: Record<string, string>, { preload = false }: ServiceOptions = {}
+): Promise<Service> {
   build()
   let child: ChildProcess
   let exited: Promise<number | NodeJS.Signals>
@@ -61,8 +58,8 @@ export async function startService (settings: Record<string, string>, { preload 
 
   async function launch (): Promise<void> {
     service.port = await freePort()
-    const [command, ...first] = PLAIN_NODE
-    child = spawn(command, [...first, ...preload ? ['--expose-gc', '--import', PRELOAD] : [], 'dist/cli.js', 'start'], {
+    const nodeOptions = preload ? ['--expose-gc', '--import', PRELOAD] : []
+    child = spawn(process.execPath, [...nodeOptions, 'dist/cli.js', 'start'], {
       cwd: ROOT,
       env: {
         PATH: process.env['PATH'],
@@ -85,7 +82,8 @@ export async function startService (settings: Record<string, string>, { preload 
     await launch()
     const deadline = Date.now() + START_TIMEOUT_MS
     while (await statusOf(service.port, '/readyz') !== 200) {
-      if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the service ended while starting: ${output.slice(-2000)}`)
+      const ended = service.exitReason()
+      if (ended !== undefined) throw new Error(`the service ended while starting with ${ended}`)
       if (Date.now() > deadline) throw new Error(`the service does not become ready: ${output.slice(-2000)}`)
       await sleep(15)
     }
@@ -98,7 +96,7 @@ export async function startService (settings: Record<string, string>, { preload 
     start,
     launch,
     signal (signal) { child.kill(signal) },
-    fate () {
+    exitReason () {
       const end = child.exitCode ?? child.signalCode
       return end === null ? undefined : `${end}: ${output.slice(-2000)}`
     },
@@ -119,7 +117,7 @@ export async function startService (settings: Record<string, string>, { preload 
   return service
 }
 
-/** The status of an answer; 0 when none came. */
+/** Requests a path. @returns the status of the answer, or 0 without one */
 export async function statusOf (port: number, path: string, timeout = 5_000): Promise<number> {
   return await new Promise((resolve) => {
     const request = get({ host: '127.0.0.1', port, path, agent: false, timeout }, (response) => {

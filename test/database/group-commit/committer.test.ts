@@ -21,7 +21,7 @@ interface Opened {
   names: () => Promise<string[]>
 }
 
-/** A database with one account, the committer on it, and a second connection that looks on. */
+/** Opens a database with one account, a committer, and a second connection that reads. */
 async function open (t: Test, { queueLimit = 100, timeout = 5_000 } = {}): Promise<Opened> {
   const url = await freshDatabase(t)
   const database = await openDatabase({ url, pool: 5, timeout })
@@ -36,7 +36,7 @@ async function open (t: Test, { queueLimit = 100, timeout = 5_000 } = {}): Promi
   return { database, commit, close, account: Number(id), names }
 }
 
-/** Adds a category for each input; one that is called "refused" is refused, one called "broken" breaks the statement. */
+/** Adds a category for each input. The name "refused" is refused, and the name "broken" makes the statement fail. */
 function addCategory (seen: string[][] = []): Command<{ account: number, name: string }, string> {
   return {
     name: 'addCategory',
@@ -49,7 +49,7 @@ function addCategory (seen: string[][] = []): Command<{ account: number, name: s
           outcomes.push(new UnknownCategory())
           continue
         }
-        // No account has the id 0: the foreign key fails, and on PostgreSQL the whole transaction with it.
+        // No account has the id 0. The foreign key fails, and with it the whole transaction on PostgreSQL.
         await prisma.category.create({ data: { accountId: BigInt(name === 'broken' ? 0 : account), name } })
         outcomes.push({ record: name })
       }
@@ -68,7 +68,7 @@ t.test('commands that arrive together share one transaction', async (t) => {
   t.same(await names(), ['a', 'b', 'c'])
 })
 
-t.test('commands of the next turns of the event loop join those that wait, but not for ever', async (t) => {
+t.test('commands of the next turns of the event loop join the batch, up to a limit', async (t) => {
   const { commit, account, names } = await open(t)
   const seen: string[][] = []
   const add = addCategory(seen)
@@ -83,7 +83,7 @@ t.test('commands of the next turns of the event loop join those that wait, but n
   t.equal((await names()).length, answers.length)
 })
 
-t.test('what nobody waits for is committed before the committer closes', async (t) => {
+t.test('the committer commits pending commands before it closes', async (t) => {
   const { commit, close, account, names } = await open(t)
   const add = addCategory()
   const answers = ['a', 'b'].map(async (name) => await commit(add, { account, name }, { account }))
@@ -92,12 +92,12 @@ t.test('what nobody waits for is committed before the committer closes', async (
   await Promise.all(answers)
 })
 
-t.test('a command that took its time to arrive does not let those wait that came before', async (t) => {
+t.test('a late command does not delay earlier ones', async (t) => {
   const { commit, account } = await open(t)
   const seen: string[][] = []
   const add = addCategory(seen)
   const first = commit(add, { account, name: 'first' }, { account })
-  // Work for a turn that takes longer than a write is patient.
+  // Blocks one turn of the event loop for longer than the maximum delay of a write.
   for (const until = Date.now() + 30; Date.now() < until;);
   await new Promise(setImmediate)
   const second = commit(add, { account, name: 'second' }, { account })
@@ -105,7 +105,7 @@ t.test('a command that took its time to arrive does not let those wait that came
   t.same(seen, [['first'], ['second']])
 })
 
-t.test('a refused command leaves its neighbours alone', async (t) => {
+t.test('a refused command does not affect the others of its group', async (t) => {
   const { commit, account, names } = await open(t)
   const add = addCategory()
   const settled = await Promise.allSettled(['a', 'refused', 'c'].map(async (name) => await commit(add, { account, name }, { account })))
@@ -113,7 +113,7 @@ t.test('a refused command leaves its neighbours alone', async (t) => {
   t.same(await names(), ['a', 'c'])
 })
 
-t.test('a command that breaks its group fails alone', async (t) => {
+t.test('a command that makes its group fail is the only one to fail', async (t) => {
   const { commit, account, names } = await open(t)
   const seen: string[][] = []
   const add = addCategory(seen)
@@ -123,7 +123,7 @@ t.test('a command that breaks its group fails alone', async (t) => {
   t.same(await names(), ['a', 'c'])
 })
 
-t.test('a COMMIT that fails is answered with an error, and loses no later write', async (t) => {
+t.test('a COMMIT that fails rejects its commands, and loses no later write', async (t) => {
   const { database, commit, account, names } = await open(t)
   if (databaseName === 'postgresql') {
     await database.writer.$executeRawUnsafe('ALTER TABLE categories ALTER CONSTRAINT categories_account_id_fkey DEFERRABLE INITIALLY DEFERRED')
@@ -132,7 +132,7 @@ t.test('a COMMIT that fails is answered with an error, and loses no later write'
     name: 'failAtCommit',
     async run ({ prisma: client }, inputs) {
       const prisma = await client()
-      // The foreign key is looked at only by COMMIT, which then fails.
+      // The foreign key is deferred, so that COMMIT checks it and fails.
       if (databaseName === 'sqlite') await prisma.$executeRawUnsafe('PRAGMA defer_foreign_keys = ON')
       for (const { name } of inputs) await prisma.category.create({ data: { accountId: 0n, name } })
       return inputs.map(({ name }) => ({ record: name }))
@@ -147,7 +147,7 @@ t.test('a COMMIT that fails is answered with an error, and loses no later write'
   t.same(await names(), ['kept 0', 'kept 1', 'kept 2'])
 })
 
-t.test('a write acknowledged while another transaction was open and rolled back is still there', async (t) => {
+t.test('a write that is acknowledged during another transaction survives its rollback', async (t) => {
   const { commit, account, names } = await open(t)
   const add = addCategory()
   let enter = (): void => {}
@@ -173,13 +173,13 @@ t.test('a write acknowledged while another transaction was open and rolled back 
   t.same(await names(), ['kept'])
 })
 
-t.test('a command whose account is gone is unauthorized', async (t) => {
+t.test('a command of a deleted account is unauthorized', async (t) => {
   const { commit } = await open(t)
   const add = addCategory()
   await t.rejects(commit(add, { account: 4711, name: 'a' }, { account: 4711 }), { message: 'The account of this API key was deleted.' })
 })
 
-t.test('events are numbered without a gap in the order of commits', async (t) => {
+t.test('events have gapless numbers in the order of commits', async (t) => {
   const { database, commit, account } = await open(t)
   const note: Command<{ n: number }, number> = {
     name: 'note',
@@ -196,7 +196,7 @@ t.test('events are numbered without a gap in the order of commits', async (t) =>
   t.equal(Number((await database.reader.account.findFirst())?.lastEventId), 80)
 })
 
-t.test('more writes than may wait are refused at once', async (t) => {
+t.test('writes beyond the queue limit are refused at once', async (t) => {
   const { commit, account, names } = await open(t, { queueLimit: 10 })
   const add = addCategory()
   const settled = await Promise.allSettled(Array.from({ length: 15 }, async (_, i) => await commit(add, { account, name: `${i}` }, { account })))
@@ -206,7 +206,7 @@ t.test('more writes than may wait are refused at once', async (t) => {
   t.equal((await names()).length, 10)
 })
 
-t.test('commands of other kinds keep their order where they touch the same row', async (t) => {
+t.test('commands of different kinds keep their order when they change the same row', async (t) => {
   const { commit, account } = await open(t)
   const ran: string[] = []
   const touch = (name: string): Command<{ pet: number }, undefined> => ({
@@ -230,7 +230,7 @@ t.test('commands of other kinds keep their order where they touch the same row',
 const PETS: Table = { name: 'pets', id: 'id', columns: {} }
 const CATEGORIES: Table = { name: 'categories', id: 'id', columns: { account_id: 'bigint', name: 'text' } }
 
-/** Inserts a category for each input with what the session gives for it; `limit` of them at most. Says the ids that were used. */
+/** Inserts a category for each input, up to `limit`, with ids of the transaction. @returns the ids used */
 function insertCategory (name: string, { creates = true, limit = Infinity, say = false } = {}): Command<{ account: number }, number | undefined> {
   return {
     name,
@@ -246,7 +246,7 @@ function insertCategory (name: string, { creates = true, limit = Infinity, say =
   }
 }
 
-t.test('what waits to be written is there for the next statement of its group, and after COMMIT', async (t) => {
+t.test('a deferred write is visible to the next statement of its group, and after COMMIT', async (t) => {
   const { database, commit, account, names } = await open(t)
   const seen: string[][] = []
   const look = (name: string, through: 'query' | 'client' | 'execute'): Command<{ account: number }, undefined> => ({
@@ -277,7 +277,7 @@ t.test('what waits to be written is there for the next statement of its group, a
   t.equal(await database.reader.event.count(), 2)
 })
 
-t.test('no id is given twice, whether a group took it beforehand, left it unused or asks for more', async (t) => {
+t.test('no id is allocated twice, also when a group leaves ids unused or allocates more', async (t) => {
   const { commit, account, names } = await open(t)
   const commands = [
     insertCategory('takes three, uses one', { limit: 1 }),
@@ -292,7 +292,7 @@ t.test('no id is given twice, whether a group took it beforehand, left it unused
   t.equal((await names()).length, 7)
 })
 
-t.test('the committing connection waits for the disk', async (t) => {
+t.test('the committing connection waits until the disk has synced', async (t) => {
   const { commit, account } = await open(t)
   let setting: unknown
   const look: Command<object, undefined> = {

@@ -4,7 +4,7 @@ import { deleteExpiredIdempotencyRecords } from '../../../src/database/group-com
 import { openDatabase } from '../../../src/database/open-database.ts'
 import { freshDatabase } from '../../support/database.ts'
 
-t.test('expired records are removed a step at a time, and others stay', async (t) => {
+t.test('expired records are deleted in steps, and others stay', async (t) => {
   const database = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
   const { commit, close } = createCommitter(database, { queueLimit: 10, timeout: 5_000, tables: [], beforeCommit: [] })
   t.teardown(async () => {

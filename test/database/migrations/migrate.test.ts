@@ -17,7 +17,7 @@ const TABLES = database === 'sqlite'
   ? "SELECT name FROM sqlite_master WHERE type IN ('table', 'index') AND name NOT LIKE 'sqlite_%' ORDER BY name"
   : "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY relname"
 
-/** Does something in a transaction that is committed when `use` ends. */
+/** Runs `use` in a transaction, which commits when it ends. */
 async function within<T> (url: string, use: (prisma: TransactionClient) => Promise<T>): Promise<T> {
   const { writer, close } = await openDatabase({ url, pool: 2, timeout: 60_000 })
   try {
@@ -40,7 +40,7 @@ function startMigrating (url: string) {
   return spawn(process.execPath, ['--import=tsx', CLI, 'migrate'], { env: { ...process.env, DATABASE_URL: url }, stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
-/** A database whose last migration was begun and changed nothing, as a kill leaves it. @returns its address and that migration's name */
+/** Creates a database whose last migration started and changed nothing, as after a kill. @returns its URL and its name */
 async function halfWay (t: Test): Promise<{ url: string, last: string }> {
   const url = await freshDatabase(t)
   const last = (await migrationNames(database)).at(-1)!
@@ -55,14 +55,14 @@ async function halfWay (t: Test): Promise<{ url: string, last: string }> {
   return { url, last }
 }
 
-t.test('one that was begun by a process that is gone is begun anew', async (t) => {
+t.test('a migration that a killed process started is started again', async (t) => {
   const { url, last } = await halfWay(t)
   t.same(await pendingMigrations(url), [last])
   t.same(await migrate(url), [last])
   t.same(await namesIn(url), await namesIn(await freshDatabase(t)))
 })
 
-t.test('one that fails leaves nothing, and is applied once what was in its way is gone', async (t) => {
+t.test('a migration that fails changes nothing, and succeeds when its obstacle is removed', async (t) => {
   const { url, last } = await halfWay(t)
   await within(url, async (prisma) => { await prisma.$executeRawUnsafe('CREATE TABLE deliveries (id INTEGER)') })
   for (let i = 0; i < 2; i++) {
@@ -75,13 +75,13 @@ t.test('one that fails leaves nothing, and is applied once what was in its way i
   t.same(await namesIn(url), await namesIn(await freshDatabase(t)))
 })
 
-t.test('a process that is killed half-way leaves nothing that stops the next', { timeout: 120_000 }, async (t) => {
+t.test('a process that is killed during a migration does not block the next one', { timeout: 120_000 }, async (t) => {
   const expected = await namesIn(await freshDatabase(t))
   for (const pause of [0, 5, 10, 20, 30, 45, 60, 80]) {
     const url = await emptyDatabase(t)
     const migrating = startMigrating(url)
     const exit = once(migrating, 'exit')
-    // From the moment in which it writes; before, there is nothing to break.
+    // The kill comes after its first write. Before it, there is nothing to interrupt.
     while (migrating.exitCode === null && !(await hasBegun(url))) await sleep(1)
     await sleep(pause)
     migrating.kill('SIGKILL')
@@ -91,7 +91,7 @@ t.test('a process that is killed half-way leaves nothing that stops the next', {
   }
 })
 
-t.test('of several at once one migrates, and the others find it done', { timeout: 60_000 }, async (t) => {
+t.test('of several simultaneous processes one migrates, and the others find nothing to do', { timeout: 60_000 }, async (t) => {
   const url = await emptyDatabase(t)
   const exits = await Promise.all(Array.from({ length: 4 }, async () => {
     const process = startMigrating(url)

@@ -9,7 +9,7 @@ import { stallingNetwork } from '../../support/stall.ts'
 
 const TIMEOUT_MS = 400
 
-t.test('a transaction whose server stalls leaves nothing to the next one on its connection', { skip: databaseName === 'sqlite' && 'no network lies before a file' }, async (t) => {
+t.test('a transaction on a stalled server does not affect the next one on its connection', { skip: databaseName === 'sqlite' && 'SQLite has no network' }, async (t) => {
   const url = await freshDatabase(t)
   const network = await stallingNetwork(t, url)
   const database = await openDatabase({ url: network.url, pool: 1, timeout: TIMEOUT_MS })
@@ -21,7 +21,7 @@ t.test('a transaction whose server stalls leaves nothing to the next one on its 
   })
   const { id: accountId } = await onlooker.writer.account.create({ data: { name: 'A store', createdAt: '2026-11-21T10:00:00.000Z' } })
 
-  /** Two statements, with something between them. */
+  /** Runs two statements with an action between them. */
   const addTwo: Command<{ name: string, between: () => void }, undefined> = {
     name: 'addTwo',
     async run ({ prisma: client }, inputs) {
@@ -38,7 +38,7 @@ t.test('a transaction whose server stalls leaves nothing to the next one on its 
 
   await commit(addTwo, { name: 'before', between: () => {} }, writer)
   await t.rejects(commit(addTwo, { name: 'stalled', between: network.stall }, writer), { code: 'DATABASE_UNAVAILABLE' })
-  // The ROLLBACK is given up as well.
+  // The ROLLBACK times out as well.
   await sleep(3 * TIMEOUT_MS)
   network.goOn()
   await sleep(TIMEOUT_MS)
@@ -47,7 +47,7 @@ t.test('a transaction whose server stalls leaves nothing to the next one on its 
   t.same(names, ['before 1', 'before 2', 'after 1', 'after 2'])
 })
 
-t.test('what a transaction was about when its time ended does not go on after it', { skip: databaseName === 'sqlite' && 'its statements end in the turn in which they begin' }, async (t) => {
+t.test('statements of a transaction do not continue after its time-out', { skip: databaseName === 'sqlite' && 'statements of SQLite are synchronous' }, async (t) => {
   const url = await freshDatabase(t)
   const { writer, close } = await openDatabase({ url, pool: 1, timeout: 5_000 })
   const other = await openDatabase({ url, pool: 1, timeout: 5_000 })
@@ -62,10 +62,10 @@ t.test('what a transaction was about when its time ended does not go on after it
   await locked
   const createdAt = '2026-11-21T10:00:00.000Z'
   const error = await writer.$transaction(async (prisma) => {
-    // One call of two statements; the time ends while the first waits for the lock.
+    // One call runs two statements. The time-out comes while the first waits for the lock.
     await prisma.account.create({ data: { name: 'A store', createdAt, apiKeys: { create: { prefix: 'p', hash: 'h', createdAt } } } })
   }, { timeout: 200, maxWait: 5_000 }).then(() => undefined, (error: unknown) => error)
-  // Outside the transaction the key's account is missing, which would pass for a defect.
+  // Outside the transaction the key's account does not exist, which would be reported as a defect.
   t.equal(classifyError(error), 'unavailable', String(error))
   await held
   t.equal(await other.writer.apiKey.count(), 0)

@@ -1,10 +1,10 @@
 import { Parser, type Result, type TapError } from 'tap-parser'
 import { stringify } from 'yaml'
 
-/** Of one failure; a test that hangs lists every open handle. */
-const DETAIL_LINES = 60
+/** Limits the details of one failure. A test that hangs lists each open handle. */
+const MAX_DETAIL_LINES = 60
 
-/** Tests are the innermost subtests, whose names say what the service does; a file without any is one test. */
+/** Counts tests. A test is an innermost subtest. A file without subtests is one test. */
 export interface Counts {
   passed: number
   failed: number
@@ -17,34 +17,41 @@ export function noCounts (): Counts {
   return { passed: 0, failed: 0, skipped: 0, assertions: 0, failures: [] }
 }
 
-/**
- * Counts the tests of one TAP stream and prints a line per file, each failure and each skipped test.
- * Stricter than TAP: a test without an assertion has tested nothing and is a failure.
- */
-export class Results extends Parser {
-  readonly total = noCounts()
+/** The results of one test file, parsed from its TAP output. */
+export interface FileResults {
+  parser: Parser
+  counts: Counts
+  /** A line for each failed and each skipped test, with details. */
+  report: string[]
+  /** Records a failure of the file as a whole. */
+  addFailure: (problem: string) => void
+  /** Returns why the TAP output as a whole is incomplete or not ok, if it is. */
+  findProblem: () => string | undefined
+}
 
-  constructor () {
-    super()
-    let file = noCounts()
-    let report: string[] = []
-    this.on('child', (child: Parser) => {
-      file = noCounts()
-      report = []
-      count(child, [child.name], file, report)
-    })
-    this.on('assert', (result: Result) => {
-      if (!result.ok && file.failed === 0) fail(file, report, [result.name], result)
-      const { signal } = (result.diag ?? {}) as { signal?: string | null }
-      if (signal != null) report.push(`  ended by ${signal}`)
-      console.log(`${file.failed > 0 ? '✖' : '✔'} ${result.name} ${summary(file)}`)
-      for (const line of report) console.log(line)
-      add(this.total, file)
-      file = noCounts()
-      report = []
-    })
-    this.on('bailout', (reason: string) => { fail(this.total, report, ['bailed out'], { tapError: reason }) })
-    this.on('extra', (text: string) => { if (text.trim() !== '') console.log(text.trimEnd()) })
+/**
+ * Counts the tests of one file and reports each failed and each skipped one.
+ * It is stricter than TAP: a test without an assertion tests nothing and is a failure.
+ */
+export function createFileResults (file: string): FileResults {
+  const parser = new Parser()
+  const counts = noCounts()
+  const report: string[] = []
+  count(parser, [file], counts, report)
+  const addFailure = (problem: string): void => { fail(counts, report, [file], { tapError: problem }) }
+  parser.on('bailout', (reason: string) => { addFailure(`bailed out: ${reason}`) })
+  parser.on('extra', (text: string) => { if (text.trim() !== '') report.push(text.trimEnd()) })
+  return {
+    parser,
+    counts,
+    report,
+    addFailure,
+    findProblem () {
+      if (parser.results === null) return 'printed no complete TAP'
+      if (parser.results.ok) return undefined
+      const [first] = parser.results.failures
+      return first !== undefined && 'tapError' in first ? String(first.tapError) : 'is not ok'
+    }
   }
 }
 
@@ -76,7 +83,7 @@ function count (parser: Parser, path: string[], counts: Counts, report: string[]
     }
     assertions++
     counts.assertions++
-    // Beside subtests, an assertion belongs to none of them.
+    // An assertion beside subtests belongs to none of them.
     if (subtests > 0 && !result.ok) fail(counts, report, [...path, result.name], result)
   })
   parser.on('complete', (results: Parser['results']) => {
@@ -93,10 +100,10 @@ function fail (counts: Counts, report: string[], path: string[], problem: TapErr
   counts.failures.push(path.join(' › '))
   report.push(`  ✖ ${path.slice(1).join(' › ') || path.join()}`)
   const text = 'diag' in problem ? `${String(problem['name'])}\n${details(problem['diag'])}` : String(problem.tapError)
-  report.push(...text.trimEnd().split('\n').slice(0, DETAIL_LINES).map((line) => `      ${line}`))
+  report.push(...text.trimEnd().split('\n').slice(0, MAX_DETAIL_LINES).map((line) => `      ${line}`))
 }
 
-/** What a person needs of tap's diagnostics: where, the difference, and whatever else it holds. */
+/** Formats tap's diagnostics: the place, the difference and the remaining members. */
 function details (diagnostics: Record<string, unknown> | null): string {
   const { at, diff, source, args, stdio, cwd, command, jobId, externalID, stack, ...rest } = diagnostics ?? {}
   const place = at as { fileName?: string, lineNumber?: number } | undefined

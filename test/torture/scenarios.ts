@@ -1,0 +1,83 @@
+import { databaseOutage } from './database-outage.ts'
+import { connections } from './connections.ts'
+import { crash } from './crash.ts'
+import { deliveries } from './deliveries.ts'
+import { diskFaults } from './disk-faults.ts'
+import { durability } from './durability.ts'
+import { followers } from './followers.ts'
+import { fuzz } from './fuzz.ts'
+import { overload } from './overload.ts'
+import { processes } from './processes.ts'
+import { shutdown } from './shutdown.ts'
+import type { Scenario } from './harness.ts'
+
+interface Entry {
+  scenario: Scenario
+  /** What the service guarantees, and the scenario checks. */
+  promise: string
+  databases: Array<'sqlite' | 'postgresql'>
+  /** Set when another test of the suite is its short form. */
+  fullFormOnly?: boolean
+}
+
+const BOTH: Entry['databases'] = ['sqlite', 'postgresql']
+
+/** The scenarios by name, with the databases that they apply to. */
+export const scenarios: Record<string, Entry> = {
+  crash: {
+    scenario: crash,
+    promise: 'a killed service keeps each acknowledged write exactly once, and no partial write',
+    databases: BOTH
+  },
+  durability: {
+    scenario: durability,
+    promise: 'the service acknowledges a write only after the disk has it',
+    databases: BOTH
+  },
+  processes: {
+    scenario: processes,
+    promise: 'three processes on one database are as correct as one',
+    databases: ['postgresql']
+  },
+  'database-outage': {
+    scenario: databaseOutage,
+    promise: 'the service survives a database that is killed, suspended or down, and refuses requests soon',
+    databases: ['postgresql']
+  },
+  'disk-faults': {
+    scenario: diskFaults,
+    promise: 'the service loses no write when the disk is full, fails or is locked, and recovers',
+    databases: ['sqlite']
+  },
+  shutdown: {
+    scenario: shutdown,
+    promise: 'a service that gets SIGTERM answers completely or not at all, and ends',
+    databases: BOTH
+  },
+  connections: {
+    scenario: connections,
+    promise: 'idle, slow, broken and hostile connections leak nothing and delay no other client',
+    databases: BOTH
+  },
+  overload: {
+    scenario: overload,
+    promise: 'an overloaded service refuses writes at once, in bounded memory, and recovers',
+    databases: BOTH
+  },
+  followers: {
+    scenario: followers,
+    promise: 'thousands of followers cost a connection each, and get each event once',
+    databases: BOTH
+  },
+  deliveries: {
+    scenario: deliveries,
+    promise: 'messages arrive although the service is killed and the receiver fails or is down',
+    databases: BOTH
+  },
+  fuzz: {
+    scenario: fuzz,
+    promise: 'the service refuses invalid input, and answers alike on both databases',
+    databases: BOTH,
+    fullFormOnly: true
+  }
+}
