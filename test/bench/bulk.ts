@@ -1,4 +1,4 @@
-// How fast `petstore seed` is beside a bare better-sqlite3 that inserts the same rows in one transaction.
+// Compares `petstore seed` with a bare better-sqlite3 that inserts the same rows in one transaction.
 //
 //   node scripts/run.mjs build -- test/bench/bulk.ts 1000000
 
@@ -14,7 +14,7 @@ const pets = Number(process.argv[2] ?? 1_000_000)
 const ROUNDS = 3
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
 
-/** The rows that `seed` has written, as the bare driver's input. */
+/** Reads the rows that `seed` wrote, as the input of the bare driver. */
 interface Row { name: string, category_id: number, status: string, quantity: number | null }
 
 function seed (file: string): number {

@@ -11,13 +11,13 @@ import { workloads } from './workloads.ts'
 const COLOURS: Array<[ServerName, string]> = [['petstore', '#1f6feb'], ['hand', '#8c959f'], ['prisma', '#d4a72c']]
 const NAMES: Record<DatabaseName, string> = { sqlite: 'SQLite', postgresql: 'PostgreSQL' }
 const WIDTH = 860
-/** Of one workload, and around each database's part. */
+/** The height of one workload, and the space around the part of each database. */
 const ROW = 44
 const EDGE = 70
 
 use([BarChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer])
 
-/** The requests a second of each server, as an SVG for the README. */
+/** Draws the requests per second of each server as an SVG for the README. */
 export function chart (summary: Summary[], { connections, pets }: Plan): string {
   const databases = [...new Set(summary.map(({ database }) => database))]
   const parts = databases.map((database) => summary.filter((cell) => cell.database === database))

@@ -5,19 +5,19 @@ import type { Server } from './processes.ts'
 import { untilSettled, type Row, type Store } from './stores.ts'
 import { randomFrom, workloads, type Exchange } from './workloads.ts'
 
-/** Requests of each workload that are compared. */
+/** The number of requests of each workload to compare. */
 const SAMPLE = 12
 
 const TABLES = ['accounts', 'api_keys', 'categories', 'pets', 'inventory_items', 'orders', 'messages', 'events', 'idempotency_records']
 
-/** Tables that are compared as far as they changed since the seed; the others whole. */
+/** Tables of which only the rows changed since the seed are compared. The others are compared completely. */
 const SEEDED = ['pets', 'inventory_items']
 
 interface Answer { status: number, headers: Record<string, unknown>, body: string }
 
 /**
- * Sends the same requests to each server, one after the other, and compares answers and rows with those of
- * the first. A comparison of speed says nothing about servers that do not do the same.
+ * Sends the same requests to each server, one after the other, and compares answers and rows with those of the first.
+ * A comparison of speed is meaningless when the servers do not do the same.
  *
  * @throws an error that names the first difference
  */
@@ -37,7 +37,7 @@ export async function compare (servers: Array<{ server: Server, store: Store }>,
     const answers: Answer[] = []
     for (const exchange of exchanges) {
       answers.push(await send(server.port, key, exchange))
-      // Its second event comes when it is settled; wait, so that no other event comes between.
+      // The message gets its second event when it is delivered. Waits for it, so that no other event comes between.
       if (exchange.path === '/messages') await untilSettled(store)
     }
     return { name: server.name, answers, rows: await rowsOf(store, pets) }
@@ -79,7 +79,10 @@ async function rowsOf (store: Store, pets: number): Promise<Record<string, unkno
   return found
 }
 
-/** A row as text. Times and what chance made are left out; a boolean of SQLite is 0 or 1, PostgreSQL's 64-bit integers are texts. */
+/**
+ * Converts a row to text, without times and random values. A boolean of SQLite is 0 or 1; a 64-bit integer of
+ * PostgreSQL is a text.
+ */
 function plain (row: Row): string {
   const values = Object.entries(row).map(([name, value]) =>
     [name, value !== null && (name.endsWith('_at') || name === 'timestamp') ? 'a time' : typeof value === 'boolean' ? Number(value) : value === null ? null : String(value)])

@@ -7,10 +7,10 @@ import { openStores, type Store, type Stores } from './stores.ts'
 const SMALL = 10_000
 const LARGE = 1_000_000
 
-/** CPU per request on the large store, as a multiple of that on the small one. */
+/** Limits the CPU per request on the large store, as a multiple of that on the small one. */
 const LIMIT = 1.2
 
-/** A list reads from anywhere in so many pets; 200 are too few to leave the first page. */
+/** Pages start anywhere among this many pets. 200 would hardly leave the first page. */
 const FIRST_PAGE = 200
 
 const WORK = [
@@ -22,7 +22,7 @@ const WORK = [
 
 interface Side { pets: number, stores: Stores, store: Store, server: Server }
 
-/** Petstore alone, on a small store and on a large one in turns: what a request costs must not grow with the store. */
+/** Measures petstore on a small and a large store in turns. The cost of a request must not grow with the store. */
 export async function measureGrowth (plan: Plan, folder: string, generator: Generator, say: (text: string) => void): Promise<void> {
   for (const database of plan.databases) {
     const sides: Side[] = []
@@ -40,7 +40,7 @@ export async function measureGrowth (plan: Plan, folder: string, generator: Gene
         for (let round = 0; round <= plan.rounds; round++) {
           for (const [i, side] of sides.entries()) {
             const cost = await costOf(side, { workload, pets: pets ?? side.pets, connections: plan.connections, seconds: plan.seconds, seed: round })
-            // The first round fills the caches.
+            // The first round only fills the caches.
             if (round > 0) costs[i]!.push(cost)
             say(`${database} · ${title} · ${side.pets} pets · round ${round} of ${plan.rounds}`)
           }
@@ -58,7 +58,7 @@ export async function measureGrowth (plan: Plan, folder: string, generator: Gene
     }
   }
 
-  /** CPU µs per request, of service and database. */
+  /** CPU time per request in µs, of service and database. */
   async function costOf ({ server, stores }: Side, job: { workload: string, pets: number, connections: number, seconds: number, seed: number }): Promise<number> {
     const used = async (): Promise<number> => (await server.usage()).cpu + (stores.cpu() ?? 0)
     const before = await used()

@@ -4,9 +4,8 @@ import { performance } from 'node:perf_hooks'
 import { randomFrom, requestText, workloads } from './workloads.ts'
 
 /**
- * The load, in a process of its own: so many connections, each with one request under way. A bare socket
- * and the little of HTTP that is needed here cost a third of what a whole client does, and on a small
- * machine the load must not take the CPU from what it measures.
+ * Makes the load in a process of its own, with one request in flight on each connection. A bare socket with a minimal
+ * HTTP parser costs a third of a complete client. On a small machine the load must not use the CPU that it measures.
  */
 
 export interface Job {
@@ -21,17 +20,17 @@ export interface Job {
 
 export interface Load {
   requests: number
-  /** Answers by status. */
+  /** The number of answers by status. */
   statuses: Record<string, number>
-  /** What was not the answer that was due: `GET 500`, or a connection that ended. */
+  /** The number of unexpected results, such as `GET 500` or a connection that ended. */
   unexpected: Record<string, number>
-  /** The first of them, shortened. */
+  /** The first unexpected answer, shortened. */
   example?: string
   seconds: number
   /** Latency in ms. */
   p50: number
   p99: number
-  /** Its own CPU time, as a share of one core. */
+  /** The generator's CPU time as a share of one core. */
   cpu: number
 }
 
@@ -62,7 +61,7 @@ async function run ({ port, key, workload, pets, connections, seconds, seed }: J
     cpu: (user + system) / 1_000 / elapsed
   }
 
-  /** Sends one request after the other, until the time is over and the last is answered. */
+  /** Sends sequential requests until the time is over and the last one is answered. */
   async function drive (socket: Socket): Promise<void> {
     await new Promise<void>((resolve) => {
       let since = 0

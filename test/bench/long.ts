@@ -7,15 +7,15 @@ import { openStores } from './stores.ts'
 
 const MB = 1024 * 1024
 
-/** The figures to reach: resident size and write-ahead log in MB, the start in ms. */
+/** The targets: resident size and write-ahead log in MB, the start in ms. */
 const RESIDENT_LIMIT = 250
 const WAL_LIMIT = 64
 const START_LIMIT = 1_000
 
-/** How often the sizes are looked at under load, in ms. */
+/** The interval between two measurements of the sizes under load. */
 const LOOK_MS = 5_000
 
-/** Mixed load on petstore alone; its sizes while it lasts. */
+/** Measures the sizes of petstore under mixed load. */
 export async function measureMemory (plan: Plan, seconds: number, folder: string, generator: Generator, say: (text: string) => void): Promise<void> {
   for (const database of plan.databases) {
     const stores = await openStores(database, folder, plan.pets)
@@ -48,7 +48,7 @@ export async function measureMemory (plan: Plan, seconds: number, folder: string
   }
 }
 
-/** From the start of the process to the first 200 of /readyz, on a migrated store. */
+/** Measures the time from the start of the process to the first 200 of /readyz, on a migrated store. */
 export async function measureStart (plan: Plan, folder: string, say: (text: string) => void): Promise<void> {
   for (const database of plan.databases) {
     const stores = await openStores(database, folder, plan.pets)

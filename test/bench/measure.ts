@@ -12,7 +12,7 @@ export interface Plan {
   workloads: string[]
   pets: number
   rounds: number
-  /** How long a measurement takes with many connections, in s; with one it takes half, as does warming up. */
+  /** The seconds of a measurement with many connections. The warm-up and one connection take half of it. */
   seconds: number
   connections: number
 }
@@ -28,9 +28,9 @@ export interface Sample {
   /** Latency in ms. */
   p50: number
   p99: number
-  /** CPU µs per request of the service. */
+  /** CPU time of the service per request in µs. */
   service: number
-  /** Of the database's own processes; 0 on SQLite, `null` where nobody says. */
+  /** CPU time of the database's processes; 0 on SQLite, `null` where the system does not report it. */
   databaseCpu: number | null
   /** The load generator's share of one core. */
   generator: number
@@ -38,12 +38,12 @@ export interface Sample {
   statuses: Record<string, number>
 }
 
-/** A run that measured something else than it should is void. */
+/** Thrown when a run did not measure what it should. Its figures are void. */
 export class Void extends Error {}
 
 interface Runner { server: Server, store: Store, writes: number }
 
-/** Runs the plan. Samples go to `record` as they come, words about the progress to `say`. */
+/** Runs the plan. Passes each sample to `record`, and the progress to `say`. */
 export async function measure (plan: Plan, folder: string, generator: Generator, record: (sample: Sample) => void, say: (text: string) => void): Promise<void> {
   for (const database of plan.databases) {
     say(`${database}: a store of ${plan.pets} pets`)
@@ -64,7 +64,7 @@ export async function measure (plan: Plan, folder: string, generator: Generator,
   }
 }
 
-/** Fresh copies of the store and fresh processes, so that no measurement inherits from another. */
+/** Starts new processes on new copies of the store, so that no measurement affects another. */
 async function withServers (stores: Stores, folder: string, names: ServerName[], use: (runners: Runner[]) => Promise<void>): Promise<void> {
   const runners: Runner[] = []
   const copies: Store[] = []
@@ -81,7 +81,7 @@ async function withServers (stores: Stores, folder: string, names: ServerName[],
     await Promise.all(runners.map(async ({ server }) => { await server.stop() }))
     for (const store of copies) await store.remove()
   }
-  // Tens of millions of lines in a whole run.
+  // A complete run would log tens of millions of lines.
   for (const log of logs) rmSync(log)
 }
 
@@ -101,14 +101,14 @@ async function measureWorkload (
 
   for (const runner of runners) await load(runner, plan.connections, plan.seconds / 2, 0)
   for (let round = 1; round <= plan.rounds; round++) {
-    // Who comes first changes: what one writes is still being put away by database and disk while the next is measured.
+    // The order rotates, because the database and the disk still process the writes of a server during the next one.
     const turned = [...runners.slice(round % runners.length), ...runners.slice(0, round % runners.length)]
     for (const runner of turned) {
       for (const [connections, seconds] of [[plan.connections, plan.seconds], [1, plan.seconds / 2]] as const) {
         const service = (await runner.server.usage()).cpu
         const own = stores.cpu()
         const { requests, seconds: took, p50, p99, cpu, statuses } = await load(runner, connections, seconds, round)
-        // Messages that are still to be settled are its cost, too.
+        // The delivery of pending messages belongs to the cost, too.
         await untilSettled(runner.store)
         const ownAfter = stores.cpu()
         record({
@@ -133,7 +133,7 @@ async function measureWorkload (
   await checkRows(runners, inserts, before, `${title} on ${database}`)
 }
 
-/** A server that answered 201 without a row, or left a row that it did not answer, did other work than the rest. */
+/** Checks that each 201 left one row and each row had a 201. Otherwise the server did other work than the others. */
 async function checkRows (runners: Runner[], inserts: string[], before: number, what: string): Promise<void> {
   for (const { server, store, writes } of runners) {
     if (server.name === 'floor') continue

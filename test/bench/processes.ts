@@ -14,7 +14,7 @@ export type ServerName = typeof SERVERS[number]
 export interface Server {
   name: ServerName
   port: number
-  /** What its process has used so far. */
+  /** Reads what its process has used so far. */
   usage: () => Promise<Usage>
   stop: () => Promise<void>
 }
@@ -36,11 +36,11 @@ const COMMANDS: Record<ServerName, string[]> = {
   floor: ['--import=tsx', here('servers/framework-overhead.ts')]
 }
 
-/** Far more than a start takes; a machine that is slower than this is stuck. */
-const START_MS = 60_000
-const STOP_MS = 15_000
+/** Far longer than any start: a server that does not listen by then is stuck. */
+const START_TIMEOUT_MS = 60_000
+const STOP_TIMEOUT_MS = 15_000
 
-/** Starts a server as a process of its own, with default settings but for its port and its store. */
+/** Starts a server in a process of its own, with default settings except its port and its store. */
 export async function startServer (name: ServerName, url: string, log: string): Promise<Server> {
   const port = await freePort()
   const file = openSync(log, 'a')
@@ -49,7 +49,7 @@ export async function startServer (name: ServerName, url: string, log: string): 
     stdio: ['ignore', file, file, 'ipc']
   })
   closeSync(file)
-  const deadline = Date.now() + START_MS
+  const deadline = Date.now() + START_TIMEOUT_MS
   while (!(await listens(port))) {
     if (child.exitCode !== null || Date.now() > deadline) {
       child.kill('SIGKILL')
@@ -69,7 +69,7 @@ export async function startServer (name: ServerName, url: string, log: string): 
   }
 }
 
-/** The environment without petstore's own settings. */
+/** Returns the environment without petstore's own settings. */
 function unset (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !(name in ConfigSchema.properties)))
 }
@@ -85,7 +85,7 @@ async function end (child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const closed = once(child, 'exit')
   child.kill('SIGTERM')
-  const killer = setTimeout(() => { child.kill('SIGKILL') }, STOP_MS)
+  const killer = setTimeout(() => { child.kill('SIGKILL') }, STOP_TIMEOUT_MS)
   await closed
   clearTimeout(killer)
 }
@@ -95,7 +95,7 @@ export interface Generator {
   stop: () => Promise<void>
 }
 
-/** The process that makes the load. */
+/** Starts the process that makes the load. */
 export function startGenerator (): Generator {
   const child = fork(here('load.ts'), { execArgv: ['--import=tsx'] })
   const ended = new AbortController()

@@ -3,23 +3,23 @@ import type { Plan, Sample } from './measure.ts'
 import { SERVERS, type ServerName } from './processes.ts'
 import { workloads } from './workloads.ts'
 
-/** A median, and the least and the most of the rounds. */
+/** The median, minimum and maximum of the rounds. */
 export interface Spread { median: number, least: number, most: number }
 
 export interface Figures {
   perSecond: Spread
   p50: Spread
   p99: Spread
-  /** CPU µs per request: of the service, and of service and database together. */
+  /** CPU time per request in µs, of the service alone, and of service and database together. */
   service: Spread
   cpu: Spread
 }
 
-/** Petstore against another: above 1 it is the better one. Rounds are compared one by one. */
+/** Ratios of petstore to another server, round by round. Above 1, petstore is better. */
 export interface Ratio {
   perSecond: Spread
   cpu: Spread
-  /** The same with the floor's time and CPU taken off both. */
+  /** The same after subtracting the time and CPU of floor from both. */
   net?: { perSecond: Spread, cpu: Spread }
 }
 
@@ -31,14 +31,14 @@ export interface Summary {
   one: Record<ServerName, Figures>
   hand: Ratio
   prisma: Ratio
-  /** Petstore's p50 with one connection, in that of prisma. */
+  /** Petstore's p50 with one connection, as a multiple of prisma's. */
   alone: Spread
-  /** The load generator's largest share of a core; above 0.9 CPU alone decides. */
+  /** The load generator's largest share of a core. Above 0.9, only CPU time is comparable. */
   generator: number
 }
 
 const GENERATOR_LIMIT = 0.9
-/** One connection has nothing to share: its p50 may be so many times prisma's. */
+/** Limits the p50 with one connection, which cannot share groups, as a multiple of prisma's. */
 const ALONE_LIMIT = 1.3
 
 export function summarise (samples: Sample[]): Summary[] {
@@ -98,7 +98,7 @@ function spread (values: number[]): Spread {
   return { median: (sorted[Math.floor(middle)]! + sorted[Math.ceil(middle)]!) / 2, least: sorted[0]!, most: sorted.at(-1)! }
 }
 
-/** What was measured, a line for each server and workload. */
+/** Formats the measurements, a line for each server and workload. */
 export function table (summary: Summary[], { connections }: Plan): string {
   const lines = [['', '', `requests/s (${connections})`, 'p50 ms', 'p99 ms', 'CPU µs service', '+ database', 'requests/s (1)', 'p50 ms', 'p99 ms', 'CPU µs', 'load']]
   for (const { database, workload, many, one, generator } of summary) {
@@ -115,7 +115,7 @@ export function table (summary: Summary[], { connections }: Plan): string {
   return `\n${columns(lines)}`
 }
 
-/** Ratios with their spread, and whether the figures to reach are reached. */
+/** Formats the ratios with their spread, and whether they reach the targets. */
 export function verdicts (summary: Summary[], { rounds }: Plan): string {
   const lines = [['petstore against', 'hand: requests/s', 'CPU', 'target', '', 'net: requests/s', 'CPU', 'aim', 'prisma: requests/s', 'CPU', 'target', '', 'alone: p50', '≤ 1.3']]
   for (const { database, workload, hand, prisma, alone, generator } of summary) {
@@ -155,7 +155,7 @@ function fixed ({ median }: Spread, digits = 2): string {
   return median.toFixed(digits)
 }
 
-/** The first column to the left, numbers to the right. */
+/** Aligns the first column to the left and numbers to the right. */
 function columns (lines: string[][]): string {
   const widths = lines[0]!.map((_, i) => Math.max(...lines.map((line) => line[i]!.length)))
   return lines.map((line) => line.map((cell, i) => i < 2 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)).join('  ').trimEnd()).join('\n')

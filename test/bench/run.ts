@@ -1,4 +1,4 @@
-// `npm run bench`: petstore against the same service written by hand, and written as Prisma's guides teach.
+// `npm run bench`: compares petstore with the same service written by hand, and written as Prisma's guides teach.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, release, tmpdir, totalmem, type } from 'node:os'
@@ -17,11 +17,11 @@ import { workloads } from './workloads.ts'
 const HELP = `
 npm run bench -- [options]
 
-Measures petstore against the same service by hand on the bare driver (hand), as Prisma's guides teach it
-(prisma), and petstore's frame around a constant answer (floor). Takes about 40 minutes; leave the machine
-alone meanwhile. Stores are made in the system's folder for temporary files: set TMPDIR where that is no disk.
+Compares petstore with the same service written by hand on the bare driver (hand), written as Prisma's guides
+teach (prisma), and with petstore's framework around a constant answer (floor). Takes about 40 minutes on an idle
+machine. Stores are created in the system's folder for temporary files: set TMPDIR if that is not on a disk.
 
-  --quick               about a minute: SQLite, four workloads, two rounds; decides no figure
+  --quick               about a minute: SQLite, four workloads, two rounds; not for published figures
   --pets N              pets in the store (10000)
   --database NAME       sqlite or postgresql (both)
   --workload NAME       ${Object.keys(workloads).join(', ')} (all; repeatable)
@@ -75,7 +75,7 @@ async function run (): Promise<void> {
     else if (options.memory) await measureMemory(plan, Number(options.seconds ?? 600), folder, generator, say)
     else await measureServers()
   } catch (error) {
-    // The stores are gone; the logs may say why.
+    // The logs can show the reason.
     console.error(`\nThe servers' logs are kept in ${folder}`)
     throw error
   } finally {
@@ -115,12 +115,12 @@ function planned (): Plan {
   const unknown = plan.workloads.filter((name) => !(name in workloads))
   const numbers = [plan.pets, plan.rounds, plan.seconds, plan.connections]
   if (unknown.length > 0 || numbers.some((number) => !(number > 0)) || plan.pets < 1_000 || (database !== undefined && !['sqlite', 'postgresql'].includes(database))) {
-    throw new Error(`These options say nothing that can be run.\n${HELP}`)
+    throw new Error(`These options are not valid.\n${HELP}`)
   }
   return plan
 }
 
-/** One line that changes on a terminal, lines elsewhere. */
+/** Overwrites one line on a terminal, and prints lines elsewhere. */
 function say (text: string): void {
   process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : `${text}\n`)
 }

@@ -1,16 +1,16 @@
 import type { DatabaseName } from '../../src/database/dialect.ts'
 
-/** Units of a pet that no load uses up. */
+/** The units of a pet: more than any load orders. */
 const ENOUGH = 1_000_000_000
 
-/** The pet whose only unit an order of the comparison takes. */
+/** The pet with one unit, which an order of the comparison takes. */
 export const LAST_UNIT = 3
 
 interface Seed { pets: number, prefix: string, hash: string }
 
 /**
- * One account with a key, 20 categories, and pets of which three in five are for sale, one is held and
- * one is sold. Written by SQL, so that a million takes seconds.
+ * Writes one account with a key, 20 categories, and pets: three in five available, one pending, one sold.
+ * Uses SQL, so that a million pets take seconds.
  */
 export function seedStatements (database: DatabaseName, { pets, prefix, hash }: Seed): string[] {
   const sqlite = database === 'sqlite'

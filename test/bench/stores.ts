@@ -10,13 +10,13 @@ import { migrate } from '../../src/database/migrations/migrate.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { seedStatements } from './seed.ts'
 
-/** Stores with the same rows on one kind of database: petstore's own migrations, one account. */
+/** Stores with the same rows on one database: petstore's migrations and one account. */
 export interface Stores {
   /** The API key of the account. */
   key: string
-  /** A copy for one server. */
+  /** Creates a copy for one server. */
   copy: (name: string) => Promise<Store>
-  /** CPU time of the database's own processes so far, in µs; 0 where it has none, `undefined` where nobody says. */
+  /** CPU time of the database's processes so far in µs; 0 without any, `undefined` if the system does not report it. */
   cpu: () => number | undefined
   close: () => Promise<void>
 }
@@ -24,17 +24,17 @@ export interface Stores {
 export interface Store {
   url: string
   query: (sql: string) => Promise<Row[]>
-  /** Size of SQLite's write-ahead log, in bytes. */
+  /** The size of SQLite's write-ahead log in bytes. */
   walSize: () => number
   remove: () => Promise<void>
 }
 
 export type Row = Record<string, unknown>
 
-/** How often the store is asked whether its messages are settled, in ms. */
+/** The interval between two checks for pending messages. */
 const SETTLED_MS = 20
 
-/** Waits until no message is on its way any more. */
+/** Waits until no message is pending. */
 export async function untilSettled (store: Store): Promise<void> {
   while ((await store.query("SELECT 1 AS waits FROM messages WHERE status = 'queued' LIMIT 1")).length > 0) await sleep(SETTLED_MS)
 }
@@ -92,7 +92,7 @@ async function postgresqlStores (key: string, statements: string[]): Promise<Sto
       cpu: () => treeCpu(root),
       async copy (name) {
         await onServer(server.url, `CREATE DATABASE ${name} TEMPLATE bench_template`)
-        // What the copy wrote is not written back during a measurement.
+        // The system writes the copy to the disk now, not during a measurement.
         await onServer(server.url, 'CHECKPOINT')
         return {
           url: urlOf(name),
@@ -122,7 +122,7 @@ async function onServer (url: string, sql: string): Promise<Row[]> {
 /** Clock ticks a second in /proc, the same on every Linux that Node runs on. */
 const TICKS = 100
 
-/** CPU time of a process and its children, in µs; those that ended are counted where the system does. */
+/** Reads the CPU time of a process and its children in µs, with ended ones if the system counts them. */
 function treeCpu (root: number): number | undefined {
   if (process.platform === 'win32') return undefined
   const processes = process.platform === 'linux' ? fromProc() : fromPs()
@@ -145,7 +145,7 @@ function fromProc (): Process[] {
   })
 }
 
-/** macOS and BSD: `ps` knows hundredths of a second, and nothing of those that ended. */
+/** Reads `ps` on macOS and BSD, which reports hundredths of a second, without ended processes. */
 function fromPs (): Process[] {
   return execFileSync('ps', ['-A', '-o', 'pid=,ppid=,time='], { encoding: 'utf8' }).trim().split('\n').map((line) => {
     const [pid, parent, time = ''] = line.trim().split(/\s+/)

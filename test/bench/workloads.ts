@@ -6,33 +6,33 @@ export interface Exchange {
   body?: object
 }
 
-/** Petstore's figure must be at least so many times the other's, in requests a second and in CPU per request. */
+/** Minimum ratios of petstore to the other servers, in requests per second and in CPU per request. */
 interface Targets {
   hand: Record<DatabaseName, number>
-  /** The same, net of the floor: an aim. */
+  /** The same after subtracting floor. It is an aim, not a requirement. */
   net?: Record<DatabaseName, number>
   prisma: number
 }
 
 export interface Workload {
   title: string
-  /** A request of it, over a store of so many pets. */
+  /** Creates a request for a store with that many pets. */
   next: (random: () => number, pets: number) => Exchange
   targets: Targets
-  /** Tables that get a row for each request; the run counts them. */
+  /** Tables that get a row for each request. The run counts the rows. */
   inserts: string[]
   /** Whether `--quick` runs it. */
   quick?: true
 }
 
-/** Pets that orders are spread over. Every fifth is for sale with units enough. */
+/** The number of pets that orders use. Every fifth is available with enough units. */
 const SPREAD = 1_000
 const STATUSES = ['available', 'pending', 'sold']
 
 const any = (random: () => number, count: number): number => Math.floor(random() * count)
 
 const read = (random: () => number, pets: number): Exchange => ({ method: 'GET', path: `/pets/${any(random, pets) + 1}` })
-/** A page from anywhere in the list, so that nobody's cache holds it. */
+/** Chooses a page anywhere in the list, so that no cache contains it. */
 const list = (random: () => number, pets: number, filter = ''): Exchange =>
   ({ method: 'GET', path: `/pets?${filter}limit=20&cursor=${any(random, Math.max(1, pets - 200)).toString(36)}` })
 const create = (random: () => number): Exchange =>
@@ -40,7 +40,7 @@ const create = (random: () => number): Exchange =>
 const order = (petId: number): Exchange => ({ method: 'POST', path: '/store/orders', body: { petId, quantity: 1 } })
 const spread = (random: () => number, pets: number): Exchange => order(5 * any(random, Math.min(SPREAD, Math.floor(pets / 5))) + 1)
 
-/** What is measured, and the figures to reach. */
+/** The workloads by name, with their targets. */
 export const workloads: Record<string, Workload> = {
   get: {
     title: 'get one pet',
@@ -101,7 +101,7 @@ export const workloads: Record<string, Workload> = {
   }
 }
 
-/** Numbers from 0 to below 1, the same for the same seed: every server gets the same requests (mulberry32). */
+/** Generates numbers from 0 to below 1 from a seed (mulberry32), so that every server gets the same requests. */
 export function randomFrom (seed: number): () => number {
   return () => {
     seed = (seed + 0x6D2B79F5) | 0
@@ -111,7 +111,7 @@ export function randomFrom (seed: number): () => number {
   }
 }
 
-/** An exchange as it goes over the wire. */
+/** Serializes a request as it is sent. */
 export function requestText ({ method, path, body }: Exchange, key: string): string {
   const head = `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${key}\r\n`
   if (body === undefined) return `${head}\r\n`

@@ -1,4 +1,4 @@
-// `floor`: petstore's own frame (key check, log, headers) around an answer that never changes.
+// `floor`: petstore's framework (key check, log, headers) around a constant answer.
 
 import type * as App from '../../../src/app.ts'
 import type * as Config from '../../../src/config.ts'
@@ -14,7 +14,7 @@ const app = await buildApp(config)
 const PET = '{"id":1,"name":"Rex 1","categoryId":2,"status":"available"}'
 const LINK = '</pets?limit=20&cursor=l>; rel="next", </pets?limit=20>; rel="first"'
 
-/** By method and route, what comes after the frame: as many headers as petstore sends, and a body of the same length. */
+/** The answers by method and route, with as many headers as petstore's and a body of the same length. */
 const ANSWERS: Record<string, { status: number, headers: Record<string, string>, body: string }> = {
   'GET /pets/:petId': { status: 200, headers: { deprecation: '@1764892800', sunset: 'Thu, 05 Dec 2030 00:00:00 GMT', link: '</pets?id=1>; rel="successor-version"', etag: '"1"' }, body: PET },
   'GET /pets': { status: 200, headers: { link: LINK, etag: '"oaLtVfOmWCvnA-TOYR6EK0a9IQk"' }, body: `[${Array.from({ length: 20 }, () => PET).join(',')}]` },
@@ -23,7 +23,7 @@ const ANSWERS: Record<string, { status: number, headers: Record<string, string>,
   'POST /messages': { status: 201, headers: { location: '/messages/msg_00000000014jm1zq7c8x0v2ykp', etag: '"1"' }, body: '{"id":"msg_00000000014jm1zq7c8x0v2ykp","message":"Hello","status":"queued","createdAt":"2026-11-21T10:00:00.000Z"}' }
 }
 
-// The last hook before validation: everything that petstore does for any request has been done.
+// This is the last hook before validation, after all work that petstore does for every request.
 app.addHook('preValidation', async ({ method, routeOptions }, reply) => {
   const { status, headers, body } = ANSWERS[`${method} ${routeOptions.url}`]!
   return await reply.code(status).headers(headers).header('content-type', 'application/json; charset=utf-8').send(body)

@@ -2,10 +2,10 @@ import pg from 'pg'
 import { randomText } from './sqlite.ts'
 import { refusalOf, type Key, type Message, type Order, type Pet, type Refusal, type Store, type StoredPet } from './store.ts'
 
-/** Connections, as many as petstore has by default. */
+/** The number of connections, petstore's default. */
 const POOL = 10
 
-/** 64-bit integers as numbers: none here is above 2^53. */
+/** Parses 64-bit integers as numbers: none here is above 2^53. */
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 
 /**
@@ -27,7 +27,7 @@ export function openPostgresql (url: string): Store {
     SELECT id, name, category_id AS "categoryId", status, version FROM pets WHERE id = $1 AND account_id = $2`)
   const pets = statement<Pet>('pets', `
     SELECT id, name, category_id AS "categoryId", status FROM pets WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3`)
-  // In the order of the whole index, so that the planner takes no other.
+  // The order is that of the whole index, so that the planner chooses it.
   const petsOfStatus = statement<Pet>('pets of status', `
     SELECT id, name, category_id AS "categoryId", status FROM pets
     WHERE (account_id, status, id) > ($1, $2, $3) AND (account_id, status) <= ($1, $2) ORDER BY account_id, status, id LIMIT $4`)
@@ -70,7 +70,7 @@ export function openPostgresql (url: string): Store {
     )
     SELECT id FROM made`)
 
-  // All accounts' messages in one statement: each account's events are numbered on from its counter.
+  // One statement delivers the messages of all accounts, and numbers the events of each from its counter.
   const settleMessages = statement('settle messages', `
     WITH settled AS (
       UPDATE messages SET status = 'delivered', version = version + 1
@@ -87,7 +87,7 @@ export function openPostgresql (url: string): Store {
     FROM settled s JOIN counted ON counted.id = s.account_id
     RETURNING id`)
 
-  /** An order that is complete, takes the last unit or is refused: rare, so a transaction step by step. */
+  /** Places an order that is complete, takes the last unit or is refused. It is rare, so that it uses several steps. */
   async function placeRareOrder (account: number, petId: number, quantity: number, complete: boolean): Promise<Order | Refusal> {
     const client = await pool.connect()
     try {
@@ -146,7 +146,7 @@ export function openPostgresql (url: string): Store {
   }
 }
 
-/** The next number of the account's events, if `done` has a row. */
+/** Returns SQL for the next event number of the account, if `done` has a row. */
 function counted (done: string): string {
   return `counted AS (UPDATE accounts SET last_event_id = last_event_id + 1 FROM ${done} WHERE accounts.id = $1::bigint RETURNING last_event_id)`
 }
@@ -160,7 +160,7 @@ async function append (client: pg.PoolClient, account: number, type: string, now
   await client.query('INSERT INTO events (account_id, id, type, timestamp, data) VALUES ($1, $2, $3, $4, $5)', [account, counter!.id, type, now, JSON.stringify(data)])
 }
 
-/** Ten digits of base 36. */
+/** Returns SQL for ten digits of base 36. */
 function base36 (number: string): string {
   return Array.from({ length: 10 }, (_, i) => `substr('0123456789abcdefghijklmnopqrstuvwxyz', (${number} / ${36 ** (9 - i)} % 36)::int + 1, 1)`).join(' || ')
 }

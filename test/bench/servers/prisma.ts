@@ -9,12 +9,12 @@ import { messageId } from './sqlite.ts'
 import { refusalOf, type Order, type Pet, type Store } from './store.ts'
 
 const url = process.env['DATABASE_URL']!
-/** In ms; by default a transaction that waits 2 s on a busy machine fails, and its answer would void the run. */
+/** By default, a transaction that waits 2 s fails on a busy machine, and its answer would void the run. */
 const transactionOptions = { maxWait: 10_000, timeout: 10_000 }
 const prisma = url.startsWith('file:')
   ? new PrismaClient({ adapter: new PrismaBetterSqlite3({ url }), transactionOptions })
   : new PostgresqlClient({ adapter: new PrismaPg({ connectionString: url, max: 10 }), transactionOptions }) as unknown as PrismaClient
-// The others' durability: better-sqlite3 is built to be content with less in WAL mode.
+// Same durability as the others: the default build of better-sqlite3 syncs less in WAL mode.
 if (url.startsWith('file:')) await prisma.$queryRaw`PRAGMA synchronous = FULL`
 await serve(storeOf(prisma))
 
@@ -68,7 +68,7 @@ function storeOf (prisma: PrismaClient): Store {
     }),
     createMessage: async (accountId, text) => await prisma.$transaction(async (tx) => {
       const createdAt = new Date()
-      // The id holds the position, which the database assigns.
+      // The id contains the position, which the database assigns.
       const { position } = await tx.message.create({ data: { id: messageId(0), accountId, message: text, createdAt } })
       const { id } = await tx.message.update({ where: { position }, data: { id: messageId(Number(position)) } })
       const message = { id, message: text, status: 'queued' as const, createdAt: createdAt.toISOString() }

@@ -6,15 +6,15 @@ import { pino } from 'pino'
 import type { Key, Refusal, Store } from './store.ts'
 
 /**
- * The measured routes as a good engineer writes them by hand: Fastify, TypeBox for requests and answers,
- * a bearer key check, one call of the store a request. Header for header what petstore answers.
+ * The measured routes as a good engineer writes them by hand: Fastify, TypeBox for requests and answers, a bearer key
+ * check, one call of the store per request. The answers equal petstore's in every header.
  */
 
 declare module 'fastify' {
   interface FastifyRequest { key: Key | undefined }
 }
 
-/** What petstore says of every answer. */
+/** The headers of every answer of petstore. */
 const SECURITY = {
   'content-security-policy': "default-src 'none';frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
@@ -23,12 +23,12 @@ const SECURITY = {
   'cache-control': 'private, no-cache'
 }
 
-/** How long a key is believed without a look, in ms, and how many are remembered. */
+/** How long a key stays valid without a look-up, in ms, and the number of cached keys. */
 const KEY_MS = 4_000
 const KEYS = 50_000
 const HOUR_MS = 3_600_000
 
-/** Messages are settled so long after the first that waits, in ms, and so many in one transaction: as petstore does it. */
+/** The delay of the delivery of pending messages in ms, and their number in one transaction, as in petstore. */
 const SETTLE_MS = 25
 const SETTLE_SIZE = 1_000
 
@@ -148,7 +148,7 @@ export async function serve (store: Store): Promise<void> {
   }
 
   async function settle (): Promise<void> {
-    // What comes from now on plans the next time.
+    // Messages that arrive from now on schedule the next delivery.
     settling = false
     while (await store.settleMessages(SETTLE_SIZE) === SETTLE_SIZE) continue
   }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import Sqlite from 'better-sqlite3'
 import { refusalOf, type Key, type Message, type Order, type Pet, type PetStatus, type Refusal, type Store, type StoredPet } from './store.ts'
 
-/** better-sqlite3 by hand: one connection, every statement prepared once, one short transaction a write. */
+/** Uses better-sqlite3 by hand: one connection, every statement prepared once, one short transaction per write. */
 export function openSqlite (file: string): Store {
   const database = new Sqlite(file)
   for (const setting of ['journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON', 'cache_size = -16384', 'journal_size_limit = 16777216']) database.pragma(setting)
@@ -102,7 +102,7 @@ export function openSqlite (file: string): Store {
   }
 }
 
-/** `msg_`, the position in ten digits of base 36, and 16 that cannot be guessed. */
+/** Returns `msg_`, the position in ten digits of base 36, and 16 random digits. */
 export function messageId (position: number): string {
   return `msg_${position.toString(36).padStart(10, '0')}${randomText()}`
 }
