@@ -3,7 +3,7 @@
 //
 //   npm test -- test/pets/pets.test.ts test/cli             some files and folders, on both databases
 //   DATABASE=postgresql npm test -- test/pets/pets.test.ts  on one database (sqlite, postgresql)
-//   JOBS=1 npm test                                                 one file at a time
+//   JOBS=1 npm test                                         one file at a time
 
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
