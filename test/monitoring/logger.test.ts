@@ -3,7 +3,7 @@ import pg from 'pg'
 import { SqliteAdapterFactory } from '../../src/database/sqlite/adapter.ts'
 import { freshDatabase } from '../support/database.ts'
 import { sendBytes } from '../support/socket.ts'
-import { lock } from '../torture/harness.ts'
+import { lockWrites } from '../torture/harness.ts'
 import { startService } from '../torture/service.ts'
 
 /** Part of every body, header and URL that is sent. No log line may contain it. */
@@ -92,7 +92,7 @@ t.test('no log line contains a key, an authorization header or a body, whatever 
   await sendBytes(service.port, `POST /messages HTTP/1.1\r\nHost: pets\r\nAuthorization: Bearer ${apiKey}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"message": "${MARK}`)
 
   // Failures: a lock that blocks for too long, and then a missing table.
-  const release = await lock(url)
+  const release = await lockWrites(url)
   await Promise.all([own('POST', '/pets', { name: MARK, categoryId }), own('PATCH', `/pets/${petId}`, { name: `${MARK} IV` })])
   await release()
   await breakMessages(url)

@@ -13,7 +13,7 @@ const KILL_DELAY_MS = 30_000
 /** A process that a test left behind keeps the output open. The runner reads it no longer than this. */
 const OUTPUT_TIMEOUT_MS = 10_000
 
-interface Ended { code: number | null, signal: NodeJS.Signals | null, problem?: string }
+interface Ended { code: number | null, signal: NodeJS.Signals | null, problem?: string | undefined }
 
 /**
  * Runs one test file in a process of its own. tap's own runner would do the same, but it loads its hooks for mocks
