@@ -27,7 +27,8 @@ export function publicCode ({ code }: { code: string }): string {
 }
 
 // 400
-export const InvalidJson = defineError('invalid_json', 'The request body is not valid JSON: %s.', 400, 'see position 12')
+export const InvalidJson = defineError(
+  'invalid_json', 'The request body is not valid JSON: %s.', 400, 'see position 12')
 export const InvalidContentType = defineError(
   'invalid_content_type', 'Send the body as %s, without a content encoding.', 400, 'application/json')
 export const ValidationFailed = defineError('validation_failed', '%s.', 400, 'Query parameter "page" is not allowed')
@@ -58,7 +59,8 @@ export const IdempotencyKeyInUse = defineError(
 
 // 412
 export const PreconditionFailed = defineError(
-  'precondition_failed', 'The current ETag does not satisfy %s. Read the resource again before you retry.', 412, 'If-Match')
+  'precondition_failed', 'The current ETag does not satisfy %s. Read the resource again before you retry.', 412,
+  'If-Match')
 
 // 413, 414, 431
 export const PayloadTooLarge = defineError(
@@ -81,6 +83,7 @@ export const InternalError = defineError(
 export const Overloaded = defineError('overloaded', 'The service is overloaded. Try again shortly.', 503)
 export const DatabaseUnavailable = defineError(
   'database_unavailable',
-  'The database did not answer in time. Try again; a write may have taken effect, so repeat it with its Idempotency-Key.',
+  'The database did not answer in time. Try again; a write may have taken effect, so repeat it with its ' +
+    'Idempotency-Key.',
   503)
 export const ShuttingDown = defineError('shutting_down', 'The service is shutting down. Try again shortly.', 503)

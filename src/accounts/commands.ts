@@ -26,8 +26,10 @@ export const createAccount: Command<{ account: NewAccount }, AccountWithKey> = {
 
 export const deleteAccount: Command<{ account: number, conditions: Conditions }, undefined> = {
   name: 'deleteAccount',
-  run: async (tx, inputs) => await inSequence(inputs, async ({ account, conditions }): Promise<CommandResult<undefined>> =>
-    checkPreconditions(conditions, ACCOUNT_ETAG) ?? { record: undefined, changes: await eraseAccount(tx, account) })
+  run: async (tx, inputs) => await inSequence(inputs, async ({ account, conditions }) => {
+    const failed = checkPreconditions(conditions, ACCOUNT_ETAG)
+    return failed ?? { record: undefined, changes: await eraseAccount(tx, account) }
+  })
 }
 
 /**
@@ -65,7 +67,9 @@ export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWi
       const { apiKey, prefix, hash } = createCredential()
       const expires = expiresAt === undefined ? undefined : new Date(expiresAt).toISOString()
       const { id } = await prisma.apiKey.create({
-        data: { accountId: account, label: label ?? null, prefix, hash, readOnly, createdAt: now, expiresAt: expires ?? null },
+        data: {
+          accountId: account, label: label ?? null, prefix, hash, readOnly, createdAt: now, expiresAt: expires ?? null
+        },
         select: { id: true }
       })
       const record = {

@@ -1,6 +1,8 @@
 import { etagOf } from '../database/entity-tag.ts'
 import type { Query, Read } from '../database/read-batching.ts'
-import { boolean, integer, jsonObject, optional, text, time, type SerializedRecord } from '../database/sql/json-object.ts'
+import {
+  boolean, integer, jsonObject, optional, text, time, type SerializedRecord
+} from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { listRecords } from '../database/sql/record-queries.ts'
 import type { Table } from '../database/table.ts'

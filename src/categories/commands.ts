@@ -13,7 +13,8 @@ export const createCategory: Command<{ account: number, category: NewCategory },
   creates: categoryTable,
   async run (tx, inputs) {
     const ids = await tx.allocateIds(categoryTable, inputs.length)
-    tx.insert(categoryTable, inputs.map(({ account, category }, i) => ({ id: ids[i]!, account_id: account, ...category })))
+    tx.insert(categoryTable, inputs.map(({ account, category }, i) =>
+      ({ id: ids[i]!, account_id: account, ...category })))
     return inputs.map(({ account, category: fields }, i) => {
       const category = { id: ids[i]!, ...fields }
       tx.owners(categoryTable).set(category.id, account)
@@ -30,8 +31,8 @@ const locks = ({ categoryId }: CategoryRef): RowLock[] => [{ table: categoryTabl
 export const updateCategory: Command<CategoryRef & { patch: CategoryUpdate }, Category> = {
   name: 'updateCategory',
   locks,
-  run: async (tx, inputs) => await inSequence(inputs, async (input) => await withCategory(tx, input, async (category, prisma) => {
-    const { name = category.name, description = category.description } = input.patch
+  run: async (tx, inputs) => await forEachCategory(tx, inputs, async (category, { patch }, prisma) => {
+    const { name = category.name, description = category.description } = patch
     if (name === category.name && description === category.description) {
       return { record: categoryRecord(category), etag: etagOf(category.version) }
     }
@@ -39,34 +40,43 @@ export const updateCategory: Command<CategoryRef & { patch: CategoryUpdate }, Ca
     await prisma.category.update({ where: { id: category.id }, data: { name, description, version } })
     const record = categoryRecord({ ...category, name, description })
     return { record, etag: etagOf(version), events: [categoryEvents.updated({ category: record })] }
-  }))
+  })
 }
 
 export const deleteCategory: Command<CategoryRef, undefined> = {
   name: 'deleteCategory',
   locks,
-  run: async (tx, inputs) => await inSequence(inputs, async (input) => await withCategory(tx, input, async (category, prisma) => {
+  run: async (tx, inputs) => await forEachCategory(tx, inputs, async (category, _input, prisma) => {
     const { id } = category
-    if (await prisma.pet.findFirst({ where: { categoryId: id }, select: { id: true } }) !== null) return new CategoryInUse()
+    const pet = await prisma.pet.findFirst({ where: { categoryId: id }, select: { id: true } })
+    if (pet !== null) return new CategoryInUse()
     await prisma.category.delete({ where: { id } })
     tx.owners(categoryTable).delete(id)
     return { record: undefined, events: [categoryEvents.deleted({ category: categoryRecord(category) })] }
-  }))
+  })
 }
 
 interface LoadedCategory { id: number, name: string, description: string | null, version: number }
 
-/** Applies a change to the account's category, unless there is no such category or a precondition fails. */
-async function withCategory<Record> (
-  tx: Transaction, { account, categoryId, conditions }: CategoryRef,
-  change: (category: LoadedCategory, prisma: TransactionClient) => Promise<CommandResult<Record>>
-): Promise<CommandResult<Record>> {
+type CategoryChange<Input, Record> = (
+  category: LoadedCategory, input: Input, prisma: TransactionClient
+) => Promise<CommandResult<Record>>
+
+/**
+ * Applies a change to the category of each input, each after the effects of those before it. A category that the
+ * account does not have, or a failed precondition, refuses the input.
+ */
+async function forEachCategory<Input extends CategoryRef, Record> (
+  tx: Transaction, inputs: Input[], change: CategoryChange<Input, Record>
+): Promise<Array<CommandResult<Record>>> {
   const prisma = await tx.prisma()
-  const row = await prisma.category.findUnique({ where: { id: categoryId, accountId: account } })
-  if (row === null) return new CategoryNotFound()
-  const { id, name, description, version } = row
-  return checkPreconditions(conditions, etagOf(version)) ??
-    await change({ id: Number(id), name, description, version: Number(version) }, prisma)
+  return await inSequence(inputs, async (input) => {
+    const { account, categoryId: id, conditions } = input
+    const row = await prisma.category.findUnique({ where: { id, accountId: account } })
+    if (row === null) return new CategoryNotFound()
+    const category = { ...row, id, version: Number(row.version) }
+    return checkPreconditions(conditions, etagOf(category.version)) ?? await change(category, input, prisma)
+  })
 }
 
 function categoryRecord ({ id, name, description }: LoadedCategory): Category {

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { id, parseInteger } from './parse-arguments.ts'
 
-/** Number of pets in a transaction: enough to amortize its fsync, few enough to delay a service's writes only briefly. */
+/** Pets in a transaction: enough to amortize its fsync, few enough to delay a service's writes only briefly. */
 const BATCH_SIZE = 20_000
 
 interface SeedOptions { pets: number, account?: number }

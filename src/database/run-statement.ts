@@ -15,6 +15,8 @@ export async function queryRows<Row> (
 }
 
 /** Runs a statement that returns no rows. */
-export async function executeStatement (client: TransactionClient, sql: string, inputs: readonly object[]): Promise<void> {
+export async function executeStatement (
+  client: TransactionClient, sql: string, inputs: readonly object[]
+): Promise<void> {
   await client.$executeRawUnsafe(sql, JSON.stringify(inputs))
 }

@@ -32,7 +32,9 @@ async function enqueueDeliveries ({ dialect, query, execute }: Transaction, even
   const now = Date.now()
   const at = new Date(now).toISOString()
   const giveUp = new Date(now + DELIVERY_LIFETIME_MS).toISOString()
-  const columns = { account: 'bigint', id: 'bigint', type: 'text', message: 'bigint', at: 'text', giveUp: 'text' } as const
+  const columns = {
+    account: 'bigint', id: 'bigint', type: 'text', message: 'bigint', at: 'text', giveUp: 'text'
+  } as const
   const enqueued = await query<{ position: number | null }>(`
     INSERT INTO deliveries (account_id, event_id, webhook_id, message_position, next_try_at, give_up_at)
     SELECT i.account, i.id, w.id, i.message, ${dialect.toTime('i.at')}, ${dialect.toTime('i."giveUp"')}

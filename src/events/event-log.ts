@@ -66,7 +66,9 @@ interface Counter {
 }
 
 /** Increments the counters and inserts the events: in one statement where possible, because it locks the counters. */
-async function writeEvents (tx: Transaction, byAccount: Map<number, NewEvent[]>, { exist }: EventSubscribers): Promise<Counter[]> {
+async function writeEvents (
+  tx: Transaction, byAccount: Map<number, NewEvent[]>, { exist }: EventSubscribers
+): Promise<Counter[]> {
   const { dialect, now } = tx
   const counts = [...byAccount].map(([account, { length }]) => ({ account, count: length }))
   const events = [...byAccount].flatMap(([account, list]) =>

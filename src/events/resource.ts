@@ -12,7 +12,9 @@ export function events (resources: Resource[], subscribers: EventSubscribers): R
   const definitions = resources.flatMap((resource) => Object.values(resource.events ?? {}))
   return {
     name: 'events',
-    tag: { name: 'events', group: 'Platform', position: 6, description: 'Everything that happened in the store, in order.' },
+    tag: {
+      name: 'events', group: 'Platform', position: 6, description: 'Everything that happened in the store, in order.'
+    },
     tables: [eventTable],
     schemas: eventSchemas(definitions),
     errors,

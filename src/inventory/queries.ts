@@ -10,8 +10,10 @@ const record = (dialect: Dialect): string => jsonObject(dialect, {
   status: enumText('p.status')
 })
 
+interface ItemRow { version: bigint | null, status: string, record: string | null }
+
 /** Returns a row also for a pet that has never been counted: without a record. */
-const itemByPet: Query<{ account: number, id: number }, { version: bigint | null, status: string, record: string | null }> = {
+const itemByPet: Query<{ account: number, id: number }, ItemRow> = {
   sql: (dialect) => `
     SELECT i.ord, s.version, ${dialect.fromEnum('p.status')} AS status, ${record(dialect)} AS record
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
@@ -34,7 +36,9 @@ export const inventoryList: ListDefinition = {
 }
 
 /** Returns `undefined` for an unknown pet, `null` for one that has never been counted. */
-export async function findInventoryItem (read: Read, account: number, petId: number): Promise<SerializedRecord | null | undefined> {
+export async function findInventoryItem (
+  read: Read, account: number, petId: number
+): Promise<SerializedRecord | null | undefined> {
   const row = await read(itemByPet, { account, id: petId })
   if (row === undefined || row.record === null) return row === undefined ? undefined : null
   return { record: row.record, etag: inventoryEtag({ stockVersion: Number(row.version), status: row.status }) }

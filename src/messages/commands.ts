@@ -27,7 +27,7 @@ export const createMessage: Command<{ account: number, message: NewMessage }, Me
 const SECRET_LENGTH = 16
 const DIGITS = '0123456789abcdefghijklmnopqrstuvwxyz'
 
-/** Returns `msg_`, the position in ten digits of base 36, so that ids sort by time, and a digit for each random byte. */
+/** Returns `msg_`, the position in ten digits of base 36, so that ids sort by time, and a digit per random byte. */
 function messageId (position: number, random: Uint8Array): string {
   let id = `msg_${position.toString(36).padStart(10, '0')}`
   for (const byte of random) id += DIGITS[byte % DIGITS.length]

@@ -29,5 +29,7 @@ export const messageList: ListDefinition = {
   indexes: [{ name: 'messages_account_id_position_idx', columns: ['m.account_id'], position: 'm.position' }]
 }
 
-export const findMessage = findRecord<string>({ from: 'messages m', members: membersOf('m'), id: 'm.id', idType: 'text' })
+export const findMessage = findRecord<string>({
+  from: 'messages m', members: membersOf('m'), id: 'm.id', idType: 'text'
+})
 export const listMessages = listRecords(messageList)

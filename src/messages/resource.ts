@@ -7,7 +7,7 @@ import * as schemas from './schemas.ts'
 
 export const messages: Resource = {
   name: 'messages',
-  tag: { name: 'messages', group: 'Platform', position: 5, description: 'Messages to deliver. The quickstart sends one.' },
+  tag: { name: 'messages', group: 'Platform', position: 5, description: 'Messages. The quickstart sends one.' },
   tables: [messageTable],
   schemas: namedSchemas(schemas),
   errors,

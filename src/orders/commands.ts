@@ -6,7 +6,9 @@ import { inventoryRecord } from '../inventory/commands.ts'
 import { PetNotAvailable, UnknownPet } from '../pets/errors.ts'
 import { petTable } from '../pets/queries.ts'
 import { completeOrder, releaseStock, reserveStock } from '../pets/rules.ts'
-import { loadTrackedPets, petUpdated, type PetRequest, type TrackedPet, type TrackedPets } from '../pets/tracked-pets.ts'
+import {
+  loadTrackedPets, petUpdated, type PetRequest, type TrackedPet, type TrackedPets
+} from '../pets/tracked-pets.ts'
 import { InsufficientStock, OrderAlreadyShipped, OrderNotFound } from './errors.ts'
 import { orderTable } from './queries.ts'
 import { orderEvents, type NewOrder, type Order, type OrderUpdate } from './schemas.ts'
@@ -20,7 +22,8 @@ export const placeOrder: Command<{ account: number, order: NewOrder }, Order> = 
     const ids = await tx.allocateIds(orderTable, inputs.length)
     const pets = await loadTrackedPets(tx, petRequests(inputs))
     const placed: object[] = []
-    const results = inputs.map(({ account, order: { petId, quantity = 1, shipDate, complete = false } }): CommandResult<Order> => {
+    const results = inputs.map(({ account, order }): CommandResult<Order> => {
+      const { petId, quantity = 1, shipDate, complete = false } = order
       const pet = pets.get(account, petId)
       if (pet === undefined) return new UnknownPet()
       const stock = reserveStock(pet, quantity, complete)
@@ -130,10 +133,13 @@ interface LoadedOrder {
   version: number
 }
 
-async function loadOrders (tx: Transaction, inputs: OrderRef[]): Promise<{ orders: Map<number, LoadedOrder>, pets: TrackedPets }> {
+async function loadOrders (
+  tx: Transaction, inputs: OrderRef[]
+): Promise<{ orders: Map<number, LoadedOrder>, pets: TrackedPets }> {
   const { dialect, query } = tx
   const rows = await query<LoadedOrder>(`
-    SELECT o.id, o.account_id AS account, o.pet_id AS "petId", o.quantity, ${dialect.time('o.ship_date')} AS "shipDate", o.complete, o.version
+    SELECT o.id, o.account_id AS account, o.pet_id AS "petId", o.quantity,
+      ${dialect.time('o.ship_date')} AS "shipDate", o.complete, o.version
     FROM ${dialect.jsonRows('i', { account: 'bigint', id: 'bigint' })}
     JOIN orders o ON o.id = i.id AND o.account_id = i.account`,
   distinct(inputs.map(({ account, orderId }) => ({ account, id: orderId }))))

@@ -56,7 +56,9 @@ type PetRow = Omit<TrackedPet, 'quantity' | 'stockVersion'> & { quantity: number
  *
  * @param closesOrders whether the batch may complete or cancel orders
  */
-export async function loadTrackedPets (tx: Transaction, requests: PetRequest[], closesOrders = false): Promise<TrackedPets> {
+export async function loadTrackedPets (
+  tx: Transaction, requests: PetRequest[], closesOrders = false
+): Promise<TrackedPets> {
   const rows = await loadRows(tx, requests, closesOrders)
   const pets = new Map(rows.map((row) => [row.id, trackedPet(row)]))
   const quantityBefore = new Map(rows.map(({ id, quantity }) => [id, quantity]))
@@ -96,10 +98,13 @@ export async function loadTrackedPets (tx: Transaction, requests: PetRequest[], 
   }
 }
 
-async function loadRows ({ dialect, query }: Transaction, requests: PetRequest[], closesOrders: boolean): Promise<PetRow[]> {
+async function loadRows (
+  { dialect, query }: Transaction, requests: PetRequest[], closesOrders: boolean
+): Promise<PetRow[]> {
   const openOrders = `
     SELECT count(*) FROM (
-      SELECT 1 FROM orders o WHERE o.pet_id = p.id AND NOT o.complete LIMIT ${closesOrders ? MAX_OPEN_ORDERS : 1}) AS open`
+      SELECT 1 FROM orders o WHERE o.pet_id = p.id AND NOT o.complete
+      LIMIT ${closesOrders ? MAX_OPEN_ORDERS : 1}) AS open`
   return await query<PetRow>(`
     SELECT p.id, p.account_id AS account, p.name, p.category_id AS "categoryId",
       ${dialect.fromEnum('p.status')} AS status, p.version, s.quantity, s.version AS "stockVersion",
@@ -109,9 +114,18 @@ async function loadRows ({ dialect, query }: Transaction, requests: PetRequest[]
     LEFT JOIN inventory_items s ON s.pet_id = p.id`, distinct(requests))
 }
 
-function trackedPet ({ id, account, name, categoryId, status, version, quantity, stockVersion, open }: PetRow): TrackedPet {
+function trackedPet ({ id, account, name, categoryId, status, version, open, ...stock }: PetRow): TrackedPet {
+  const { quantity, stockVersion } = stock
   return {
-    id, account, name, categoryId, status, version, quantity: quantity ?? undefined, stockVersion: stockVersion ?? 0, open
+    id,
+    account,
+    name,
+    categoryId,
+    status,
+    version,
+    quantity: quantity ?? undefined,
+    stockVersion: stockVersion ?? 0,
+    open
   }
 }
 
@@ -124,7 +138,9 @@ function savePets ({ dialect, defer }: Transaction, updated: TrackedPet[]): void
     WHERE pets.id = i.id`, updated)
 }
 
-function saveStock ({ dialect, defer, insert }: Transaction, restocked: TrackedPet[], before: Map<number, number | null>): void {
+function saveStock (
+  { dialect, defer, insert }: Transaction, restocked: TrackedPet[], before: Map<number, number | null>
+): void {
   const counted = restocked.map(({ id, account, quantity = 0, stockVersion: version }) =>
     ({ id, account, quantity, version, before: before.get(id) ?? null }))
   insert(inventoryTable, counted.filter((row) => row.before === null)

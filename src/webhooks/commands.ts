@@ -43,13 +43,16 @@ export const createWebhook: Command<{ account: number, webhook: Required<NewWebh
  * Counts webhooks by account, and locks out other creations. The account's own row is locked last of all, by the event
  * log; every account has a key, so its keys are locked in its place.
  */
-async function countWebhooks ({ dialect, query }: Transaction, accounts: Array<{ account: number }>): Promise<Map<number, number>> {
+async function countWebhooks (
+  { dialect, query }: Transaction, accounts: Array<{ account: number }>
+): Promise<Map<number, number>> {
   const input = dialect.jsonRows('i', { account: 'bigint' })
   await query(`
     SELECT k.id FROM api_keys k WHERE k.account_id IN (SELECT i.account FROM ${input})
     ORDER BY k.id ${dialect.forUpdate}`, accounts)
   const counts = await query<{ account: number, count: number }>(`
-    SELECT i.account, (SELECT count(*) FROM webhooks w WHERE w.account_id = i.account) AS count FROM ${input}`, accounts)
+    SELECT i.account, (SELECT count(*) FROM webhooks w WHERE w.account_id = i.account) AS count
+    FROM ${input}`, accounts)
   return new Map(counts.map(({ account, count }) => [account, count]))
 }
 
@@ -61,55 +64,57 @@ const locks = ({ webhookId }: WebhookRef): RowLock[] => [{ table: webhookTable, 
 export const updateWebhook: Command<ConditionalWebhookRef & { patch: WebhookUpdate }, Webhook> = {
   name: 'updateWebhook',
   locks,
-  run: async (tx, inputs) => await inSequence(inputs, async (input) => await withWebhook(tx, input, async (webhook, prisma) => {
-    const failed = checkPreconditions(input.conditions, etagOf(webhook.version))
+  run: async (tx, inputs) => await forEachWebhook(tx, inputs, async (webhook, { conditions, patch }, prisma) => {
+    const failed = checkPreconditions(conditions, etagOf(webhook.version))
     if (failed !== undefined) return failed
     const { id } = webhook
-    const { url = webhook.url, enabled = webhook.enabled } = input.patch
-    const events = input.patch.events === undefined ? webhook.events : JSON.stringify(input.patch.events)
+    const { url = webhook.url, enabled = webhook.enabled } = patch
+    const events = patch.events === undefined ? webhook.events : JSON.stringify(patch.events)
     if (url === webhook.url && enabled === webhook.enabled && events === webhook.events) {
       return { record: webhookRecord(webhook), etag: etagOf(webhook.version) }
     }
     const changed = { url, enabled, events, gone: webhook.gone && !enabled, version: webhook.version + 1 }
     await prisma.webhook.update({ where: { id }, data: changed })
-    return { record: webhookRecord({ ...webhook, ...changed }), etag: etagOf(changed.version), changes: { webhooks: [id] } }
-  }))
+    const record = webhookRecord({ ...webhook, ...changed })
+    return { record, etag: etagOf(changed.version), changes: { webhooks: [id] } }
+  })
 }
 
 /** Deletes a webhook. A worker removes its deliveries, a step at a time: there may be a day's worth of them. */
 export const deleteWebhook: Command<ConditionalWebhookRef, undefined> = {
   name: 'deleteWebhook',
   locks,
-  run: async (tx, inputs) => await inSequence(inputs, async (input) => await withWebhook(tx, input, async ({ id, version }, prisma) => {
-    const failed = checkPreconditions(input.conditions, etagOf(version))
+  run: async (tx, inputs) => await forEachWebhook(tx, inputs, async ({ id, version }, { conditions }, prisma) => {
+    const failed = checkPreconditions(conditions, etagOf(version))
     if (failed !== undefined) return failed
     await prisma.webhook.delete({ where: { id } })
     return { record: undefined, changes: { webhooks: [id] } }
-  }))
+  })
 }
 
 export const rotateSecret: Command<WebhookRef, WebhookWithSecret> = {
   name: 'rotateWebhookSecret',
   locks,
-  run: async (tx, inputs) => await inSequence(inputs, async (input) => await withWebhook(tx, input, async (webhook, prisma) => {
+  run: async (tx, inputs) => await forEachWebhook(tx, inputs, async (webhook, _input, prisma) => {
     const { id } = webhook
     const secret = createSecret()
     const version = webhook.version + 1
     const previousUntil = new Date(Date.parse(tx.now) + SECRET_OVERLAP_MS)
-    await prisma.webhook.update({ where: { id }, data: { secret, previousSecret: webhook.secret, previousUntil, version } })
+    const data = { secret, previousSecret: webhook.secret, previousUntil, version }
+    await prisma.webhook.update({ where: { id }, data })
     return { record: { ...webhookRecord(webhook), secret }, etag: etagOf(version), changes: { webhooks: [id] } }
-  }))
+  })
 }
 
 /** Enqueues a test ahead of all waiting deliveries, also for a webhook that is disabled. */
 export const testWebhook: Command<WebhookRef, undefined> = {
   name: 'testWebhook',
   locks,
-  run: async (tx, inputs) => await inSequence(inputs, async (input) => await withWebhook(tx, input, async ({ id, account }, prisma) => {
+  run: async (tx, inputs) => await forEachWebhook(tx, inputs, async ({ id, account }, _input, prisma) => {
     const delivery = { accountId: account, webhookId: id, eventId: 0, nextTryAt: HEAD_OF_QUEUE, giveUpAt: tx.now }
     await prisma.delivery.create({ data: delivery, select: { id: true } })
     return { record: undefined, changes: { deliveries: [] } }
-  }))
+  })
 }
 
 interface LoadedWebhook {
@@ -126,14 +131,21 @@ interface LoadedWebhook {
   version: number
 }
 
-async function withWebhook<Record> (
-  tx: Transaction, { account, webhookId }: WebhookRef,
-  change: (webhook: LoadedWebhook, prisma: TransactionClient) => Promise<CommandResult<Record>>
-): Promise<CommandResult<Record>> {
+type WebhookChange<Input, Record> = (
+  webhook: LoadedWebhook, input: Input, prisma: TransactionClient
+) => Promise<CommandResult<Record>>
+
+/** Applies a change to the webhook of each input, each after the effects of those before it. */
+async function forEachWebhook<Input extends WebhookRef, Record> (
+  tx: Transaction, inputs: Input[], change: WebhookChange<Input, Record>
+): Promise<Array<CommandResult<Record>>> {
   const prisma = await tx.prisma()
-  const row = await prisma.webhook.findUnique({ where: { id: webhookId, accountId: account } })
-  if (row === null) return new WebhookNotFound()
-  return await change({ ...row, id: webhookId, account, version: Number(row.version) }, prisma)
+  return await inSequence(inputs, async (input) => {
+    const { account, webhookId: id } = input
+    const row = await prisma.webhook.findUnique({ where: { id, accountId: account } })
+    if (row === null) return new WebhookNotFound()
+    return await change({ ...row, id, account, version: Number(row.version) }, input, prisma)
+  })
 }
 
 function webhookRecord ({ id, url, events, enabled, createdAt }: LoadedWebhook): Webhook {

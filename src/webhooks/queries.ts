@@ -30,5 +30,7 @@ export const webhookList: ListDefinition = {
 }
 
 /** Finds a webhook with its last attempts. */
-export const findWebhook = findRecord({ from: 'webhooks w', members: { ...members, attempts: json('w.attempts') }, id: 'w.id' })
+export const findWebhook = findRecord({
+  from: 'webhooks w', members: { ...members, attempts: json('w.attempts') }, id: 'w.id'
+})
 export const listWebhooks = listRecords(webhookList)

@@ -33,7 +33,7 @@ const MAX_ATTEMPTS = 5
  */
 const MAX_QUEUE_DELAY_MS = 20
 
-/** Event loop ticks in which other writes may join. Ticks without work pass at once, so an idle service does not wait. */
+/** Ticks of the event loop in which other writes may join. Without work they pass at once. */
 const MAX_BATCHING_TICKS = 12
 
 /** Time for writes without a waiting client, such as a key's last use, once the service stops. */
@@ -72,7 +72,9 @@ class Committer {
    *
    * @throws Overloaded when too many writes wait, DatabaseUnavailable when the outcome is unknown
    */
-  readonly commit: Commit = async <Input, Record>(command: Command<Input, Record>, input: Input, context: WriteContext) => {
+  readonly commit: Commit = async <Input, Record>(
+    command: Command<Input, Record>, input: Input, context: WriteContext
+  ) => {
     if (this.#queue.length >= this.#options.queueLimit) throw new Overloaded()
     return await new Promise<WriteResult<Record>>((resolve, reject) => {
       this.#queue.push({ command, input, context, since: Date.now(), resolve, reject } as QueuedCommand)

@@ -21,7 +21,15 @@ interface Claims {
 /** Another transaction has locked one of the keys, for longer than the lock time-out. */
 export class IdempotencyKeyLocked extends Error {}
 
-interface StoredResponse { account: number, key: string, fingerprint: string, record: string | null, etag: string | null }
+interface StoredResponse {
+  account: number
+  key: string
+  fingerprint: string
+  record: string | null
+  etag: string | null
+}
+
+type Responses = Map<string, StoredResponse>
 
 /**
  * Claims the Idempotency-Keys of a group, first in the transaction: a transaction that loses the race for a key waits
@@ -63,7 +71,7 @@ async function insertClaims ({ dialect, query, now }: Transaction, keyed: Queued
   return new Set(rows.map(({ account, key }) => `${account} ${key}`))
 }
 
-async function loadResponses ({ dialect, query }: Transaction, lost: QueuedCommand[]): Promise<Map<string, StoredResponse>> {
+async function loadResponses ({ dialect, query }: Transaction, lost: QueuedCommand[]): Promise<Responses> {
   const rows = await query<StoredResponse>(`
     SELECT r.account_id AS account, r.key, r.fingerprint, r.record, r.etag FROM idempotency_records r
     JOIN ${dialect.jsonRows('i', { account: 'bigint', key: 'text' })} ON r.account_id = i.account AND r.key = i.key`,
@@ -71,7 +79,9 @@ async function loadResponses ({ dialect, query }: Transaction, lost: QueuedComma
   return new Map(rows.map((row) => [`${row.account} ${row.key}`, row]))
 }
 
-function replayOf ({ context }: QueuedCommand, stored: StoredResponse | undefined): WriteResult<unknown> | FastifyError {
+function replayOf (
+  { context }: QueuedCommand, stored: StoredResponse | undefined
+): WriteResult<unknown> | FastifyError {
   if (stored === undefined) throw new Error('an idempotency record was lost')
   if (stored.fingerprint !== context.idempotency!.fingerprint) return new IdempotencyKeyReused()
   const record = stored.record === null ? undefined : JSON.parse(stored.record) as unknown
@@ -82,8 +92,10 @@ function recordKey ({ context: { account, idempotency } }: QueuedCommand): strin
   return `${account} ${idempotency!.key}`
 }
 
-/** Stores the responses of completed commands, and deletes the records of refused ones: their keys may be tried again. */
-export function storeResponses ({ dialect, defer }: Transaction, completed: CompletedCommand[], refused: QueuedCommand[]): void {
+/** Stores the responses of completed commands, and deletes the records of refused ones for retries. */
+export function storeResponses (
+  { dialect, defer }: Transaction, completed: CompletedCommand[], refused: QueuedCommand[]
+): void {
   const responses = completed.flatMap(({ entry: { context: { account, idempotency } }, success: { record, etag } }) =>
     idempotency === undefined ? [] : [{ account, key: idempotency.key, record: JSON.stringify(record), etag }])
   defer((parameter) => `

@@ -62,7 +62,8 @@ function lockSql (
   dialect: Dialect, { table, direct, through, changesRows }: TableLocks,
   input: (rows: object[], columns: Record<string, InputType>) => string
 ): string {
-  const idsIn = (ids: Set<number>): string => `SELECT i.id FROM ${input(Array.from(ids, (id) => ({ id })), { id: 'bigint' })}`
+  const idsIn = (ids: Set<number>): string =>
+    `SELECT i.id FROM ${input(Array.from(ids, (id) => ({ id })), { id: 'bigint' })}`
   const wanted = [idsIn(direct), ...[...through.values()].map(({ link, ids }) =>
     `SELECT l.${link.column} FROM ${link.table.name} l WHERE ${dialect.inSubquery(`l.${link.table.id}`, idsIn(ids))}`)]
   return `

@@ -80,14 +80,16 @@ export function createTransaction (client: TransactionClient, dialect: Dialect, 
     const written = ['true', ...names.map((name) => `(SELECT count(*) FROM ${name}) >= 0`)].join(' AND ')
     const { with: parts, select } = sql(writes.length + 1, written)
     const ctes = [...writes.map((write, i) => `${names[i]} AS (${write.sql(i + 1)} RETURNING 1)`), ...parts]
-    const rows = await queryRows<Row>(client, `WITH ${ctes.join(', ')} ${select}`, [...writes.map((write) => write.inputs), ...inputs])
+    const parameters = [...writes.map((write) => write.inputs), ...inputs]
+    const rows = await queryRows<Row>(client, `WITH ${ctes.join(', ')} ${select}`, parameters)
     return rows.map(withNumbers)
   }
 
   async function allocateIdRanges ({ name, id }: Table, count: number): Promise<IdRange[]> {
     // SQLite would allocate them a second time.
     allocated.delete(name)
-    const ranges = await query<IdRange>(dialect.allocateIds(name, id, dialect.jsonRows('i', { count: 'bigint' })), [{ count }])
+    const input = dialect.jsonRows('i', { count: 'bigint' })
+    const ranges = await query<IdRange>(dialect.allocateIds(name, id, input), [{ count }])
     return ranges.sort((a, b) => a.first - b.first)
   }
 
@@ -146,7 +148,9 @@ export function distinct<Input extends object> (inputs: Input[]): Input[] {
 }
 
 /** Handles the inputs of a command one after the other, each after the effects of those before it. */
-export async function inSequence<Input, Result> (inputs: Input[], handle: (input: Input) => Promise<Result>): Promise<Result[]> {
+export async function inSequence<Input, Result> (
+  inputs: Input[], handle: (input: Input) => Promise<Result>
+): Promise<Result[]> {
   const results: Result[] = []
   for (const input of inputs) results.push(await handle(input))
   return results

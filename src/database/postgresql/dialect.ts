@@ -50,6 +50,8 @@ export const postgresql: Dialect = {
   allocateIds: (table, column, input) => `
     SELECT min(id) AS first, max(id) AS last FROM (
       SELECT id, id - row_number() OVER (ORDER BY id) AS gap
-      FROM (SELECT nextval('${table}_${column}_seq') AS id FROM ${input}, generate_series(1, i.count)) AS allocated) AS numbered
+      FROM (
+        SELECT nextval('${table}_${column}_seq') AS id FROM ${input}, generate_series(1, i.count)) AS allocated
+    ) AS numbered
     GROUP BY gap`
 }
