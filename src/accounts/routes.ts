@@ -7,30 +7,32 @@ import { ApiKeyNotFound, LastApiKey, SignupClosed } from './errors.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import {
-  AccountSchema, AccountWithKeySchema, ApiKeySchema, ApiKeyWithSecretSchema, KeyParams, KeyQuery, NewAccountSchema, NewApiKeySchema
+  AccountSchema, AccountWithKeySchema, ApiKeySchema, ApiKeyWithSecretSchema, KeyParams, KeyQuery, NewAccountSchema,
+  NewApiKeySchema
 } from './schemas.ts'
 import { createAccount, createApiKey, deleteAccount, revokeApiKey } from './commands.ts'
 import { findAccount, listKeys } from './queries.ts'
 
 export interface SignupOptions {
-  /** Whether anybody may open an account. */
+  /** If true, clients without an API key may create accounts. */
   open: boolean
 }
 
-/** The one operation without a key. */
+/** Registers the only operation that needs no API key. */
 export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async function signupRoutes (app, { open }) {
   app.post('/accounts', {
     schema: {
       operationId: 'createAccount',
       tags: ['accounts'],
       summary: 'Open an account',
-      description: 'An account is a store: whatever belongs to it is invisible to all others. The answer holds its first API key, which is shown this once.',
+      description: 'An account is a store. Other accounts cannot see its records. The response contains the first ' +
+        'API key of the account, which is shown only in this response.',
       security: [],
       body: ref(NewAccountSchema),
       response: { 201: ref(AccountWithKeySchema) }
     },
     config: { errors: [SignupClosed], secret: true, readBy: 'getAccount' },
-    // Before the body: a stranger's is parsed only where it may lead to an account.
+    // Runs before body parsing: the service parses an unauthenticated body only if it can create an account.
     onRequest: open ? app.limits.signup : async () => { throw new SignupClosed() }
   }, async (request, reply) => {
     const created = await app.commit(createAccount, { account: request.body }, { account: null })
@@ -44,7 +46,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       operationId: 'getAccount',
       tags: ['accounts'],
       summary: 'Get your account',
-      description: 'The account that the key belongs to.',
+      description: 'Returns the account that the API key belongs to.',
       response: { 200: ref(AccountSchema) }
     }
   }, async (request, reply) => sendRecord(request, reply, await findAccount(app.read, request.auth.account)))
@@ -54,12 +56,13 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       operationId: 'deleteAccount',
       tags: ['accounts'],
       summary: 'Delete your account',
-      description: 'Erases the account and all it holds, for good. Its keys end.',
+      description: 'Permanently deletes the account with all its records, and revokes its API keys.',
       response: { 204: NoContent }
     }
   }, async (request, reply) => {
     const { auth: { account } } = request
-    const deleted = await app.commit(deleteAccount, { account, conditions: conditionsOf(request) }, writeContext(request))
+    const input = { account, conditions: conditionsOf(request) }
+    const deleted = await app.commit(deleteAccount, input, writeContext(request))
     app.revokeCachedKeys({ account })
     return sendWriteResult(reply, 204, deleted)
   })
@@ -69,7 +72,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       operationId: 'listApiKeys',
       tags: ['accounts'],
       summary: 'List API keys',
-      description: 'The keys of the account by id, without their secrets, a page at a time.',
+      description: 'Lists the API keys of the account by id, without their secrets, a page at a time.',
       querystring: KeyQuery,
       response: { 200: Type.Array(ref(ApiKeySchema)) }
     }
@@ -82,8 +85,8 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
     schema: {
       operationId: 'createApiKey',
       tags: ['accounts'],
-      summary: 'Make an API key',
-      description: 'Another key for the account. Its secret is shown this once.',
+      summary: 'Create an API key',
+      description: 'Creates another API key for the account. Its secret is shown only in this response.',
       body: ref(NewApiKeySchema),
       response: { 201: ref(ApiKeyWithSecretSchema) }
     },
@@ -99,14 +102,16 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       operationId: 'revokeApiKey',
       tags: ['accounts'],
       summary: 'Revoke an API key',
-      description: 'The key stops working here at once, and everywhere within 5 seconds. The last unexpired key that may write stays.',
+      description: 'The key stops working at once in the process that answers, and within 5 seconds in all others. ' +
+        'You cannot revoke the last unexpired key that may write.',
       params: KeyParams,
       response: { 204: NoContent }
     },
     config: { errors: [ApiKeyNotFound, LastApiKey] }
   }, async (request, reply) => {
     const { auth: { account }, params: { keyId } } = request
-    const revoked = await app.commit(revokeApiKey, { account, keyId, conditions: conditionsOf(request) }, writeContext(request))
+    const input = { account, keyId, conditions: conditionsOf(request) }
+    const revoked = await app.commit(revokeApiKey, input, writeContext(request))
     app.revokeCachedKeys({ key: keyId })
     return sendWriteResult(reply, 204, revoked)
   })

@@ -7,51 +7,63 @@ const email = Text(1, 255, 'A contact, neither verified nor unique', 'ada@exampl
 export const NewAccountSchema = Type.Object({
   name,
   email: Type.Optional(email)
-}, { $id: 'NewAccount', ...NO_ADDITIONAL_PROPERTIES, description: 'A store to be opened.' })
+}, { $id: 'NewAccount', ...NO_ADDITIONAL_PROPERTIES, description: 'An account to create.' })
 export type NewAccount = Static<typeof NewAccountSchema>
 
 const account = {
   id: Id('Identifier of the account', 1),
   name,
   email: Type.Optional(email),
-  createdAt: Timestamp('When the account was opened')
+  createdAt: Timestamp('Creation time')
 }
 
 const apiKey = Type.String({
-  description: 'The key itself, shown this once: send it as `Authorization: Bearer <apiKey>`',
+  description: 'The API key, shown only in this response. Send it as `Authorization: Bearer <apiKey>`',
   example: 'psk_8Jw3kQ2x_N4v0XcT7bLr2YpGm5sEaHd9KfUqZ1iWo3RkPzD'
 })
 
-export const AccountSchema = Type.Object(account, { $id: 'Account', description: 'A store, to which everything else belongs.' })
+export const AccountSchema = Type.Object(account, {
+  $id: 'Account', description: 'A store. All other records belong to an account.'
+})
 
-export const AccountWithKeySchema = Type.Object({ ...account, apiKey }, { $id: 'AccountWithKey', description: 'A new account with its first API key.' })
+export const AccountWithKeySchema = Type.Object({ ...account, apiKey }, {
+  $id: 'AccountWithKey', description: 'A new account with its first API key.'
+})
 export type AccountWithKey = Static<typeof AccountWithKeySchema>
 
-const label = Text(1, 255, 'What the key is for', 'Warehouse scanner')
-const READ_ONLY = { description: 'Whether the key may only read', example: false }
-const expiresAt = Timestamp('When the key stops working', '2027-11-21T10:00:00.000Z')
+const label = Text(1, 255, 'Purpose of the key', 'Warehouse scanner')
+const READ_ONLY = { description: 'If true, the key can only read', example: false }
+const expiresAt = Timestamp('Expiry time', '2027-11-21T10:00:00.000Z')
 
 export const NewApiKeySchema = Type.Object({
   label: Type.Optional(label),
   readOnly: Type.Optional(Type.Boolean({ ...READ_ONLY, default: false })),
   expiresAt: Type.Optional(expiresAt)
-}, { $id: 'NewApiKey', ...NO_ADDITIONAL_PROPERTIES, description: 'A key to be made. One that expires in the past is made expired.' })
+}, {
+  $id: 'NewApiKey',
+  ...NO_ADDITIONAL_PROPERTIES,
+  description: 'An API key to create. If `expiresAt` is in the past, the new key is already expired.'
+})
 export type NewApiKey = Static<typeof NewApiKeySchema>
 
 const key = {
   id: Id('Identifier of the key', 2),
   label: Type.Optional(label),
-  prefix: Type.String({ description: 'The 8 characters after `psk_`, by which to recognise the key', example: '8Jw3kQ2x' }),
+  prefix: Type.String({ description: 'The 8 characters after `psk_`, for recognising the key', example: '8Jw3kQ2x' }),
   readOnly: Type.Boolean(READ_ONLY),
-  createdAt: Timestamp('When the key was made'),
-  lastUsedAt: Type.Optional(Timestamp('When the key was last used, to the hour', '2026-11-21T10:00:00.000Z')),
+  createdAt: Timestamp('Creation time'),
+  lastUsedAt: Type.Optional(Timestamp('Time of the last use, to the hour', '2026-11-21T10:00:00.000Z')),
   expiresAt: Type.Optional(expiresAt)
 }
 
-export const ApiKeySchema = Type.Object(key, { $id: 'ApiKey', description: 'A bearer key of the account, without its secret.' })
+export const ApiKeySchema = Type.Object(key, {
+  $id: 'ApiKey', description: 'An API key of the account, without its secret.'
+})
 export type ApiKey = Static<typeof ApiKeySchema>
 
-export const ApiKeyWithSecretSchema = Type.Object({ ...key, apiKey }, { $id: 'ApiKeyWithSecret', description: 'A new key with its secret.' })
+export const ApiKeyWithSecretSchema = Type.Object({ ...key, apiKey }, {
+  $id: 'ApiKeyWithSecret', description: 'A new API key with its secret.'
+})
 export type ApiKeyWithSecret = Static<typeof ApiKeyWithSecretSchema>
 
 export const KeyParams = Type.Object({ keyId: Id('Id of the key', 2) }, NO_ADDITIONAL_PROPERTIES)

@@ -16,7 +16,7 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
       operationId: 'listCategories',
       tags: ['categories'],
       summary: 'List categories',
-      description: 'Categories by id, a page at a time.',
+      description: 'Lists categories by id, a page at a time.',
       querystring: CategoryQuery,
       response: { 200: Type.Array(ref(CategorySchema)) }
     }
@@ -30,7 +30,7 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
       operationId: 'createCategory',
       tags: ['categories'],
       summary: 'Add a category',
-      description: 'Names of categories need not be unique.',
+      description: 'Adds a category. Its name need not be unique.',
       body: ref(NewCategorySchema),
       response: { 201: ref(CategorySchema) }
     }
@@ -45,7 +45,7 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
       operationId: 'getCategory',
       tags: ['categories'],
       summary: 'Get a category',
-      description: 'One category by its id.',
+      description: 'Returns one category.',
       params: CategoryParams,
       response: { 200: ref(CategorySchema) }
     },
@@ -70,7 +70,8 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
     config: { errors: [CategoryNotFound] }
   }, async (request, reply) => {
     const { auth: { account }, params: { categoryId }, body: patch } = request
-    return sendWriteResult(reply, 200, await app.commit(updateCategory, { account, categoryId, patch, conditions: conditionsOf(request) }, writeContext(request)))
+    const input = { account, categoryId, patch, conditions: conditionsOf(request) }
+    return sendWriteResult(reply, 200, await app.commit(updateCategory, input, writeContext(request)))
   })
 
   app.delete('/categories/:categoryId', {
@@ -78,13 +79,14 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
       operationId: 'deleteCategory',
       tags: ['categories'],
       summary: 'Delete a category',
-      description: 'Removes a category that no pet belongs to.',
+      description: 'Deletes a category that has no pets.',
       params: CategoryParams,
       response: { 204: NoContent }
     },
     config: { errors: [CategoryNotFound, CategoryInUse] }
   }, async (request, reply) => {
     const { auth: { account }, params: { categoryId } } = request
-    return sendWriteResult(reply, 204, await app.commit(deleteCategory, { account, categoryId, conditions: conditionsOf(request) }, writeContext(request)))
+    const input = { account, categoryId, conditions: conditionsOf(request) }
+    return sendWriteResult(reply, 204, await app.commit(deleteCategory, input, writeContext(request)))
   })
 }

@@ -21,8 +21,10 @@ export const eventRoutes: FastifyPluginAsyncTypebox = async function eventRoutes
       tags: ['events'],
       summary: 'List or follow events',
       description: [
-        'Every change of the store as an event, in order. With `Accept: text/event-stream` the answer stays open and brings new events as they happen; a stream that breaks is resumed by `Last-Event-ID`, without a loss.',
-        'To mirror a store: read `Event-Id` here, walk the lists, then follow from that number.'
+        'Lists every change of the store as an event, in order. With `Accept: text/event-stream` the response stays ' +
+          'open and sends new events as they happen. To resume a broken stream without losing an event, send ' +
+          '`Last-Event-ID`.',
+        'To mirror a store, read `Event-Id` here, read all pages of the lists, and then follow from that number.'
       ].join('\n\n'),
       'x-stability': 'experimental',
       querystring: EventQuery,

@@ -2,17 +2,18 @@ import { Type, type TSchema } from '@sinclair/typebox'
 import type { EventDefinition } from '../database/resource.ts'
 import { NO_ADDITIONAL_PROPERTIES, Id, StringEnum, Timestamp } from '../http/common-schemas.ts'
 
-/** Returns a component for each type of event: `pet.created` becomes PetCreatedEvent; and Event, any one of them. */
+/** Returns a component for each type of event, such as PetCreatedEvent for `pet.created`, and their union Event. */
 export function eventSchemas (definitions: EventDefinition[]): TSchema[] {
   const single = definitions.map(({ type, data, example }) => Type.Object({
     id: Id("Number of the event in the account's own gapless sequence", 1),
-    type: StringEnum([type], { description: 'What happened', example: type }),
-    timestamp: Timestamp('When it happened'),
+    type: StringEnum([type], { description: 'Type of the event', example: type }),
+    timestamp: Timestamp('Time of the change'),
     data: Type.Object(data, example && { example })
   }, { $id: nameOf(type), description: `An event of the type ${type}.` }))
   const any = Type.Unsafe<object>({
     $id: 'Event',
-    description: 'A change of the store. It contains whole records as they are after the change, so applying an event twice does no harm.',
+    description: 'A change of the store. It contains whole records as they are after the change, so you can apply an ' +
+      'event twice without harm.',
     oneOf: definitions.map(({ type }) => ({ $ref: `${nameOf(type)}#` })),
     discriminator: {
       propertyName: 'type',
@@ -22,7 +23,7 @@ export function eventSchemas (definitions: EventDefinition[]): TSchema[] {
   return [...single, any]
 }
 
-/** The schema Event, which follows from the resources' definitions, as routes refer to it. */
+/** A reference to the schema Event, which is built from the definitions of the resources. */
 export const EventReference = Type.Unsafe<object>({ $ref: 'Event#' })
 
 export const EventQuery = Type.Object({

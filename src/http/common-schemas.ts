@@ -33,7 +33,8 @@ export const NO_ADDITIONAL_PROPERTIES = { additionalProperties: false } as const
 
 /** Returns the named schemas of a module, which are components of the document. */
 export function namedSchemas (module: Record<string, unknown>): TSchema[] {
-  return Object.values(module).filter((value): value is TSchema => (value as Partial<TSchema> | undefined)?.$id !== undefined)
+  return Object.values(module)
+    .filter((value): value is TSchema => (value as Partial<TSchema> | undefined)?.$id !== undefined)
 }
 
 export const ErrorSchema = Type.Object({

@@ -17,7 +17,7 @@ export const inventoryRoutes: FastifyPluginAsyncTypebox = async function invento
       operationId: 'listInventory',
       tags: ['inventory'],
       summary: 'List inventory',
-      description: 'The stock of all pets that were counted, by pet, a page at a time.',
+      description: 'Lists the stock of all counted pets by pet id, a page at a time.',
       querystring: InventoryQuery,
       response: { 200: Type.Array(ref(InventoryItemSchema)) }
     }
@@ -31,7 +31,7 @@ export const inventoryRoutes: FastifyPluginAsyncTypebox = async function invento
       operationId: 'getInventoryItem',
       tags: ['inventory'],
       summary: 'Get the stock of a pet',
-      description: 'The inventory entry of one pet; there is none until the pet was first counted.',
+      description: 'Returns the inventory entry of one pet. A pet has no entry until its first count.',
       params: InventoryParams,
       response: { 200: ref(InventoryItemSchema) }
     },
@@ -49,7 +49,9 @@ export const inventoryRoutes: FastifyPluginAsyncTypebox = async function invento
       operationId: 'updateInventory',
       tags: ['inventory'],
       summary: 'Count the stock of a pet',
-      description: 'Sets the count; the first count creates the entry. A count above 0 makes the pet `available`; a count of 0 makes it `pending` while it has open orders, else `sold`. With `If-None-Match: *` it counts only a pet that was never counted.',
+      description: 'Sets the stock; the first count creates the entry. A count above 0 makes the pet `available`. A ' +
+        'count of 0 makes it `pending` while it has open orders, and otherwise `sold`. With `If-None-Match: *` the ' +
+        'request succeeds only for a pet that was never counted.',
       'x-stability': 'experimental',
       params: InventoryParams,
       body: ref(InventoryUpdateSchema),
@@ -58,6 +60,7 @@ export const inventoryRoutes: FastifyPluginAsyncTypebox = async function invento
     config: { errors: [PetNotFound] }
   }, async (request, reply) => {
     const { auth: { account }, params: { petId }, body: { quantity } } = request
-    return sendWriteResult(reply, 200, await app.commit(updateInventory, { account, petId, quantity, conditions: conditionsOf(request) }, writeContext(request)))
+    const input = { account, petId, quantity, conditions: conditionsOf(request) }
+    return sendWriteResult(reply, 200, await app.commit(updateInventory, input, writeContext(request)))
   })
 }

@@ -17,7 +17,9 @@ export type InventoryItem = Static<typeof InventoryItemSchema>
 export const inventoryEvents = defineEvents('inventory', {
   counted: {
     inventory: ref(InventoryItemSchema),
-    previousQuantity: Type.Integer({ format: 'int64', description: 'The count before, 0 before the first', example: 0 })
+    previousQuantity: Type.Integer({
+      format: 'int64', description: 'Previous stock count, 0 before the first count', example: 0
+    })
   }
 })
 
@@ -25,6 +27,10 @@ export const InventoryParams = Type.Object({ petId: Id('Id of the pet') }, NO_AD
 
 export const InventoryQuery = Type.Object({
   status: Type.Optional(ref(PetStatusSchema, { description: 'Only entries with this status' })),
-  petId: Type.Optional(Type.Array(Id('Id of a pet'), { minItems: 1, maxItems: 100, description: 'Only the entries of these pets. Repeat the parameter for each id, up to 100 times' })),
+  petId: Type.Optional(Type.Array(Id('Id of a pet'), {
+    minItems: 1,
+    maxItems: 100,
+    description: 'Only the entries of these pets. Repeat the parameter for each id, up to 100 times'
+  })),
   ...PageQuery
 }, NO_ADDITIONAL_PROPERTIES)

@@ -15,7 +15,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async function messageRo
       operationId: 'createMessage',
       tags: ['messages'],
       summary: 'Send a message',
-      description: 'The quickstart: submit a text, get its record with the status `queued`.',
+      description: 'The quickstart: send a text and get its record with the status `queued`.',
       body: ref(NewMessageSchema),
       response: { 201: ref(MessageSchema) }
     }
@@ -30,7 +30,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async function messageRo
       operationId: 'listMessages',
       tags: ['messages'],
       summary: 'List messages',
-      description: 'Messages by id, which is by time, a page at a time.',
+      description: 'Lists messages by id, which is also the order of time, a page at a time.',
       querystring: MessageQuery,
       response: { 200: Type.Array(ref(MessageSchema)) }
     }
@@ -44,7 +44,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async function messageRo
       operationId: 'getMessage',
       tags: ['messages'],
       summary: 'Get a message',
-      description: 'One message by its id; its status says how far it came.',
+      description: 'Returns one message with its processing status.',
       params: MessageParams,
       response: { 200: ref(MessageSchema) }
     },

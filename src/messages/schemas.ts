@@ -1,17 +1,27 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { defineEvents } from '../events/define-events.ts'
-import { NO_ADDITIONAL_PROPERTIES, PageQuery, ref, SortQuery, StringEnum, Text, Timestamp } from '../http/common-schemas.ts'
+import {
+  NO_ADDITIONAL_PROPERTIES, PageQuery, ref, SortQuery, StringEnum, Text, Timestamp
+} from '../http/common-schemas.ts'
 
 const message = Text(1, 10000, 'The submitted text', 'Hello')
-const id = Type.String({ pattern: '^msg_[0-9a-z]{26}$', description: 'Identifier of the message; ids sort by time', example: 'msg_000000000g4jm1zq7c8x0v2ykp' })
+const id = Type.String({
+  pattern: '^msg_[0-9a-z]{26}$',
+  description: 'Identifier of the message; ids sort by time',
+  example: 'msg_000000000g4jm1zq7c8x0v2ykp'
+})
 
-export const NewMessageSchema = Type.Object({ message }, { $id: 'NewMessage', ...NO_ADDITIONAL_PROPERTIES, description: 'A message to send.' })
+export const NewMessageSchema = Type.Object({ message }, {
+  $id: 'NewMessage', ...NO_ADDITIONAL_PROPERTIES, description: 'A message to send.'
+})
 export type NewMessage = Static<typeof NewMessageSchema>
 
 export const MessageSchema = Type.Object({
   id,
   message,
-  status: StringEnum(['queued', 'processing', 'delivered', 'failed'], { description: 'Processing status; the last two are final', example: 'queued' }),
+  status: StringEnum(['queued', 'processing', 'delivered', 'failed'], {
+    description: 'Processing status; `delivered` and `failed` are final', example: 'queued'
+  }),
   createdAt: Timestamp('Creation time')
 }, { $id: 'Message', description: 'A message and its processing status.' })
 export type Message = Static<typeof MessageSchema>

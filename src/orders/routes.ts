@@ -10,7 +10,10 @@ import { NewOrderSchema, OrderParams, OrderQuery, OrderSchema, OrdersSchema, Ord
 import { cancelOrder, placeOrder, updateOrder } from './commands.ts'
 import { findOrder, listOrders } from './queries.ts'
 
-/** The contract wants this operation untested in document viewers. The first is how ours hears of it, the others are other viewers' words. */
+/**
+ * The contract disables interactive testing of this operation in document viewers. The viewer at `/docs` reads the
+ * first extension, other viewers read the others.
+ */
 const NO_TESTING = {
   'x-hideTryItPanel': true,
   'x-hideReplay': true,
@@ -27,7 +30,7 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
       operationId: 'listOrders',
       tags: ['orders'],
       summary: 'List orders',
-      description: 'Orders by id, a page at a time. Filters narrow the list together.',
+      description: 'Lists orders by id, a page at a time. An order must match all filters.',
       ...NO_TESTING,
       querystring: OrderQuery,
       response: { 200: OrdersSchema }
@@ -42,7 +45,8 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
       operationId: 'placeOrder',
       tags: ['orders'],
       summary: 'Place an order',
-      description: 'Takes units of an available pet out of its stock at once. An order is taken whole or refused whole.',
+      description: 'Takes units of an available pet out of its stock at once. The service accepts or rejects an ' +
+        'order as a whole.',
       body: ref(NewOrderSchema),
       response: { 201: ref(OrderSchema) }
     },
@@ -58,7 +62,7 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
       operationId: 'getOrder',
       tags: ['orders'],
       summary: 'Get an order',
-      description: 'One order by its id.',
+      description: 'Returns one order.',
       params: OrderParams,
       response: { 200: ref(OrderSchema) }
     },
@@ -75,7 +79,8 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
       operationId: 'updateOrder',
       tags: ['orders'],
       summary: 'Change or complete an order',
-      description: 'A JSON merge patch. Completing changes no stock and sets no date; a complete order changes no more.',
+      description: 'A JSON merge patch. Completing an order changes no stock and sets no date. A complete order ' +
+        'cannot be changed.',
       params: OrderParams,
       body: ref(OrderUpdateSchema),
       response: { 200: ref(OrderSchema) }
@@ -83,7 +88,8 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
     config: { errors: [OrderNotFound, OrderAlreadyShipped] }
   }, async (request, reply) => {
     const { auth: { account }, params: { orderId }, body: patch } = request
-    return sendWriteResult(reply, 200, await app.commit(updateOrder, { account, orderId, patch, conditions: conditionsOf(request) }, writeContext(request)))
+    const input = { account, orderId, patch, conditions: conditionsOf(request) }
+    return sendWriteResult(reply, 200, await app.commit(updateOrder, input, writeContext(request)))
   })
 
   app.delete('/store/orders/:orderId', {
@@ -99,6 +105,7 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
     config: { errors: [OrderNotFound, OrderAlreadyShipped] }
   }, async (request, reply) => {
     const { auth: { account }, params: { orderId } } = request
-    return sendWriteResult(reply, 204, await app.commit(cancelOrder, { account, orderId, conditions: conditionsOf(request) }, writeContext(request)))
+    const input = { account, orderId, conditions: conditionsOf(request) }
+    return sendWriteResult(reply, 204, await app.commit(cancelOrder, input, writeContext(request)))
   })
 }

@@ -46,7 +46,9 @@ export const OrderParams = Type.Object({ orderId: Id('Id of the order', 21) }, N
 
 export const OrderQuery = Type.Object({
   petId: Type.Optional(Id('Only orders for this pet')),
-  complete: Type.Optional(Type.Boolean({ description: 'Only orders that are complete, or only those that are not', example: false })),
+  complete: Type.Optional(Type.Boolean({
+    description: 'Only complete orders, or only open orders', example: false
+  })),
   ...PageQuery,
   ...SortQuery
 }, NO_ADDITIONAL_PROPERTIES)

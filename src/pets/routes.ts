@@ -10,11 +10,11 @@ import { NewPetSchema, PetParams, PetUpdateSchema, PetQuery, PetSchema, PetsSche
 import { createPet, deletePet, updatePet } from './commands.ts'
 import { findPet, listPets } from './queries.ts'
 
-/** Deprecated since 2025-12-05T00:00:00Z, as RFC 9745 writes it. */
+/** 2025-12-05T00:00:00Z, the time of the deprecation, in the format of RFC 9745. */
 const DEPRECATION = '@1764892800'
 
 export interface PetOptions {
-  /** The day on which the single-pet read ends, such as 2030-12-05. */
+  /** Date from which the operation that reads a single pet answers 410, such as 2030-12-05. */
   sunset: string
 }
 
@@ -28,7 +28,8 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
         operationId: 'listPets',
         tags: ['animals'],
         summary: 'List pets',
-        description: 'Pets by id, a page at a time. Filters narrow the list together. Asked for one `id` and nothing else, the answer carries the ETag of that pet itself.',
+        description: 'Lists pets by id, a page at a time. A pet must match all filters. If the only parameter is one ' +
+          '`id`, the response has the ETag of that pet.',
         querystring: PetQuery,
         response: { 200: ref(PetsSchema) }
       }
@@ -46,7 +47,8 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
         operationId: 'createPet',
         tags: ['animals'],
         summary: 'Add a pet',
-        description: 'Offers an animal. Its category must exist; its stock is counted by `PATCH /inventory/{petId}`.',
+        description: 'Adds an animal to the store. Its category must exist. Count its stock with ' +
+          '`PATCH /inventory/{petId}`.',
         body: ref(NewPetSchema),
         response: { 201: ref(PetSchema) }
       },
@@ -62,7 +64,8 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
         operationId: 'getPet',
         tags: ['animals'],
         summary: 'Get a pet',
-        description: `Deprecated: read \`GET /pets?id={petId}\` instead, which answers a list of the one pet with the same ETag. From ${sunset} on this operation answers 410.`,
+        description: 'Deprecated: use `GET /pets?id={petId}` instead. It returns a list with this one pet and the ' +
+          `same ETag. From ${sunset} on, this operation answers 410.`,
         deprecated: true,
         'x-deprecated-sunset': sunset,
         'x-sunset': sunset,
@@ -85,7 +88,8 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
         operationId: 'updatePet',
         tags: ['animals'],
         summary: 'Change a pet',
-        description: 'A JSON merge patch. By hand a pet moves from `available` to `pending` or `sold`, from `pending` to `sold`, and back to `available` unless its stock is 0.',
+        description: 'A JSON merge patch. You can change the status from `available` to `pending` or `sold`, from ' +
+          '`pending` to `sold`, and from `pending` to `available` unless the stock is 0.',
         params: PetParams,
         body: ref(PetUpdateSchema),
         response: { 200: ref(PetSchema) }
@@ -93,7 +97,8 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
       config: { errors: [PetNotFound, InvalidStatusTransition, UnknownCategory] }
     }, async (request, reply) => {
       const { auth: { account }, params: { petId }, body: patch } = request
-      const changed = await app.commit(updatePet, { account, petId, patch, conditions: conditionsOf(request) }, writeContext(request))
+      const input = { account, petId, patch, conditions: conditionsOf(request) }
+      const changed = await app.commit(updatePet, input, writeContext(request))
       return sendWriteResult(reply, 200, changed)
     })
 
@@ -102,19 +107,23 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
         operationId: 'deletePet',
         tags: ['animals'],
         summary: 'Delete a pet',
-        description: 'Removes a pet that no order names, and its inventory entry with its units.',
+        description: 'Deletes a pet that no order names, and its inventory entry with its units.',
         params: PetParams,
         response: { 204: NoContent }
       },
       config: { errors: [PetNotFound, PetInUse] }
     }, async (request, reply) => {
       const { auth: { account }, params: { petId } } = request
-      return sendWriteResult(reply, 204, await app.commit(deletePet, { account, petId, conditions: conditionsOf(request) }, writeContext(request)))
+      const input = { account, petId, conditions: conditionsOf(request) }
+      return sendWriteResult(reply, 204, await app.commit(deletePet, input, writeContext(request)))
     })
   }
 }
 
-/** An id as it was asked for: one that is never assigned is read as another number. */
+/**
+ * Returns the id as the client wrote it. An unsafe integer, which the service never assigns, would become another
+ * number in JavaScript.
+ */
 function asAsked (id: number, url: string): number | string {
   return Number.isSafeInteger(id) ? id : decodeURIComponent(url.split('?')[0]!.split('/').at(-1)!)
 }

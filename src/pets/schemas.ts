@@ -6,7 +6,7 @@ export const PET_STATUSES = ['available', 'pending', 'sold'] as const
 
 export const PetStatusSchema = StringEnum(PET_STATUSES, {
   $id: 'PetStatus',
-  description: 'Whether a pet is for sale, on hold or sold.',
+  description: 'Status of a pet: for sale, on hold or sold.',
   example: 'available'
 })
 export type PetStatus = Static<typeof PetStatusSchema>
@@ -19,7 +19,9 @@ export const NewPetSchema = Type.Object({
   name,
   categoryId,
   status: Type.Optional(status)
-}, { $id: 'NewPet', ...NO_ADDITIONAL_PROPERTIES, description: 'A pet to create. Its status is `available` by default.' })
+}, {
+  $id: 'NewPet', ...NO_ADDITIONAL_PROPERTIES, description: 'A pet to create. Its status is `available` by default.'
+})
 export type NewPet = Static<typeof NewPetSchema>
 
 export const PetUpdateSchema = Type.Partial(Type.Object({ name, categoryId, status }), {
@@ -48,7 +50,9 @@ export const PetParams = Type.Object({ petId: Id('Id of the pet') }, NO_ADDITION
 export const PetQuery = Type.Object({
   status: Type.Optional(ref(PetStatusSchema, { description: 'Only pets with this status' })),
   categoryId: Type.Optional(Id('Only pets in this category', 3)),
-  id: Type.Optional(Type.Array(Id('Id of a pet'), { minItems: 1, maxItems: 100, description: 'Only these pets. Repeat the parameter for each id, up to 100 times' })),
+  id: Type.Optional(Type.Array(Id('Id of a pet'), {
+    minItems: 1, maxItems: 100, description: 'Only these pets. Repeat the parameter for each id, up to 100 times'
+  })),
   ...PageQuery,
   ...SortQuery
 }, NO_ADDITIONAL_PROPERTIES)

@@ -14,9 +14,9 @@ import { WebhookParams, WebhookQuery, type WebhookSchemas } from './schemas.ts'
 
 export interface WebhookOptions {
   schemas: WebhookSchemas
-  /** All types of events: what a webhook receives by default. */
+  /** All types of events. A webhook receives all of them by default. */
   eventTypes: readonly string[]
-  /** Let webhooks call private, loopback and link-local addresses. */
+  /** Allows webhooks to call private, loopback and link-local addresses. */
   allowPrivate: boolean
 }
 
@@ -31,7 +31,7 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
         ...common,
         operationId: 'listWebhooks',
         summary: 'List webhooks',
-        description: 'Webhooks by id, without their secrets and attempts, a page at a time.',
+        description: 'Lists webhooks by id, without their secrets and attempts, a page at a time.',
         querystring: WebhookQuery,
         response: { 200: Type.Array(ref(WebhookSchema)) }
       }
@@ -46,8 +46,13 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
         operationId: 'createWebhook',
         summary: 'Add a webhook',
         description: [
-          'From now on, events are sent to the address by POST: the body is the event as the feed shows it, signed by the Standard Webhooks specification with the secret of this answer, which is shown this once.',
-          'An event is sent until the address answers with a 2xx status, again after growing pauses for about a day, so it may come more than once: `webhook-id` stays the same. Up to 8 are under way at a time; order by `id`. `Retry-After` is honoured, a redirection is not followed, and a 410 switches the webhook off. An account has 20 webhooks at most.'
+          'From now on, the service sends events of the types in `events` to the address by POST. The body is the ' +
+            'event as the feed shows it. The request is signed as the Standard Webhooks specification says, with the ' +
+            'secret that is shown only in this response.',
+          'The service retries with growing pauses for about a day, until the address answers with a 2xx status. An ' +
+            'event may arrive more than once, always with the same `webhook-id`. Up to 8 requests are in flight at a ' +
+            'time, so order the events by `id`. The service honours `Retry-After` and follows no redirection. A 410 ' +
+            'disables the webhook. An account can have 20 webhooks at most.'
         ].join('\n\n'),
         body: ref(NewWebhookSchema),
         response: { 201: ref(WebhookWithSecretSchema) }
@@ -56,7 +61,8 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
     }, async (request, reply) => {
       const { auth: { account }, body: { url, events = [...eventTypes], enabled = true } } = request
       checkTarget(url, allowPrivate)
-      const created = await app.commit(createWebhook, { account, webhook: { url, events, enabled } }, writeContext(request))
+      const input = { account, webhook: { url, events, enabled } }
+      const created = await app.commit(createWebhook, input, writeContext(request))
       return sendWriteResult(reply.header('cache-control', 'no-store'), 201, created, `/webhooks/${created.record.id}`)
     })
 
@@ -65,7 +71,7 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
         ...common,
         operationId: 'getWebhook',
         summary: 'Get a webhook',
-        description: 'One webhook by its id, with the last 20 attempts to deliver to it.',
+        description: 'Returns one webhook with the last 20 attempts to deliver to it.',
         params: WebhookParams,
         response: { 200: ref(WebhookSchema) }
       },
@@ -82,7 +88,8 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
         ...common,
         operationId: 'updateWebhook',
         summary: 'Change a webhook',
-        description: 'A JSON merge patch. What waits is sent to the new `url`; `enabled: true` also undoes a 410 of the receiver.',
+        description: 'A JSON merge patch. The service sends waiting deliveries to the new `url`. `enabled: true` ' +
+          'also enables a webhook again that a 410 from the receiver disabled.',
         params: WebhookParams,
         body: ref(WebhookUpdateSchema),
         response: { 200: ref(WebhookSchema) }
@@ -91,7 +98,8 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
     }, async (request, reply) => {
       const { auth: { account }, params: { webhookId }, body: patch } = request
       checkTarget(patch.url, allowPrivate)
-      return sendWriteResult(reply, 200, await app.commit(updateWebhook, { account, webhookId, patch, conditions: conditionsOf(request) }, writeContext(request)))
+      const input = { account, webhookId, patch, conditions: conditionsOf(request) }
+      return sendWriteResult(reply, 200, await app.commit(updateWebhook, input, writeContext(request)))
     })
 
     app.delete('/webhooks/:webhookId', {
@@ -99,14 +107,16 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
         ...common,
         operationId: 'deleteWebhook',
         summary: 'Delete a webhook',
-        description: 'What waits for it is dropped, and messages no longer wait for its answers.',
+        description: 'Deletes the webhook and drops its waiting deliveries. The status of a message no longer ' +
+          'depends on them.',
         params: WebhookParams,
         response: { 204: NoContent }
       },
       config: { errors: [WebhookNotFound] }
     }, async (request, reply) => {
       const { auth: { account }, params: { webhookId } } = request
-      return sendWriteResult(reply, 204, await app.commit(deleteWebhook, { account, webhookId, conditions: conditionsOf(request) }, writeContext(request)))
+      const input = { account, webhookId, conditions: conditionsOf(request) }
+      return sendWriteResult(reply, 204, await app.commit(deleteWebhook, input, writeContext(request)))
     })
 
     app.post('/webhooks/:webhookId/rotate', {
@@ -114,7 +124,8 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
         ...common,
         operationId: 'rotateWebhookSecret',
         summary: 'Rotate the secret of a webhook',
-        description: 'Makes a new secret, which is shown this once. For 24 hours the one before signs as well.',
+        description: 'Creates a new secret, which is shown only in this response. For 24 hours, the previous secret ' +
+          'signs as well.',
         params: WebhookParams,
         response: { 200: ref(WebhookWithSecretSchema) }
       },
@@ -130,9 +141,10 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
         ...common,
         operationId: 'testWebhook',
         summary: 'Send a test to a webhook',
-        description: 'Sends an event of the type `webhook.test` once, also to a webhook that is switched off. It is in no feed; the attempt is shown with the webhook.',
+        description: 'Sends an event of the type `webhook.test` once, also to a disabled webhook. The feed does not ' +
+          'contain it. The webhook shows the attempt.',
         params: WebhookParams,
-        response: { 202: Type.Null({ description: 'The test is on its way.' }) }
+        response: { 202: Type.Null({ description: 'The service sends the test.' }) }
       },
       config: { errors: [WebhookNotFound] }
     }, async (request, reply) => {
@@ -142,7 +154,7 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
   }
 }
 
-/** A name is looked up, and its address judged, on every attempt; a bare address is judged here as well. */
+/** Rejects an address literal that is not public. Each attempt resolves a host name and checks its address. */
 function checkTarget (url: string | undefined, allowPrivate: boolean): void {
   const address = url === undefined ? undefined : literalAddress(url)
   if (address === undefined || allowPrivate || isPublicAddress(address)) return

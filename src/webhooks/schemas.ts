@@ -1,6 +1,8 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { WebhookAttemptSchema } from '../deliveries/schemas.ts'
-import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, ref, SortQuery, StringEnum, Timestamp } from '../http/common-schemas.ts'
+import {
+  NO_ADDITIONAL_PROPERTIES, Id, PageQuery, ref, SortQuery, StringEnum, Timestamp
+} from '../http/common-schemas.ts'
 
 const url = Type.String({
   format: 'uri',
@@ -11,12 +13,13 @@ const url = Type.String({
   example: 'https://example.com/hooks/petstore'
 })
 const ENABLED = {
-  description: 'Whether the webhook receives events. Deliveries that wait while it is disabled expire after a day',
+  description: 'If true, the webhook receives events. Deliveries that wait while it is disabled expire after a day',
   example: true
 }
 const enabled = Type.Boolean(ENABLED)
 const secret = Type.String({
-  description: 'The secret that signs deliveries, as the Standard Webhooks specification says. Shown only in this response',
+  description: 'The secret that signs deliveries, as the Standard Webhooks specification says. It is shown only in ' +
+    'this response',
   example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
 })
 
@@ -31,7 +34,7 @@ export function webhookSchemas (eventTypes: readonly string[]) {
     example: ['message.created', 'message.delivered']
   })
   const webhook = {
-    id: Id('Identifier of the webhook', 4), url, events, enabled, createdAt: Timestamp('When the webhook was created')
+    id: Id('Identifier of the webhook', 4), url, events, enabled, createdAt: Timestamp('Creation time')
   }
   return {
     NewWebhookSchema: Type.Object({
