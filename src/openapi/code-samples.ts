@@ -5,13 +5,13 @@ interface SampleRequest {
   url: string
   headers: Record<string, string>
   body: unknown
-  /** Whether the answer has a body. */
+  /** If true, the response has a body. */
   answered: boolean
 }
 
 /**
- * An operation's request in curl, JavaScript and Python, made of the examples of its schemas. Nothing has
- * to be installed for them; `<API_KEY>` and the ids are to be put in.
+ * Returns a sample request of an operation in curl, JavaScript and Python, from the examples of its schemas. The
+ * samples need no packages. Readers replace `<API_KEY>` and the ids.
  */
 export function codeSamples (document: Document, server: string, path: string, method: string): Sample[] {
   const { parameters = [], requestBody, responses, security } = document.paths[path]![method]!
@@ -19,7 +19,8 @@ export function codeSamples (document: Document, server: string, path: string, m
   const request: SampleRequest = {
     method: method.toUpperCase(),
     url: server + path.replace(/\{(\w+)\}/g, (_, name: string) => {
-      const { example, schema = {} } = parameters.find((parameter) => parameter.in === 'path' && parameter.name === name) ?? {}
+      const parameter = parameters.find((candidate) => candidate.in === 'path' && candidate.name === name)
+      const { example, schema = {} } = parameter ?? {}
       return encodeURIComponent(String(example ?? exampleOf(document, schema)))
     }),
     headers: {
@@ -41,7 +42,7 @@ function curl ({ method, url, headers, body }: SampleRequest): string {
   return [
     `curl ${method === implied ? '' : `-X ${method} `}${url}`,
     ...Object.entries(headers).map(([name, value]) => `-H '${name}: ${value}'`),
-    // Inside single quotes a shell takes everything as it is, but the single quote.
+    // Inside single quotes, a shell interprets no character but the single quote.
     ...body === undefined ? [] : [`-d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`]
   ].join(' \\\n  ')
 }
@@ -78,7 +79,7 @@ with urlopen(request) as response:
     print(response.status${answered ? ', json.load(response)' : ''})`
 }
 
-/** A JSON value as Python writes it. */
+/** Returns a JSON value as a Python literal. */
 function literal (value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`
   if (value !== null && typeof value === 'object') {

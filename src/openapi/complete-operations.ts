@@ -3,20 +3,26 @@ import type { ErrorClass } from '../errors.ts'
 import { MERGE_PATCH } from '../plugins/content-type-parsers.ts'
 import { exampleOf, resolve, type Answer, type Document, type Operation, type Schema } from './document.ts'
 import { errorAnswers } from './error-responses.ts'
-import { always, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, LIMITS, sometimes, WRITE_IF_NONE_MATCH } from './headers.ts'
+import {
+  always, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, LIMITS, sometimes, WRITE_IF_NONE_MATCH
+} from './headers.ts'
 import { codeSamples } from './code-samples.ts'
 
-/** What a route says of its operation beside its schema: see `FastifyContextConfig`. */
+/** Facts about an operation that its schema does not contain: see `FastifyContextConfig`. */
 export interface Facts { errors?: ErrorClass[], secret?: boolean, stream?: boolean, readBy?: string }
+
+interface SuccessFacts { replayed: boolean, readBy: string | undefined }
 
 const JSON_MEDIA = 'application/json'
 
 /**
- * Completes an operation: everything that follows from its method, its schemas and its own errors.
+ * Completes an operation with everything that follows from its method, its schemas and its own errors.
  *
- * @param server the whole address of the service, for requests to paste
+ * @param server the absolute address of the service, for the sample requests
  */
-export function completeOperation (document: Document, server: string, path: string, method: string, facts: Facts): void {
+export function completeOperation (
+  document: Document, server: string, path: string, method: string, facts: Facts
+): void {
   const operation = document.paths[path]![method]!
   const write = method !== 'get'
   const conditional = method === 'patch' || method === 'delete'
@@ -31,9 +37,12 @@ export function completeOperation (document: Document, server: string, path: str
   completeBody(document, operation, method)
 
   const { responses } = operation
-  for (const [status, answer] of Object.entries(responses)) completeSuccess(document, path, method, Number(status), answer, { replayed, readBy: facts.readBy })
+  for (const [status, answer] of Object.entries(responses)) {
+    completeSuccess(document, path, method, Number(status), answer, { replayed, readBy: facts.readBy })
+  }
   if (!write) responses[304] = notModified(responses[200]!)
-  Object.assign(responses, errorAnswers(errorsOf(operation, method, facts), { validation_failed: [violation(document, operation)] }))
+  const exampleValues = { validation_failed: [likelyViolation(document, operation)] }
+  Object.assign(responses, errorAnswers(errorsOf(operation, method, facts), exampleValues))
   if (operation.deprecated === true) announceSuccessor(responses)
   for (const answer of Object.values(responses)) answer.headers = { ...LIMITS, ...answer.headers }
 
@@ -54,14 +63,15 @@ function completeBody (document: Document, { requestBody }: Operation, method: s
 }
 
 function completeSuccess (
-  document: Document, path: string, method: string, status: number, answer: Answer,
-  { replayed, readBy }: { replayed: boolean, readBy: string | undefined }
+  document: Document, path: string, method: string, status: number, answer: Answer, { replayed, readBy }: SuccessFacts
 ): void {
   const media = answer.content?.[JSON_MEDIA]
   const schema = media?.schema === undefined ? undefined : resolve(document, media.schema)
   const list = method === 'get' && schema?.type === 'array'
   if (list) answer.description = 'A page of the list.'
-  if (media !== undefined && media.example === undefined && media.examples === undefined) media.example = exampleOf(document, media.schema!)
+  if (media !== undefined && media.example === undefined && media.examples === undefined) {
+    media.example = exampleOf(document, media.schema!)
+  }
 
   answer.headers = { 'Request-Id': always('Request-Id'), ...answer.headers }
   if (schema !== undefined) answer.headers['ETag'] = always('ETag')
@@ -74,7 +84,7 @@ function completeSuccess (
   }
 }
 
-/** Where a feed stands is said with every answer that knows it; the stream is another media type of the 200. */
+/** Adds the stream as another media type of the 200, and `Event-Id` to each response that contains it. */
 function announceStream (document: Document, { parameters = [], responses }: Operation): void {
   parameters.push(LAST_EVENT_ID)
   for (const status of [200, 304, 410]) responses[status]!.headers!['Event-Id'] = always('Event-Id')
@@ -85,19 +95,25 @@ function announceStream (document: Document, { parameters = [], responses }: Ope
   delete list.example
   list.examples = Object.fromEntries(events.map((event) => [event.type, { value: [event] }]))
   content!['text/event-stream'] = {
-    schema: { type: 'string', description: 'Events as `id`, `event` (the type) and `data` (the event); a comment every 15 seconds.' },
+    schema: {
+      type: 'string',
+      description: 'Events with `id`, `event` (the type) and `data` (the event). The service sends a comment every ' +
+        '15 seconds.'
+    },
     example: events.map((event) => `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)[0]
   }
   headers!['X-Accel-Buffering'] = sometimes('X-Accel-Buffering')
-  // A stream has neither.
+  // A stream has neither field.
   for (const name of ['ETag', 'Link'] as const) headers![name] = sometimes(name)
 }
 
 function notModified ({ headers = {} }: Answer): Answer {
-  return { description: 'You have it already: `If-None-Match` names the current ETag.', headers: { ...headers } }
+  return {
+    description: 'The content has not changed: `If-None-Match` contains the current ETag.', headers: { ...headers }
+  }
 }
 
-/** Its own errors, and those that follow from what it is. */
+/** Returns the errors of an operation: its own, and those that follow from its method and schemas. */
 function errorsOf ({ security, requestBody }: Operation, method: string, facts: Facts): Set<ErrorClass> {
   const write = method !== 'get'
   const open = security?.length === 0
@@ -121,32 +137,41 @@ function errorsOf ({ security, requestBody }: Operation, method: string, facts: 
   ])
 }
 
-/** The likeliest mistake with this operation, as the service words it. */
-function violation (document: Document, { requestBody, parameters = [] }: Operation): string {
+/** Returns the message of the most likely validation error of an operation. */
+function likelyViolation (document: Document, { requestBody, parameters = [] }: Operation): string {
   const body = requestBody?.content[JSON_MEDIA]?.schema
   const [required] = body === undefined ? [] : resolve(document, body).required ?? []
   if (required !== undefined) return `${required} is required`
   const inPath = parameters.find((parameter) => parameter.in === 'path')
-  if (inPath?.schema.pattern !== undefined) return `Path parameter ${inPath.name} must match the pattern ${inPath.schema.pattern}`
+  if (inPath?.schema.pattern !== undefined) {
+    return `Path parameter ${inPath.name} must match the pattern ${inPath.schema.pattern}`
+  }
   if (inPath !== undefined) return `Path parameter ${inPath.name} must be an integer`
   const limit = parameters.find(({ name }) => name === 'limit')
   if (limit !== undefined) return `Query parameter limit must be ${limit.schema.maximum} or less`
   return 'Query parameter "page" is not allowed'
 }
 
-/** RFC 9745, RFC 8594: where the pet is read instead, on what the operation itself answers. */
+/** Adds `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and the link to the successor to the operation's responses. */
 function announceSuccessor (responses: Record<string, Answer>): void {
   for (const [status, answer] of Object.entries(responses)) {
     const promised = ['200', '304', '404', '410'].includes(status)
     if (!promised && !status.startsWith('5')) continue
     const present = promised ? always : sometimes
-    answer.headers = { ...answer.headers, Deprecation: present('Deprecation'), Sunset: present('Sunset'), Link: present('Successor') }
+    answer.headers = {
+      ...answer.headers,
+      Deprecation: present('Deprecation'),
+      Sunset: present('Sunset'),
+      Link: present('Successor')
+    }
   }
 }
 
-/** The operation that reads what a collection's POST made, if there is one. */
+/** Returns the operation that reads the new record of a collection's POST, if there is one. */
 function readOf ({ paths }: Document, path: string, readBy: string | undefined): Operation | undefined {
-  if (readBy !== undefined) return Object.values(paths).map(({ get }) => get).find((get) => get?.operationId === readBy)
+  if (readBy !== undefined) {
+    return Object.values(paths).map(({ get }) => get).find((get) => get?.operationId === readBy)
+  }
   return paths[itemOf(paths, path) ?? '']?.['get']
 }
 
@@ -154,10 +179,10 @@ function itemOf (paths: Document['paths'], path: string): string | undefined {
   return Object.keys(paths).find((other) => other.startsWith(`${path}/{`) && other.endsWith('}'))
 }
 
-/** The id of a new record, as links name it. */
+/** The runtime expression by which links name the id of a new record. */
 const ID = '$response.body#/id'
 
-/** What can be done with the id of a new record: every operation that takes it in its path, query or body. */
+/** Returns links to all operations that accept the id of a new record in their path, query or body. */
 function linksOf (document: Document, path: string, readBy: string | undefined): Answer['links'] & object {
   const { paths } = document
   const links: Answer['links'] & object = {}
@@ -165,22 +190,34 @@ function linksOf (document: Document, path: string, readBy: string | undefined):
   const idName = item?.slice(path.length + 2, -1)
   for (const [otherPath, methods] of Object.entries(paths)) {
     for (const { operationId, parameters, requestBody } of Object.values(methods)) {
-      const parameter = parameters?.find(({ in: place, name, schema }) => takesIt(otherPath, place, name, schema))
+      const parameter = parameters?.find(({ in: place, name, schema }) => acceptsId(otherPath, place, name, schema))
       if (parameter !== undefined) {
-        links[operationId] = { operationId, parameters: { [parameter.name]: ID }, description: `The \`id\` of the answer is the \`${parameter.name}\` of \`${operationId}\`.` }
+        links[operationId] = {
+          operationId,
+          parameters: { [parameter.name]: ID },
+          description: `The \`id\` of the response is the \`${parameter.name}\` of \`${operationId}\`.`
+        }
         continue
       }
       const body = requestBody?.content[JSON_MEDIA]?.schema
       const { required = [], properties = {} } = body === undefined ? {} : resolve(document, body)
       if (idName === undefined || !required.includes(idName)) continue
       const sent = required.map((name) => [name, name === idName ? ID : exampleOf(document, properties[name]!)])
-      links[operationId] = { operationId, requestBody: Object.fromEntries(sent), description: `The \`id\` of the answer is the \`${idName}\` in the body of \`${operationId}\`.` }
+      links[operationId] = {
+        operationId,
+        requestBody: Object.fromEntries(sent),
+        description: `The \`id\` of the response is the \`${idName}\` in the body of \`${operationId}\`.`
+      }
     }
   }
-  if (readBy !== undefined) links[readBy] = { operationId: readBy, description: `\`${readBy}\` reads it, with its own API key.` }
+  if (readBy !== undefined) {
+    links[readBy] = {
+      operationId: readBy, description: `\`${readBy}\` returns the new record if you send the new API key.`
+    }
+  }
   return links
 
-  function takesIt (otherPath: string, place: string, name: string, schema: Schema): boolean {
+  function acceptsId (otherPath: string, place: string, name: string, schema: Schema): boolean {
     if (place !== 'path' && place !== 'query') return false
     if (name === idName) return true
     return otherPath === path && name === 'id' && schema.type !== undefined

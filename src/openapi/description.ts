@@ -2,7 +2,7 @@ import type { Resource, Tag as ResourceTag } from '../database/resource.ts'
 import type { ErrorClass } from '../errors.ts'
 import { exampleOfError } from './error-responses.ts'
 
-/** The navigation groups. Those with a description are tags as well, which hold no operations of their own. */
+/** The navigation groups. Groups with a description are also tags, which have no operations of their own. */
 const GROUPS: Array<{ name: ResourceTag['group'], description?: string }> = [
   { name: 'Pets', description: 'The animals and their categories.' },
   { name: 'Store', description: 'Orders and stock.' },
@@ -38,9 +38,10 @@ export function navigation (resources: Resource[]): { tags: Tag[], 'x-tagGroups'
   return { tags, 'x-tagGroups': groups }
 }
 
-/** Returns the first page of the document. */
+/** Returns the introduction of the document, in Markdown. */
 export function introduction (server: string, errors: ErrorClass[]): string {
-  return `A pet store API: pets in categories, their stock, orders and messages. Each account is a store of its own and cannot see any other.
+  return `A pet store API: pets in categories, their stock, orders and messages. \
+Each account is a store of its own and cannot see any other.
 
 ## Quickstart
 
@@ -59,11 +60,16 @@ curl ${server}/messages \\
 
 ## Conventions
 
-- **Requests** are JSON. The service rejects unknown fields and query parameters, and converts nothing. A patch is a JSON merge patch (RFC 7396).
+- **Requests** are JSON. The service rejects unknown fields and query parameters, and converts no types. \
+A patch is a JSON merge patch (RFC 7396).
 - **Ids** are 64-bit integers that are never reused. A record of another account is not found.
-- **Lists** come in pages of \`limit\` records. Follow \`rel="next"\` of the \`Link\` header until there is none. You get every record that exists during the whole walk exactly once, even while others write.
-- **ETags**: send one in \`If-None-Match\` to read only what has changed, or in \`If-Match\` to write only over what you have read. \`HEAD\` works wherever \`GET\` does.
-- **Repeating a write**: with an \`Idempotency-Key\` a request takes effect once, however often you send it within 24 hours. The service answers a repetition like the first request, with \`Idempotency-Replayed: true\`. Operations whose response contains a new secret accept no key.
+- **Lists** have pages of \`limit\` records. Follow \`rel="next"\` of the \`Link\` header until there is none. \
+You get every record that exists during the whole walk exactly once, even while other clients write.
+- **ETags**: send one in \`If-None-Match\` to read only what has changed, \
+or in \`If-Match\` to write only over what you have read. \`HEAD\` works wherever \`GET\` does.
+- **Repeating a write**: with an \`Idempotency-Key\` a request takes effect once, \
+however often you send it within 24 hours. The service answers a repetition like the first request, \
+with \`Idempotency-Replayed: true\`. Operations whose response contains a new secret accept no key.
 - **Request-Id** is on every response. Quote it when you report a problem.
 
 ## Errors
@@ -80,5 +86,6 @@ function codeTable (errors: ErrorClass[]): string {
   for (const { code, status } of errors.map((CodedError) => exampleOfError(CodedError))) {
     codes.set(status, [...codes.get(status) ?? [], `\`${code}\``])
   }
-  return [...codes].sort(([a], [b]) => a - b).map(([status, names]) => `| ${status} | ${names.join(', ')} |`).join('\n')
+  const rows = [...codes].sort(([a], [b]) => a - b)
+  return rows.map(([status, names]) => `| ${status} | ${names.join(', ')} |`).join('\n')
 }

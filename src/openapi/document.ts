@@ -1,4 +1,4 @@
-/** The parts of an OpenAPI 3.0.3 document that are read or written here; the rest passes through. */
+/** The parts of an OpenAPI 3.0.3 document that this folder reads or writes. It leaves all other parts unchanged. */
 
 export interface Schema {
   $ref?: string
@@ -16,7 +16,11 @@ export interface Schema {
 
 export interface Reference { $ref: string }
 
-export interface Media { schema?: Schema, example?: unknown, examples?: Record<string, { summary?: string, value: unknown }> }
+export interface Media {
+  schema?: Schema
+  example?: unknown
+  examples?: Record<string, { summary?: string, value: unknown }>
+}
 
 export interface Header { description: string, required: boolean, schema: Schema, example?: string | number }
 
@@ -36,9 +40,14 @@ export interface Answer {
   links?: Record<string, Link>
 }
 
-export interface Link { operationId: string, parameters?: Record<string, string>, requestBody?: unknown, description: string }
+export interface Link {
+  operationId: string
+  parameters?: Record<string, string>
+  requestBody?: unknown
+  description: string
+}
 
-/** A request in a language, as the viewers read it. */
+/** A sample request in one programming language, in the format that document viewers read. */
 export interface Sample { lang: string, label: string, source: string }
 
 export interface Operation {
@@ -64,18 +73,19 @@ export interface Document {
   paths: Record<string, Record<string, Operation>>
 }
 
-/** The schema that a reference names. */
+/** Returns the schema that a reference names, or the schema itself if it is no reference. */
 export function resolve ({ components }: Document, schema: Schema): Schema {
   const name = schema.$ref?.split('/').at(-1)
   return name === undefined ? schema : components.schemas[name] ?? {}
 }
 
-/** An example of a whole, made of the examples of its parts. */
+/** Returns an example of a schema, composed of the examples of its parts. */
 export function exampleOf (document: Document, schema: Schema): unknown {
   const { example, properties, items, oneOf, enum: values } = resolve(document, schema)
   if (example !== undefined) return example
   if (properties !== undefined) {
-    return Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, exampleOf(document, property)]))
+    return Object.fromEntries(Object.entries(properties)
+      .map(([name, property]) => [name, exampleOf(document, property)]))
   }
   if (items !== undefined) return [exampleOf(document, items)]
   if (oneOf?.[0] !== undefined) return exampleOf(document, oneOf[0])

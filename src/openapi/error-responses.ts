@@ -22,21 +22,29 @@ const DESCRIPTIONS: Record<number, string> = {
     'where the operation accepts one.'
 }
 
-/** An error as an example: its code, message and status. */
+/** The body of an error response, as an example. */
 interface ErrorExample { code: string, message: string, status: number }
 
-/** Returns an example of an error. @param values for `%s` of the message; by default those of its definition */
-export function exampleOfError (CodedError: ErrorClass, values: readonly unknown[] = CodedError.exampleValues): ErrorExample {
+type ErrorAnswer = Answer & { content: { 'application/json': { examples: Record<string, { value: ErrorExample }> } } }
+
+/**
+ * Returns an example of an error.
+ *
+ * @param values the values for `%s` in the message; by default those of the error's definition
+ */
+export function exampleOfError (
+  CodedError: ErrorClass, values: readonly unknown[] = CodedError.exampleValues
+): ErrorExample {
   const error = new CodedError(...values as [])
   return { code: errors.publicCode(error), message: error.message, status: error.statusCode ?? 500 }
 }
 
-/** The values of the examples that an operation words better than the error's definition, by code. */
+/** Values for the examples of one operation, by error code. They replace the values of the error's definition. */
 export type ExampleValues = Record<string, unknown[]>
 
-/** Returns the error answers of an operation by status, with an example for each code. */
+/** Returns the error responses of an operation by status, with an example for each code. */
 export function errorAnswers (classes: Iterable<ErrorClass>, values: ExampleValues): Record<string, Answer> {
-  const answers: Record<string, Answer & { content: { 'application/json': { examples: Record<string, { value: ErrorExample }> } } }> = {}
+  const answers: Record<string, ErrorAnswer> = {}
   for (const CodedError of classes) {
     const { code } = exampleOfError(CodedError)
     const example = exampleOfError(CodedError, values[code])

@@ -14,11 +14,11 @@ import { viewerRoutes } from './viewer-routes.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The errors that only this operation and few others answer; the common ones are documented everywhere. */
+    /** The errors that are specific to this operation. The document adds the common errors to every operation. */
     errors?: ErrorClass[]
-    /** The operation answers with a stream of events as well. */
+    /** The operation can also answer with a stream of events. */
     stream?: boolean
-    /** The operation that reads the new record, where no item of the collection does. */
+    /** The operation that reads the new record, if no operation reads an item of the collection. */
     readBy?: string
   }
 }
@@ -28,20 +28,20 @@ export interface OpenapiOptions {
   resources: Resource[]
 }
 
-/** Returns every class of errors that the service answers with: the common ones, then each resource's own. */
+/** Returns all error classes of the service: the common ones, and then those of each resource. */
 export function allErrors (resources: Resource[]): ErrorClass[] {
   const common = Object.values(commonErrors).filter((value): value is ErrorClass => 'exampleValues' in value)
   return [...common, ...resources.flatMap(({ errors }) => Object.values(errors))]
 }
 
 /**
- * The OpenAPI document: the routes' own schemas, and what follows from them. Error answers are added to
- * the document alone, because as schemas of the routes each would be compiled to a serializer.
+ * Builds the OpenAPI document from the schemas of the routes. Adds error responses to the document only: Fastify would
+ * compile a serializer for each of them if they were schemas of the routes.
  */
 export const openapi = fp(async function openapi (app: FastifyInstance, { config, resources }: OpenapiOptions) {
   const { BASE_PATH, PUBLIC_URL, PORT } = config
   const server = PUBLIC_URL + BASE_PATH
-  const whole = (PUBLIC_URL || `http://127.0.0.1:${PORT}`) + BASE_PATH
+  const absoluteServer = (PUBLIC_URL || `http://127.0.0.1:${PORT}`) + BASE_PATH
   const facts = new Map<string, Facts>()
 
   await app.register(swagger, {
@@ -50,13 +50,20 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { config
       info: {
         title: 'Petstore',
         version: '1.0.0',
-        description: introduction(whole, allErrors(resources)),
+        description: introduction(absoluteServer, allErrors(resources)),
         license: { name: 'MIT', url: 'https://opensource.org/license/mit' }
       },
       servers: [{ url: server || '/', description: 'This service' }],
       components: {
         headers: HEADERS as never,
-        securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer', description: 'An API key of an account, sent as `Authorization: Bearer <API_KEY>`. `POST /accounts` returns the first one.' } }
+        securitySchemes: {
+          bearerAuth: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'An API key of an account, sent as `Authorization: Bearer <API_KEY>`. `POST /accounts` ' +
+              'returns the first one.'
+          }
+        }
       },
       security: [{ bearerAuth: [] }]
     },
@@ -71,8 +78,10 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { config
       document.paths = inOrderOfTags(document.paths, tagsInOrder(resources).map(({ name }) => name))
       const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
         Object.entries(methods).map(([method, operation]) => ({ path, method, operation })))
-      for (const { path, method, operation } of operations) completeOperation(document, whole, path, method, facts.get(operation.operationId) ?? {})
-      document.components.headers = referred(document)
+      for (const { path, method, operation } of operations) {
+        completeOperation(document, absoluteServer, path, method, facts.get(operation.operationId) ?? {})
+      }
+      document.components.headers = referencedHeaders(document)
       return { ...document, ...navigation(resources) } as never
     }
   })
@@ -83,10 +92,11 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { config
   await app.register(catalogRoutes)
 }, { name: 'openapi' })
 
-/** A field that only some answers carry stands where they do, so that its component may be left without a reference. */
-function referred (document: Document): Document['components']['headers'] {
+/** Returns the header components that a response refers to. Optional fields are copied into responses instead. */
+function referencedHeaders (document: Document): Document['components']['headers'] {
   const paths = JSON.stringify(document.paths)
-  return Object.fromEntries(Object.entries(document.components.headers).filter(([name]) => paths.includes(`"#/components/headers/${name}"`)))
+  const isReferenced = (name: string): boolean => paths.includes(`"#/components/headers/${name}"`)
+  return Object.fromEntries(Object.entries(document.components.headers).filter(([name]) => isReferenced(name)))
 }
 
 /** Sorts paths by the tags of their operations. `/account` comes last, and `delete` is its last method. */

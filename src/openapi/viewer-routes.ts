@@ -6,10 +6,10 @@ import { gzip } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
 import { cachedContent, sendCached } from '../http/cached-content.ts'
 
-/** What the browser gets, as it lies here; the build copies it to where this file goes. */
+/** The files that the browser loads, unbundled. The build copies them next to this file. */
 const FOLDER = join(import.meta.dirname, 'page')
 
-/** The viewer writes styles into the page as it goes; it talks to nobody but this service. */
+/** Content security policy: the viewer adds inline styles to the page, and connects only to this service. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -24,9 +24,9 @@ const POLICY = [
 
 const JAVASCRIPT = 'text/javascript; charset=utf-8'
 
-/** `/docs`: the document for people, with requests that can be tried. Works offline. */
+/** Serves `/docs`, a viewer of the document that can send requests. It works offline. */
 export async function viewerRoutes (app: FastifyInstance): Promise<void> {
-  // One file that needs nothing else, as the package brings it.
+  // The package contains a build of the viewer as one file without imports.
   const viewer = join(createRequire(import.meta.url).resolve('@scalar/fastify-api-reference'), '../js/standalone.js')
   const page = cachedContent(() => readFileSync(join(FOLDER, 'docs.html'), 'utf8'))
   const start = cachedContent(() => readFileSync(join(FOLDER, 'start.js'), 'utf8'))
@@ -41,13 +41,14 @@ export async function viewerRoutes (app: FastifyInstance): Promise<void> {
 
   app.get('/docs/viewer.js', { schema: { hide: true } }, async (request, reply) => {
     const { text, etag } = program()
-    // Beside `Origin`, where pages of others may read.
+    // Added to `Origin`, which CORS sets.
     reply.header('vary', [reply.getHeader('vary') ?? [], 'Accept-Encoding'].flat().join(', '))
     if (!/\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\s*(?:,|$))/i.test(String(request.headers['accept-encoding'] ?? ''))) {
       return sendCached(request, reply, JAVASCRIPT, { text, etag })
     }
     packed ??= promisify(gzip)(text)
-    // Other bytes, another strong tag (RFC 9110 section 8.8.3.3).
-    return sendCached(request, reply.header('content-encoding', 'gzip'), JAVASCRIPT, { text: await packed, etag: etag.replace(/"$/, '-gzip"') })
+    // Different bytes need a different strong tag (RFC 9110 section 8.8.3.3).
+    const content = { text: await packed, etag: etag.replace(/"$/, '-gzip"') }
+    return sendCached(request, reply.header('content-encoding', 'gzip'), JAVASCRIPT, content)
   })
 }
