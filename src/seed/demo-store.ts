@@ -8,32 +8,40 @@ import { updateInventory } from '../inventory/commands.ts'
 import { placeOrder } from '../orders/commands.ts'
 import { createPet, updatePet } from '../pets/commands.ts'
 
-/** What was ordered so far: pet, units, whether it was handed over. */
+/** The orders of the demo store. */
 const ORDERS: Array<[pet: string, quantity: number, complete: boolean]> = [
-  ['Nemo', 6, true], ['Kiwi', 2, true], ['Rex', 1, false], ['Neon', 20, false], ['Minka', 1, true], ['Nibbles', 2, false]
+  ['Nemo', 6, true], ['Kiwi', 2, true], ['Rex', 1, false], ['Neon', 20, false], ['Minka', 1, true],
+  ['Nibbles', 2, false]
 ]
 
 const NAME = 'Demo store'
 
-/**
- * Opens a small store in an empty database, by the same commands as HTTP but in one transaction: a start
- * that is killed leaves all of it or nothing. As long as nobody has used it, every start hands out a key,
- * because nobody may have seen the one before.
- *
- * @returns what to print once the service listens on `origin`: a key, and a request that works when pasted;
- *   `undefined` when the database has another account, or the demo store is in use
- */
-export async function openDemo ({ commit, database, basePath }: FastifyInstance): Promise<((origin: string) => string) | undefined> {
-  const [first, second] = await database.reader.account.findMany({ take: 2, select: { id: true, name: true, apiKeys: { select: { lastUsedAt: true } } } })
-  if (second !== undefined) return undefined
-  if (first !== undefined && (first.name !== NAME || first.apiKeys.some(({ lastUsedAt }) => lastUsedAt !== null))) return undefined
+/** Returns the text to print once the service listens on `origin`: an API key, and a request that works when pasted. */
+type Greeting = (origin: string) => string
 
-  const nobody = { account: null }
+/**
+ * Creates a small store in an empty database with the same commands as HTTP. They run in one transaction, so a killed
+ * start leaves the whole store or nothing. Every start issues a new key until one is used, because a killed start may
+ * not have printed its key.
+ *
+ * @returns `undefined` if the database has another account, or a key of the demo store was used
+ */
+export async function openDemo ({ commit, database, basePath }: FastifyInstance): Promise<Greeting | undefined> {
+  const [first, second] = await database.reader.account.findMany({
+    take: 2, select: { id: true, name: true, apiKeys: { select: { lastUsedAt: true } } }
+  })
+  if (second !== undefined) return undefined
+  if (first !== undefined) {
+    const isUsed = first.apiKeys.some(({ lastUsedAt }) => lastUsedAt !== null)
+    if (first.name !== NAME || isUsed) return undefined
+  }
+
+  const noAccount = { account: null }
   const { record: { apiKey } } = first === undefined
-    ? await commit(openStore, {}, nobody)
-    : await commit(createApiKey, { account: Number(first.id), key: {} }, nobody)
+    ? await commit(openStore, {}, noAccount)
+    : await commit(createApiKey, { account: Number(first.id), key: {} }, noAccount)
   return (origin) => `
-A demo store was opened. This is its API key; it is shown only now:
+The demo store is ready. This is its API key, which is not shown again:
 
   ${apiKey}
 
@@ -47,7 +55,7 @@ Try it:
 const openStore: Command<object, { apiKey: string }> = {
   name: 'openDemo',
   async run (tx, inputs) {
-    // One after the other: they share the tx, and with it the ids that it gives.
+    // One store after the other, because they share the transaction and its ids.
     const stores = []
     for (let i = 0; i < inputs.length; i++) stores.push(await fill(tx))
     return stores
@@ -55,11 +63,14 @@ const openStore: Command<object, { apiKey: string }> = {
 }
 
 async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }>> {
-  const [opened] = (await createAccount.run(tx, [{ account: { name: NAME } }])) as Array<CommandSuccess<{ id: number, apiKey: string }>>
+  const outcomes = await createAccount.run(tx, [{ account: { name: NAME } }])
+  const [opened] = outcomes as Array<CommandSuccess<{ id: number, apiKey: string }>>
   const { id: account } = opened!.record
   const events: NewEvent[] = []
 
-  async function make<Input extends { account: number }, Record> ({ run }: Command<Input, Record>, inputs: Array<Omit<Input, 'account'>>): Promise<Record[]> {
+  async function make<Input extends { account: number }, Record> (
+    { run }: Command<Input, Record>, inputs: Array<Omit<Input, 'account'>>
+  ): Promise<Record[]> {
     const outcomes = await run(tx, inputs.map((input) => ({ ...input, account }) as Input))
     return outcomes.map((outcome) => {
       if (outcome instanceof Error) throw outcome
@@ -68,12 +79,20 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
     })
   }
 
-  const categories = await make(createCategory, ANIMALS.map(({ name, description }) => ({ category: { name, description } })))
-  const stocked = ANIMALS.flatMap(({ pets }, i) => pets.map(([name, units]) => ({ pet: { name, categoryId: categories[i]!.id }, units })))
+  const categories = await make(createCategory, ANIMALS.map(({ name, description }) => (
+    { category: { name, description } }
+  )))
+  const stocked = ANIMALS.flatMap(({ pets }, i) => pets.map(([name, units]) => (
+    { pet: { name, categoryId: categories[i]!.id }, units }
+  )))
   const pets = await make(createPet, stocked.map(({ pet }) => ({ pet })))
   const ids = new Map(pets.map(({ name, id }) => [name, id]))
-  await make(updateInventory, stocked.map(({ pet, units }) => ({ petId: ids.get(pet.name)!, quantity: units, conditions: {} })))
-  await make(placeOrder, ORDERS.map(([pet, quantity, complete]) => ({ order: { petId: ids.get(pet)!, quantity, complete } })))
+  await make(updateInventory, stocked.map(({ pet, units }) => (
+    { petId: ids.get(pet.name)!, quantity: units, conditions: {} }
+  )))
+  await make(placeOrder, ORDERS.map(([pet, quantity, complete]) => (
+    { order: { petId: ids.get(pet)!, quantity, complete } }
+  )))
   await make(updatePet, [{ petId: ids.get('Luna')!, patch: { status: 'pending' }, conditions: {} }])
   return { record: opened!.record, events }
 }
