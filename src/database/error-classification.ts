@@ -1,11 +1,11 @@
 import { DatabaseUnavailable } from '../errors.ts'
 
 /**
- * What a failed statement or transaction means for the commands in it:
+ * The consequence of a failed statement or transaction for its commands:
  *
- * - `unavailable`: the database is away, full, locked or too slow. Nothing can be said about the
- *   outcome, so nothing is tried again here.
- * - `conflict`: another transaction was in the way and this one was rolled back. Try again.
+ * - `unavailable`: the database is unreachable, full, locked or too slow. The outcome is unknown, so the service does
+ *   not retry.
+ * - `conflict`: the database rolled the transaction back because of another transaction. The service retries.
  * - `statement error`: the statements themselves failed (a foreign key, a CHECK, a defect).
  */
 export type ErrorKind = 'unavailable' | 'conflict' | 'statement error'
@@ -13,23 +13,38 @@ export type ErrorKind = 'unavailable' | 'conflict' | 'statement error'
 /** serialization_failure, deadlock_detected, lock_not_available */
 const CONFLICTS = new Set(['40001', '40P01', '55P03'])
 
-/** PostgreSQL: insufficient resources, operator intervention (57014 is statement_timeout), system error, connection exception. */
+/**
+ * PostgreSQL: insufficient resources, operator intervention (57014 is statement_timeout), system error, connection
+ * exception.
+ */
 const UNAVAILABLE_CLASSES = new Set(['53', '57', '58', '08'])
 
 /** SQLite: BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL, NOTADB. */
 const UNAVAILABLE_SQLITE = /^SQLITE_(BUSY|LOCKED|READONLY|IOERR|CORRUPT|FULL|CANTOPEN|PROTOCOL|NOTADB)/
 
-/** Codes of Node for a server that cannot be reached, or no longer. */
-const UNREACHABLE = /\b(ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EAI_FAIL|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|ENETRESET)\b/
+/** Node's error codes for a server that cannot be reached, or whose connection was lost. */
+const UNREACHABLE_CODES = [
+  'ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EAI_FAIL',
+  'EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH', 'ENETDOWN', 'ENETRESET'
+]
+const UNREACHABLE = new RegExp(`\\b(${UNREACHABLE_CODES.join('|')})\\b`)
 
-/** Kinds of the driver adapters that say so without a code. */
+/** node-postgres reports a lost or slow connection in plain errors without a code. */
+const LOST_CONNECTION = new RegExp([
+  'connection terminated', 'timeout exceeded', 'query read timeout', 'client has encountered a connection error',
+  'not queryable'
+].join('|'), 'i')
+
+/** Kinds of errors that the driver adapters report without a code. */
 const UNAVAILABLE_KINDS = new Set([
   'SocketTimeout', 'ConnectionClosed', 'DatabaseNotReachable', 'TlsConnectionError', 'TooManyConnections',
   'AuthenticationFailed', 'DatabaseDoesNotExist', 'DatabaseAccessDenied', 'TransactionAlreadyClosed'
 ])
 
 /** Prisma: unreachable, timed out, no connection from the pool, transaction closed or not started in time. */
-const UNAVAILABLE_PRISMA = new Set(['P1000', 'P1001', 'P1002', 'P1003', 'P1008', 'P1010', 'P1011', 'P1017', 'P2024', 'P2028', 'P2037'])
+const UNAVAILABLE_PRISMA = new Set([
+  'P1000', 'P1001', 'P1002', 'P1003', 'P1008', 'P1010', 'P1011', 'P1017', 'P2024', 'P2028', 'P2037'
+])
 
 export function classifyError (error: unknown): ErrorKind {
   if (error instanceof DatabaseUnavailable) return 'unavailable'
@@ -38,13 +53,11 @@ export function classifyError (error: unknown): ErrorKind {
   if (UNAVAILABLE_SQLITE.test(driver)) return 'unavailable'
   if (/^[0-9A-Z]{5}$/.test(driver) && UNAVAILABLE_CLASSES.has(driver.slice(0, 2))) return 'unavailable'
   if (UNAVAILABLE_KINDS.has(kind) || UNAVAILABLE_PRISMA.has(prisma)) return 'unavailable'
-  if (UNREACHABLE.test(`${driver} ${message}`)) return 'unavailable'
-  // node-postgres speaks of a lost or slow connection in plain Errors without a code.
-  if (/connection terminated|timeout exceeded|query read timeout|client has encountered a connection error|not queryable/i.test(message)) return 'unavailable'
+  if (UNREACHABLE.test(`${driver} ${message}`) || LOST_CONNECTION.test(message)) return 'unavailable'
   return 'statement error'
 }
 
-/** Prisma wraps the driver's error in its own, at a depth that differs by call. */
+/** Collects the properties of nested errors: Prisma wraps the driver's error at a depth that differs by call. */
 function traits (error: unknown): { prisma: string, driver: string, kind: string, message: string } {
   const found = { prisma: '', driver: '', kind: '', message: '' }
   for (let at = error as Nested | undefined, depth = 0; at instanceof Object && depth < 6; depth++) {
@@ -67,15 +80,15 @@ interface Nested {
   meta?: { driverAdapterError?: Nested }
 }
 
-/** Whether another process holds SQLite's lock: the adapter names most of SQLITE_BUSY a `SocketTimeout`. */
+/** Returns true if another process holds SQLite's lock: the adapter reports most SQLITE_BUSY as `SocketTimeout`. */
 export function isLocked (error: unknown): boolean {
   const { kind, driver } = traits(error)
   return kind === 'SocketTimeout' || driver.startsWith('SQLITE_BUSY')
 }
 
 /**
- * The answer, or `DatabaseUnavailable` once `ms` have passed: a connection that went silent must not
- * hold its requests for ever.
+ * Returns the result of `work`, or throws `DatabaseUnavailable` after `ms` milliseconds. Otherwise, requests on a
+ * connection that no longer responds would wait forever.
  */
 export async function withDeadline<T> (work: Promise<T>, ms: number): Promise<T> {
   return await new Promise((resolve, reject) => {

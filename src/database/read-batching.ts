@@ -8,28 +8,28 @@ import { queryRows } from './run-statement.ts'
 /**
  * A read that many requests share: one statement over the rows of all their inputs.
  *
- * `sql` reads the inputs as a FROM item with their members and `ord`, their number from 1 (`ordinality`),
- * which it must select. At most one row per input comes back.
+ * `sql` reads the inputs as a FROM item with their members and `ord`, their number from 1 (`ordinality`). It must
+ * select `ord`, and return at most one row per input.
  */
 export interface Query<Input extends object, Row> {
   sql: (dialect: Dialect) => string
-  /** Only a type: says what the statement's rows are. */
+  /** Never set: it only declares the type of the statement's rows. */
   row?: Row
   input?: Input
 }
 
-/** Runs a query for one input; `undefined` when no row came back for it. */
+/** Runs a query for one input. Resolves to `undefined` if the query returns no row for it. */
 export type Read = <Input extends object, Row>(query: Query<Input, Row>, input: Input) => Promise<Row | undefined>
 
 export interface ReadOptions {
-  /** How many reads may wait for the database before the next is refused. */
+  /** Maximum number of reads that wait for the database. The service refuses further reads. */
   queueLimit: number
-  /** How long one may wait, in ms. */
+  /** Maximum time that one read waits, in ms. */
   timeout: number
   instrumentation?: Instrumentation | undefined
 }
 
-/** Inputs in one statement at most: enough to share its cost, few enough to keep its answer short. */
+/** Maximum number of inputs in one statement: enough to share its cost, few enough for a short result. */
 const MAX_BATCH = 128
 
 type Row = Record<string, unknown> & { ord: bigint | number }
@@ -43,10 +43,10 @@ interface Batch {
 }
 
 /**
- * Reads coalesced: all calls of one query in one turn of the event loop become one statement; a call
- * that is alone waits for nobody.
+ * Returns a function that batches reads: all calls of one query in one turn of the event loop become one statement. A
+ * single call waits for no others.
  *
- * @throws Overloaded when too many wait, DatabaseUnavailable when the database does not answer
+ * @throws Overloaded if too many reads wait, DatabaseUnavailable if the database does not respond
  */
 export function createRead (database: Database, { queueLimit, timeout, instrumentation }: ReadOptions): Read {
   const texts = new Map<Query<object, unknown>, string>()
@@ -84,7 +84,7 @@ export function createRead (database: Database, { queueLimit, timeout, instrumen
       instrumentation?.batchFinished('read', calls.length, now() - began)
     }).then((rows) => {
       for (const row of rows) calls[Number(row.ord) - 1]!.resolve(row)
-      // Those that have their row do not hear this.
+      // Has no effect on calls that already have their row.
       for (const { resolve } of calls) resolve(undefined)
     }, (error: unknown) => {
       const reason = classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
@@ -92,7 +92,7 @@ export function createRead (database: Database, { queueLimit, timeout, instrumen
     })
   }
 
-  /** Only a instrumentation asks for the time. */
+  /** Returns the time, or 0 without instrumentation, which alone uses it. */
   function now (): number {
     return instrumentation === undefined ? 0 : performance.now()
   }
@@ -102,6 +102,8 @@ export function createRead (database: Database, { queueLimit, timeout, instrumen
     waiting++
     const { inputs, calls } = batchOf(query as Query<object, unknown>)
     inputs.push(input)
-    return await new Promise<Row | undefined>((resolve, reject) => { calls.push({ resolve: resolve as (row: unknown) => void, reject }) })
+    return await new Promise<Row | undefined>((resolve, reject) => {
+      calls.push({ resolve: resolve as (row: unknown) => void, reject })
+    })
   }
 }

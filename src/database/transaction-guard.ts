@@ -2,18 +2,22 @@ import { DriverAdapterError, type SqlQuery, type Transaction } from '@prisma/dri
 
 const ENDS = /^(COMMIT|ROLLBACK)$/i
 
+type Run<Result> = (query: SqlQuery) => Promise<Result>
+
 /**
- * Lets a transaction take no statement after its end. Prisma's client ends one that lasts too long, and what it was
- * about goes on: on a connection that is in no transaction any more, where each statement is committed by itself.
+ * Makes a transaction reject statements after its end. Prisma's client ends a transaction that lasts too long, but its
+ * callback continues. The connection is then outside any transaction, and would commit each statement separately.
  */
 export function rejectStatementsAfterEnd (transaction: Transaction): Transaction {
-  let over = false
+  let hasEnded = false
 
-  function guarded<Result> (run: (query: SqlQuery) => Promise<Result>): (query: SqlQuery) => Promise<Result> {
+  function guarded<Result> (run: Run<Result>): Run<Result> {
     return async (query) => {
       const ends = ENDS.test(query.sql)
-      if (over && !ends) throw new DriverAdapterError({ kind: 'TransactionAlreadyClosed', cause: 'It has ended already' })
-      over ||= ends
+      if (hasEnded && !ends) {
+        throw new DriverAdapterError({ kind: 'TransactionAlreadyClosed', cause: 'The transaction has ended' })
+      }
+      hasEnded ||= ends
       return await run(query)
     }
   }

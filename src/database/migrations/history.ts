@@ -4,16 +4,17 @@ import type { SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory } from '@p
 import { databaseOf, type DatabaseName } from '../dialect.ts'
 
 /**
- * Names the migrations that this version of the service needs and the database has not finished.
+ * Returns the names of the migrations that this version of the service needs and the database has not finished.
  *
- * @throws when the database cannot be reached, or a migration stopped half-way in it
+ * @throws if the service cannot reach the database
  */
 export async function pendingMigrations (url: string): Promise<string[]> {
   const known = await migrationNames(databaseOf(url))
   const adapter = await (await adapterFactory(url)).connect()
   try {
     if (!(await hasHistory(adapter))) return known
-    const rows = await rowsOf(adapter, 'SELECT migration_name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL')
+    const rows = await rowsOf(adapter, `
+      SELECT migration_name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL`)
     const finished = new Set(rows.map(([name]) => name))
     return known.filter((name) => !finished.has(name))
   } finally {
@@ -25,15 +26,16 @@ export async function rowsOf (adapter: SqlDriverAdapter, sql: string): Promise<u
   return (await adapter.queryRaw({ sql, args: [], argTypes: [] })).rows
 }
 
-/** Whether any migration was ever begun in this database. */
+/** Returns true if a process has ever started a migration of this database. */
 export async function hasHistory (adapter: SqlDriverAdapter): Promise<boolean> {
   const [[count] = []] = await rowsOf(adapter, adapter.provider === 'sqlite'
     ? "SELECT count(*) FROM sqlite_master WHERE name = '_prisma_migrations'"
-    : "SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = '_prisma_migrations'")
+    : `SELECT count(*) FROM information_schema.tables
+        WHERE table_schema = current_schema() AND table_name = '_prisma_migrations'`)
   return Number(count) > 0
 }
 
-/** The migrations in the repository for one database, oldest first. */
+/** Returns the names of the migrations in the repository for one database, oldest first. */
 export async function migrationNames (database: DatabaseName): Promise<string[]> {
   const entries = await readdir(migrationsFolder(database), { withFileTypes: true })
   return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name).sort()

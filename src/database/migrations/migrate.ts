@@ -7,17 +7,19 @@ import { withSchemaEngine } from './schema-engine.ts'
 
 const FILTERS = { externalTables: [], externalEnums: [] }
 
-/** How long a process that lost the race for the migration lock looks again, and the longest pause before it does, in ms. */
+/** Maximum time that a process waits for the migration lock of another process. */
 const LOCK_WAIT_MS = 60_000
+
+/** Maximum pause between two attempts to acquire the migration lock. */
 const LOCK_PAUSE_MS = 200
 
 /**
- * Brings the database at `url` up to the newest migration, creating a SQLite file that is not there.
- * Several processes may call it at once; one migrates, the others find it done. Each migration is a
- * transaction, so a process that is killed leaves none half-way.
+ * Applies all pending migrations to the database at `url`, and creates a missing SQLite file. Several processes may
+ * call it at once: one of them migrates, and the others then have nothing to do. Each migration is one transaction, so
+ * a killed process leaves no partial migration.
  *
- * @returns the names of the migrations it applied, oldest first
- * @throws when a migration fails or the database cannot be reached
+ * @returns the names of the applied migrations, oldest first
+ * @throws if a migration fails, or the service cannot reach the database
  */
 export async function migrate (url: string): Promise<string[]> {
   const latest = Date.now() + LOCK_WAIT_MS
@@ -31,7 +33,7 @@ export async function migrate (url: string): Promise<string[]> {
   }
 }
 
-/** Another process holds the lock, and may be done in a moment: the engine's P1002 on PostgreSQL, SQLITE_BUSY on SQLite. */
+/** Returns true if another process holds the lock: the engine reports P1002 on PostgreSQL and SQLITE_BUSY on SQLite. */
 function isLockedOut (error: unknown): boolean {
   return isLocked(error) || /P1002|SQLITE_BUSY|SocketTimeout|database is locked/.test(String(error))
 }
@@ -59,4 +61,3 @@ async function applyMigrations (url: string): Promise<string[]> {
     return appliedMigrationNames
   })
 }
-

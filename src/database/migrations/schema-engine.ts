@@ -6,12 +6,12 @@ import type { SchemaEngine } from '@prisma/schema-engine-wasm'
 import { databaseOf } from '../dialect.ts'
 import { adapterFactory, hasHistory, rowsOf } from './history.ts'
 
-/** The engine's own lock on PostgreSQL, which belongs to the connection: who holds it may take it again. */
+/** The key of the engine's own lock on PostgreSQL. A connection that holds the lock can acquire it again. */
 const ADVISORY_LOCK = 72707369
 
 /**
- * Lends Prisma's own schema engine, compiled to WebAssembly, on a connection of its own. The engine's
- * advisory lock on PostgreSQL lasts as long as that connection, so both are always let go.
+ * Runs a function with Prisma's own schema engine, compiled to WebAssembly, on a separate connection. The engine's
+ * advisory lock on PostgreSQL lasts as long as that connection, so both are always released.
  */
 export async function withSchemaEngine<T> (url: string, use: (engine: SchemaEngine) => Promise<T>): Promise<T> {
   const wasm = await loadSchemaEngine()
@@ -30,7 +30,9 @@ export async function withSchemaEngine<T> (url: string, use: (engine: SchemaEngi
     connectToShadowDb: async () => await factory.connectToShadowDb()
   }
   const datamodel = `datasource db {\n  provider = "${databaseOf(url)}"\n}\n`
-  const engine = await wasm.SchemaEngine.new({ datamodels: [['schema.prisma', datamodel]] }, () => {}, bindMigrationAwareSqlAdapterFactory(tracked))
+  const engine = await wasm.SchemaEngine.new(
+    { datamodels: [['schema.prisma', datamodel]] }, () => {}, bindMigrationAwareSqlAdapterFactory(tracked)
+  )
   try {
     return await use(engine)
   } finally {
@@ -40,39 +42,45 @@ export async function withSchemaEngine<T> (url: string, use: (engine: SchemaEngi
 }
 
 /**
- * A migration that was begun and not finished has changed nothing: its process was killed, or it failed. The engine
- * would refuse to go on; noted as rolled back, it is applied anew. Under the lock, because another process may be at it.
+ * Marks unfinished migrations as rolled back, so that the engine applies them again instead of refusing to continue. An
+ * unfinished migration has changed nothing: it failed, or its process was killed. Runs under the lock, because another
+ * process may be migrating.
  */
 async function rollBackUnfinishedMigrations (adapter: SqlDriverAdapter): Promise<void> {
-  const forget = markMigrationSql(adapter, 'rolled_back_at')
+  const markRolledBack = markMigrationSql(adapter, 'rolled_back_at')
   if (adapter.provider === 'sqlite') {
-    // The mode that the engine sets, too: this connection keeps the lock from here on. Foreign keys are judged at each
-    // migration's end, because a table that is made anew is gone for a moment, and within a transaction this stays as it is.
-    await adapter.executeScript('PRAGMA foreign_keys = OFF; PRAGMA main.locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT')
-    if (await hasHistory(adapter)) await adapter.executeScript(forget)
+    // EXCLUSIVE is the mode that the engine sets, too: this connection keeps the lock from here on. Foreign keys are
+    // checked at the end of each migration, because a table that a migration recreates is missing for a moment. SQLite
+    // ignores this pragma within a transaction.
+    await adapter.executeScript(`
+      PRAGMA foreign_keys = OFF; PRAGMA main.locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT`)
+    if (await hasHistory(adapter)) await adapter.executeScript(markRolledBack)
   } else {
     const [[locked] = []] = await rowsOf(adapter, `SELECT pg_try_advisory_lock(${ADVISORY_LOCK})`)
-    if (locked === true && await hasHistory(adapter)) await rowsOf(adapter, forget)
+    if (locked === true && await hasHistory(adapter)) await rowsOf(adapter, markRolledBack)
   }
 }
 
 /**
- * Runs each script, which is what the engine does with migrations alone, in one transaction with the note that it
- * is finished. By itself SQLite commits each statement, and Prisma's adapter for PostgreSQL cuts scripts at semicolons.
+ * Runs each script in one transaction with the update that marks the migration as finished. The engine runs scripts
+ * only for migrations. Otherwise, SQLite would commit each statement, and Prisma's adapter for PostgreSQL splits
+ * scripts at semicolons.
  */
 function inTransactions (adapter: SqlDriverAdapter): SqlDriverAdapter {
   const execute = adapter.executeScript.bind(adapter)
-  const finish = markMigrationSql(adapter, 'finished_at')
+  const markFinished = markMigrationSql(adapter, 'finished_at')
   adapter.executeScript = async (script) => {
     if (adapter.provider !== 'sqlite') {
-      // PostgreSQL takes statements that are sent together for one transaction.
-      await adapter.executeRaw({ sql: `${script}\n;${finish}`, args: [], argTypes: [] })
+      // PostgreSQL runs statements that are sent together as one transaction.
+      await adapter.executeRaw({ sql: `${script}\n;${markFinished}`, args: [], argTypes: [] })
       return
     }
     try {
-      await execute(`BEGIN IMMEDIATE;${script}\n;${finish}`)
+      await execute(`BEGIN IMMEDIATE;${script}\n;${markFinished}`)
       const [broken] = await rowsOf(adapter, 'PRAGMA foreign_key_check')
-      if (broken !== undefined) throw new Error(`The migration leaves rows of ${String(broken[0])} without the row they refer to`)
+      if (broken !== undefined) {
+        throw new Error(`The migration leaves rows of ${String(broken[0])} without the row they refer to`)
+      }
       await execute('COMMIT')
     } catch (error) {
       await execute('ROLLBACK').catch(() => {})
@@ -82,22 +90,24 @@ function inTransactions (adapter: SqlDriverAdapter): SqlDriverAdapter {
   return adapter
 }
 
-/** Notes how the migration that was begun has ended, with the time as the engine writes it. */
+/** Returns an UPDATE that sets the end of the unfinished migration, with the time in the engine's format. */
 function markMigrationSql ({ provider }: SqlDriverAdapter, how: 'finished_at' | 'rolled_back_at'): string {
   const now = provider === 'sqlite' ? "strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now')" : 'now()'
   return `UPDATE _prisma_migrations SET ${how} = ${now} WHERE finished_at IS NULL AND rolled_back_at IS NULL`
 }
 
-/** The few words of WebAssembly used here; Node's types leave them to the browser's. */
+/** The part of WebAssembly that this file uses. Only TypeScript's DOM types declare it. */
 declare const WebAssembly: {
-  instantiate: (bytes: Uint8Array, imports: Record<string, unknown>) => Promise<{ instance: { exports: Record<string, unknown> } }>
+  instantiate: (bytes: Uint8Array, imports: Record<string, unknown>) => Promise<WebAssemblyResult>
 }
+
+interface WebAssemblyResult { instance: { exports: Record<string, unknown> } }
 
 type EngineModule = typeof import('@prisma/schema-engine-wasm/schema_engine_bg')
 
 let loaded: Promise<EngineModule> | undefined
 
-/** Node cannot import `.wasm` files as modules without a flag, so the glue is wired by hand. */
+/** Instantiates the engine by hand, because Node imports `.wasm` files as modules only with a flag. */
 async function loadSchemaEngine (): Promise<EngineModule> {
   loaded ??= (async () => {
     const entry = pathToFileURL(createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm'))

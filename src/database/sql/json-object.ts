@@ -1,16 +1,16 @@
 import type { Dialect } from '../dialect.ts'
 
-/** A record as the database hands it over: its JSON text, and its entity tag. */
+/** A record as the database returns it: its JSON text and its entity tag. */
 export interface SerializedRecord {
   record: string
   etag: string
 }
 
-/** How one column becomes a JSON member. */
+/** The conversion of one column to a JSON member. */
 export interface Member {
   kind: 'integer' | 'text' | 'enum' | 'boolean' | 'time' | 'json'
   sql: string
-  /** Left out of the object when the column is NULL: an answer has no `null`. */
+  /** The object omits the member if the column is NULL: responses contain no `null`. */
   optional: boolean
 }
 
@@ -21,13 +21,13 @@ export const text = (sql: string): Member => member('text', sql)
 export const enumText = (sql: string): Member => member('enum', sql)
 export const boolean = (sql: string): Member => member('boolean', sql)
 export const time = (sql: string): Member => member('time', sql)
-/** A column that holds JSON already. */
+/** Defines a member from a column that contains JSON text. */
 export const json = (sql: string): Member => member('json', sql)
 export const optional = (inner: Member): Member => ({ ...inner, optional: true })
 
 /**
- * An SQL expression for a record's JSON text, byte for byte what JSON.stringify makes of it: no work
- * is left to the service but to send it. Members come in the order given; the first is not optional.
+ * Returns an SQL expression for a record's JSON text, byte for byte as JSON.stringify writes it. The service only sends
+ * the text. Members keep the given order; the first must not be optional.
  */
 export function jsonObject (dialect: Dialect, members: Record<string, Member>): string {
   const parts = Object.entries(members).map(([name, { kind, sql, optional }], i) => {

@@ -1,7 +1,7 @@
 import type { Dialect, InputType } from '../dialect.ts'
 import type { Query } from '../read-batching.ts'
 
-/** A resource's list as the database sees it. Columns are named as in `from`, such as `p.status`. */
+/** The list of a resource in the database. Columns have the alias of `from`, such as `p.status`. */
 export interface ListDefinition {
   name: string
   /** The tables, such as `pets p`. */
@@ -9,27 +9,27 @@ export interface ListDefinition {
   /** The record's JSON text. */
   record: (dialect: Dialect) => string
   filters: Record<string, Filter>
-  /** Ways through the list; the longest that the filters allow is taken. */
+  /** The indexes of the list. A query walks the one with the most columns that the filters allow. */
   indexes: Index[]
 }
 
 export interface Filter {
-  /** `json` is an array of ids; every other type is one value that the column equals. */
+  /** `json` is an array of ids. Any other type is one value that the column must equal. */
   type: InputType
   column: string
-  /** The name of the column's type on PostgreSQL, where it is an enum. */
+  /** The name of the column's type on PostgreSQL, if it is an enum. */
   enum?: string
 }
 
 export interface Index {
   name: string
-  /** The columns before the position: accounts and filters. */
+  /** The columns before the position: the account and filters. */
   columns: string[]
-  /** The column that the list goes by, unique and never changed. */
+  /** The column that orders the list. It is unique and never changes. */
   position: string
 }
 
-/** What a client asked for. */
+/** The page that a client requests. */
 export interface PageRequest {
   limit: number
   descending: boolean
@@ -41,17 +41,19 @@ export interface PageRequest {
 export interface Page {
   /** The records, as the JSON text of an array. */
   records: string
-  /** The last position of this page when there is more after it. */
+  /** The last position of this page if more records follow, otherwise null. */
   next: bigint | number | null
 }
 
 const queries = new Map<string, Query<object, Page>>()
 
 /**
- * The statement for one shape of a list (its filters, order and length), and its input. Each shape has
- * its own text, so that the database can walk the index that fits; calls of one shape share a statement.
+ * Returns the query for one shape of a list (its filters, order and length), and its input. Each shape has its own
+ * text, so that the database can walk the matching index. Calls of one shape share a statement.
  */
-export function pageQuery (listing: ListDefinition, { limit, descending, after, filters }: PageRequest, account: number): [Query<object, Page>, object] {
+export function pageQuery (
+  listing: ListDefinition, { limit, descending, after, filters }: PageRequest, account: number
+): [Query<object, Page>, object] {
   const used = Object.keys(filters).filter((name) => filters[name] !== undefined).sort()
   const shape = `${listing.name} ${used.join(',')} ${descending ? 'down' : 'up'} ${limit}`
   let query = queries.get(shape)
@@ -62,7 +64,7 @@ export function pageQuery (listing: ListDefinition, { limit, descending, after, 
   return [query, { account, after: after ?? (descending ? Number.MAX_SAFE_INTEGER : 0), ...filters }]
 }
 
-/** The index that a list with these filters walks. */
+/** Returns the index that a list with these filters walks. */
 export function indexOf ({ filters, indexes }: ListDefinition, used: string[]): Index {
   const known = new Set(used.filter((name) => filters[name]!.type !== 'json').map((name) => filters[name]!.column))
   const [longest] = indexes
@@ -75,7 +77,9 @@ function isAccount (column: string): boolean {
   return column.endsWith('.account_id')
 }
 
-function pageSql (dialect: Dialect, listing: ListDefinition, used: string[], descending: boolean, limit: number): string {
+function pageSql (
+  dialect: Dialect, listing: ListDefinition, used: string[], descending: boolean, limit: number
+): string {
   const { from, record, filters } = listing
   const { columns, position } = indexOf(listing, used)
   const inputs: Record<string, InputType> = { ord: 'ordinality', account: 'bigint', after: 'bigint' }
@@ -88,11 +92,13 @@ function pageSql (dialect: Dialect, listing: ListDefinition, used: string[], des
     if (type === 'json') among.push(dialect.inJsonArray(column, value))
     else values.set(column, enumType === undefined ? value : dialect.toEnum(value, enumType))
   }
-  const prefix = columns.map((column): [string, string] => [column, isAccount(column) ? 'i.account' : values.get(column)!])
+  const prefix = columns.map((column): [string, string] =>
+    [column, isAccount(column) ? 'i.account' : values.get(column)!])
   for (const column of columns) values.delete(column)
   const others = [...[...values].map(([column, value]) => `${column} = ${value}`), ...among]
-  // A list of ids is looked up, not walked.
-  const { where, orderBy } = (among.length > 0 ? dialect.keyset : dialect.keysetByIndex)(prefix, position, 'i.after', descending)
+  // The database looks up a list of ids instead of walking an index.
+  const paginate = among.length > 0 ? dialect.keyset : dialect.keysetByIndex
+  const { where, orderBy } = paginate(prefix, position, 'i.after', descending)
   const rows = `FROM ${from} WHERE ${[where, ...others].join(' AND ')} ORDER BY ${orderBy}`
   return `
     SELECT i.ord,

@@ -5,10 +5,10 @@ import { jsonObject, type Member, type SerializedRecord } from './json-object.ts
 import { pageQuery, type ListDefinition, type Page, type PageRequest } from './keyset-pagination.ts'
 
 interface RecordSource {
-  /** The table with its alias, such as `pets p`; it has the columns account_id and version. */
+  /** The table with its alias, such as `pets p`. It has the columns account_id and version. */
   from: string
   members: Record<string, Member>
-  /** The column that the record's id is in, such as `p.id`, and its type. */
+  /** The column of the record's id, such as `p.id`, and its type. */
   id: string
   idType?: InputType
 }
@@ -16,8 +16,10 @@ interface RecordSource {
 type FindRecord<Id> = (read: Read, account: number, id: Id) => Promise<SerializedRecord | undefined>
 type ListRecords = (read: Read, account: number, page: PageRequest) => Promise<Page>
 
-/** Returns a function that finds one record of an account by its id; `undefined` when the account has no such record. */
-export function findRecord<Id extends number | string = number> ({ from, members, id, idType = 'bigint' }: RecordSource): FindRecord<Id> {
+/** Returns a function that finds one record of an account by id, or `undefined` if the account has no such record. */
+export function findRecord<Id extends number | string = number> (
+  { from, members, id, idType = 'bigint' }: RecordSource
+): FindRecord<Id> {
   const alias = from.split(' ').at(-1)!
   const query: Query<{ account: number, id: Id }, { version: bigint, record: string }> = {
     sql: (dialect: Dialect) => `

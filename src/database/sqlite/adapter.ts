@@ -7,12 +7,12 @@ import { rejectStatementsAfterEnd } from '../transaction-guard.ts'
 import { isLocked } from '../error-classification.ts'
 import { cachePreparedStatements } from './statement-cache.ts'
 
-/** A lock of another process is tried again this often, in ms, without blocking the event loop. */
+/** Pause between two attempts to acquire a lock that another process holds. It does not block the event loop. */
 const LOCK_RETRY_MS = 10
 
 /**
- * Set on every connection. WAL lets readers go on while the writer commits; FULL makes COMMIT wait
- * for the disk; the WAL is cut back to 16 MB after a checkpoint.
+ * Settings of every connection. WAL lets reads continue while the writer commits. FULL makes COMMIT wait for the disk.
+ * SQLite truncates the WAL to 16 MB after a checkpoint.
  */
 const PRAGMAS = `
   PRAGMA journal_mode = WAL;
@@ -25,12 +25,11 @@ const PRAGMAS = `
 /**
  * Prisma's better-sqlite3 adapter, with transactions that are safe for the one writing connection:
  *
- * - they begin IMMEDIATE, so that no transaction finds out at its first write that another process
- *   was faster (SQLITE_BUSY_SNAPSHOT);
- * - a lock held by another process is waited for asynchronously, not by blocking the process;
- * - one that ends, however it ends, leaves the connection outside any transaction. The stock adapter
- *   only sends COMMIT; when that fails the connection stays inside, and every later write is lost
- *   with it (prisma/orm#29933).
+ * - They begin IMMEDIATE, so that no transaction fails at its first write because another process wrote first
+ *   (SQLITE_BUSY_SNAPSHOT).
+ * - They wait asynchronously for a lock that another process holds, and do not block the process.
+ * - After their end, successful or not, the connection is outside any transaction. The stock adapter only sends COMMIT.
+ *   If that fails, the connection stays inside the transaction, which loses every later write (prisma/orm#29933).
  */
 export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFactory {
   readonly provider = 'sqlite'
@@ -38,9 +37,9 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
   readonly #factory: PrismaBetterSqlite3
   readonly #lockTimeout: number
 
-  /** @param lockTimeout how long to wait for another process's lock, in ms */
+  /** @param lockTimeout maximum time to wait for a lock of another process, in ms */
   constructor (url: string, lockTimeout = 5_000) {
-    // timeout: 0 because SQLite's own busy wait sleeps in the event loop's thread.
+    // timeout: 0, because SQLite's own busy wait blocks the thread of the event loop.
     this.#factory = new PrismaBetterSqlite3({ url, timeout: 0 })
     this.#lockTimeout = lockTimeout
   }
@@ -90,7 +89,7 @@ function withSafeTransactions (adapter: SqlDriverAdapter, lockTimeout: number): 
   }
 }
 
-/** The client sends COMMIT or ROLLBACK itself, then calls `commit`, or `rollback` also when COMMIT failed. */
+/** The client sends COMMIT or ROLLBACK itself. Then it calls `commit`, or `rollback`, also after a failed COMMIT. */
 function transaction (adapter: SqlDriverAdapter, end: () => void): Transaction {
   const script = async (sql: string): Promise<void> => { await adapter.executeScript(sql) }
   return {
@@ -104,7 +103,7 @@ function transaction (adapter: SqlDriverAdapter, end: () => void): Transaction {
       try {
         await script('ROLLBACK')
       } catch {
-        // "no transaction is active": SQLite rolled back by itself, or ROLLBACK came before.
+        // "no transaction is active": SQLite rolled back by itself, or the client has sent ROLLBACK.
       } finally {
         end()
       }

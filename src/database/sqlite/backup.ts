@@ -6,25 +6,24 @@ import { databaseOf } from '../dialect.ts'
 import { fileOf, isMissing } from './database-file.ts'
 
 /**
- * Saves what is committed in a SQLite database at this moment, while others read and write it. Under its
- * name the copy is whole and on disk, or not there at all.
+ * Saves the committed state of a SQLite database while other processes read and write it. The file gets its name only
+ * when the copy is complete and on disk.
  *
- * VACUUM INTO reads one snapshot; SQLite's backup API would begin again with each write of another process.
+ * VACUUM INTO reads one snapshot. SQLite's backup API would restart after each write of another process.
  *
- * @returns its size in bytes
- * @throws OperationalError when it cannot be made as asked
+ * @returns the size of the copy in bytes
+ * @throws OperationalError if the database or the file name does not allow a copy
  */
 export async function saveCopy (url: string, file: string): Promise<number> {
-  if (databaseOf(url) === 'postgresql') throw new OperationalError('DATABASE_URL names a PostgreSQL database. Back it up with its own tool: pg_dump --format=custom --file=FILE "$DATABASE_URL"')
-  if (isMissing(url)) throw new OperationalError(`There is no database at ${fileOf(url)}. Set DATABASE_URL to the one to save.`)
-  if (existsSync(file)) throw new OperationalError(`${file} exists already. Name a file that does not.`)
-  if (!existsSync(dirname(file))) throw new OperationalError(`The folder of ${file} does not exist. Create it, or name another file.`)
+  checkPaths(url, file)
 
   const part = `${file}.part-${process.pid}`
   const { SqliteAdapterFactory } = await import('./adapter.ts')
   const source = await new SqliteAdapterFactory(url).connect()
   try {
-    await source.executeRaw({ sql: 'VACUUM INTO ?', args: [part], argTypes: [{ scalarType: 'string', arity: 'scalar' }] })
+    await source.executeRaw({
+      sql: 'VACUUM INTO ?', args: [part], argTypes: [{ scalarType: 'string', arity: 'scalar' }]
+    })
     const size = await flush(part)
     await rename(part, file)
     return size
@@ -36,7 +35,23 @@ export async function saveCopy (url: string, file: string): Promise<number> {
   }
 }
 
-/** VACUUM INTO leaves the copy in the system's cache. */
+function checkPaths (url: string, file: string): void {
+  if (databaseOf(url) === 'postgresql') {
+    throw new OperationalError('DATABASE_URL names a PostgreSQL database. Back it up with its own tool: ' +
+      'pg_dump --format=custom --file=FILE "$DATABASE_URL"')
+  }
+  if (isMissing(url)) {
+    throw new OperationalError(`There is no database at ${fileOf(url)}. Set DATABASE_URL to the database to save.`)
+  }
+  if (existsSync(file)) {
+    throw new OperationalError(`${file} exists already. Name a file that does not exist.`)
+  }
+  if (!existsSync(dirname(file))) {
+    throw new OperationalError(`The folder of ${file} does not exist. Create it, or name another file.`)
+  }
+}
+
+/** Flushes the copy to disk, because VACUUM INTO leaves it in the cache of the operating system. */
 async function flush (file: string): Promise<number> {
   const copy = await open(file, 'r+')
   try {

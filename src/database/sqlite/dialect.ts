@@ -8,7 +8,7 @@ export const sqlite: Dialect = {
     return `(SELECT ${members.join(', ')} FROM jsonb_each(?)) AS ${alias}`
   },
   quote: (text) => `json_quote(${text})`,
-  // Prisma writes 2026-11-21T10:00:00.000+00:00; the service writes and answers Z.
+  // Prisma writes 2026-11-21T10:00:00.000+00:00; responses of the service have Z.
   time: (column) => `substr(${column}, 1, 23) || 'Z'`,
   toTime: (text) => text,
   toEnum: (text) => text,
@@ -23,7 +23,7 @@ export const sqlite: Dialect = {
   forKeyShare: '',
   forUpdateSkipLocked: '',
   supportsWritableCtes: false,
-  // The single writer may count on from the last id.
+  // Only the single writer allocates ids, so it can continue after the last id.
   allocateIds: (table, _column, input) => `
     SELECT s.seq + 1 AS first, s.seq + i.count AS last
     FROM (SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = '${table}'), 0) AS seq) AS s, ${input}`

@@ -2,17 +2,17 @@ import type { SqlDriverAdapter } from '@prisma/driver-adapter-utils'
 import type { Database, Statement } from 'better-sqlite3'
 import { LRUCache } from 'lru-cache'
 
-/** Statements kept by a connection. Ours are fewer; Prisma's own have a text for every length of a list. */
-const STATEMENTS = 200
+/** Maximum number of statements per connection. Prisma uses a different text for every length of a list. */
+const MAX_STATEMENTS = 200
 
 /**
- * Lets an adapter's connection prepare each statement once. The adapter prepares for every call, which
- * costs as much as running a small statement, and leaves an object for the garbage collector to close.
+ * Makes an adapter's connection prepare each statement only once. The adapter prepares a statement for every call. That
+ * costs as much as running a small statement, and leaves an object that the garbage collector must close.
  */
 export function cachePreparedStatements (adapter: SqlDriverAdapter): void {
   const { client } = adapter as unknown as { client: Database }
   const prepare = client.prepare.bind(client) as (sql: string) => Statement
-  const kept = new LRUCache<string, CachedStatement>({ max: STATEMENTS })
+  const kept = new LRUCache<string, CachedStatement>({ max: MAX_STATEMENTS })
 
   client.prepare = ((sql: string) => {
     let statement = kept.get(sql)
@@ -24,7 +24,7 @@ export function cachePreparedStatements (adapter: SqlDriverAdapter): void {
   }) as unknown as Database['prepare']
 }
 
-/** As much of a statement as the adapter asks for. Its `bind` binds for one call, not for ever. */
+/** The part of a statement that the adapter uses. Its `bind` applies to one call, not to all later ones. */
 interface CachedStatement {
   bind: (values: unknown[]) => BoundStatement
   run: () => unknown
