@@ -94,16 +94,20 @@ says when to change which setting.
 ${sections.join('\n')}`
 }
 
-function settingRow (name: string, { type, description = '', default: fallback, minimum, maximum, anyOf }: Setting): string {
+function settingRow (
+  name: string, { type, description = '', default: fallback, minimum, maximum, anyOf }: Setting
+): string {
   const value = anyOf !== undefined
     ? anyOf.map((option) => `\`${option.const}\``).join(', ')
     : type === 'integer' ? `${minimum} to ${maximum}` : type === 'boolean' ? '`true`, `false`' : 'text'
-  const initial = fallback === undefined || fallback === '' ? '' : `\`${String(fallback)}\``
+  const initial = fallback === undefined || fallback === '' ? '' : `\`${JSON.stringify(fallback).replaceAll('"', '')}\``
   return `| \`${name}\` | ${value} | ${initial} | ${cell(description)} |`
 }
 
 /** Remembers each metric that a registry gets from now on; the function that it returns lists them. */
 function collectMetrics (): () => Metric[] {
+  // Called below with its registry as `this`.
+  // eslint-disable-next-line @typescript-eslint/unbound-method
   const register = Registry.prototype.registerMetric
   const found: Metric[] = []
   Registry.prototype.registerMetric = function (metric) {

@@ -8,7 +8,9 @@ import * as schemas from './schemas.ts'
 export const accounts: Resource = {
   name: 'accounts',
   tag: {
-    name: 'accounts', group: 'Platform', position: 8,
+    name: 'accounts',
+    group: 'Platform',
+    position: 8,
     description: 'Your account, which is your store, and its API keys.'
   },
   tables: [apiKeyTable],

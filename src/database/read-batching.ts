@@ -103,7 +103,7 @@ export function createRead (database: Database, { queueLimit, timeout, instrumen
     const { inputs, calls } = batchOf(query as Query<object, unknown>)
     inputs.push(input)
     return await new Promise<Row | undefined>((resolve, reject) => {
-      calls.push({ resolve: resolve as (row: unknown) => void, reject })
+      calls.push({ resolve, reject })
     })
   }
 }

@@ -68,7 +68,7 @@ const resolveByDns: Resolve = (host, done) => {
   // RFC 6761 section 6.3.
   if (/(^|\.)localhost\.?$/i.test(host)) return done(null, [{ address: '127.0.0.1', family: 4 }])
   const resolver = new dns.Resolver(DNS_QUERY)
-  Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]).then((results): void => {
+  void Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]).then((results): void => {
     const addresses = results.flatMap((result, i) => result.status === 'rejected'
       ? []
       : result.value.map((address) => ({ address, family: i === 0 ? 4 : 6 })))
@@ -231,7 +231,8 @@ const REASONS: Record<string, string> = {
 function explain (error: unknown): string {
   if (error instanceof ExplainedError) return error.message
   const { code = '' } = error as NodeJS.ErrnoException
-  const known = REASONS[code] ?? REASONS[(error as AggregateError).errors?.[0]?.code]
+  const [first] = (error as { errors?: NodeJS.ErrnoException[] }).errors ?? []
+  const known = REASONS[code] ?? REASONS[first?.code ?? '']
   if (known !== undefined) return known
   if (code.startsWith('HPE_')) return 'The response is not valid HTTP'
   return /CERT|TLS|SSL|SIGNED/.test(code) ? `The connection is not secure: ${code}` : 'The request failed'

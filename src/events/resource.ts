@@ -9,7 +9,8 @@ const eventTable: Table = { name: 'events', id: 'id', columns: {} }
 
 /** The event feed: its schemas follow from the events that the resources define. */
 export function events (resources: Resource[], subscribers: EventSubscribers): Resource & { types: string[] } {
-  const definitions = resources.flatMap((resource) => Object.values(resource.events ?? {}))
+  const inTagOrder = resources.toSorted((a, b) => a.tag.position - b.tag.position)
+  const definitions = inTagOrder.flatMap((resource) => Object.values(resource.events ?? {}))
   return {
     name: 'events',
     tag: {

@@ -12,12 +12,24 @@ const FORMATS: Record<string, string> = {
   uri: 'an http or https URL'
 }
 
+/** What Ajv says of a violation; the keyword decides which members there are. */
+interface Params {
+  missingProperty: string
+  additionalProperty: string
+  type: string | string[]
+  allowedValues: string[]
+  limit: number
+  pattern: string
+  format: string
+}
+
 /** Maximum length of a client's own name in a message. */
 const MAX_NAME_LENGTH = 40
 
 /** Describes a violation: the field and the rule that it breaks. */
 export function explainViolation (violation: ErrorObject, part: HttpPart): string {
-  const { instancePath, keyword, params } = violation
+  const { instancePath, keyword } = violation
+  const params = violation.params as Params
   const path = instancePath.slice(1).replaceAll('/', '.')
   if (keyword === 'required') return `${PART_NAMES[part]}${join(path, params.missingProperty)} is required`
   if (keyword === 'additionalProperties') {
@@ -27,10 +39,11 @@ export function explainViolation (violation: ErrorObject, part: HttpPart): strin
   return `${field} ${explainRule(violation)}`
 }
 
-function explainRule ({ keyword, params, schema, message }: ErrorObject): string {
+function explainRule ({ keyword, params: untyped, schema, message }: ErrorObject): string {
+  const params = untyped as Params
   switch (keyword) {
     case 'type': return `must be ${withArticle(params.type)}`
-    case 'enum': return `must be one of ${(params.allowedValues as string[]).join(', ')}`
+    case 'enum': return `must be one of ${params.allowedValues.join(', ')}`
     case 'minLength': return `must have at least ${countOf(params.limit, 'character')}`
     case 'maxLength': return `must have at most ${countOf(params.limit, 'character')}`
     case 'minItems': return `must have at least ${countOf(params.limit, 'item')}`
@@ -39,7 +52,7 @@ function explainRule ({ keyword, params, schema, message }: ErrorObject): string
     case 'minimum': return `must be ${params.limit} or more`
     case 'maximum': return `must be ${params.limit} or less`
     case 'pattern': return explainPattern(String(schema ?? params.pattern))
-    case 'format': return `must be ${FORMATS[params.format as string] ?? params.format}`
+    case 'format': return `must be ${FORMATS[params.format] ?? params.format}`
     default: return String(message)
   }
 }

@@ -68,7 +68,7 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { config
       security: [{ bearerAuth: [] }]
     },
     stripBasePath: false,
-    refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json.$id ?? `def-${i}`) },
+    refResolver: { buildLocalReference: (json, _base, _fragment, i) => (json.$id as string | undefined) ?? `def-${i}` },
     transform ({ schema, url, route }) {
       if (schema?.operationId !== undefined) facts.set(schema.operationId, route.config ?? {})
       return { schema, url: url.slice(BASE_PATH.length) }

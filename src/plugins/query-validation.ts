@@ -18,7 +18,7 @@ function rejectUnknownQuery (route: RouteOptions): void {
 
 function validateParamsAndQuery (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
   for (const [part, data] of [['params', request.params], ['querystring', request.query]] as const) {
-    const result = request.getValidationFunction(part)?.(data as object) as unknown as { error?: Error } | undefined
+    const result = request.getValidationFunction(part)?.(data) as unknown as { error?: Error } | undefined
     if (result?.error !== undefined) return done(result.error)
   }
   done()

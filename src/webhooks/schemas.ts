@@ -24,8 +24,6 @@ const secret = Type.String({
 })
 
 /** Returns the named schemas of webhooks. They depend on the types of events that the resources define. */
-// The inferred type is the definition of the schemas, and there is only one.
-// eslint-disable-next-line @typescript-eslint/explicit-function-return-type
 export function webhookSchemas (eventTypes: readonly string[]) {
   const events = Type.Array(StringEnum(eventTypes, { description: 'A type of event', example: 'message.created' }), {
     minItems: 1,

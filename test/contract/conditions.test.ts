@@ -1,49 +1,12 @@
 import t from 'tap'
-import { startApp, type Answer, type Client } from '../support/app.ts'
+import { startApp, type Answer } from '../support/app.ts'
 import { assertResponse, assertError } from '../support/checks.ts'
-import { itemOf, newCategory, newOrder, newPet, newWebhook, petOf, setStatus, stocked } from '../support/fixtures.ts'
+import { loadFixtures, mergeTables } from '../support/fixture.ts'
+import { itemOf, newOrder, newPet, petOf, setStatus, stocked } from '../support/fixtures.ts'
 import { ifMatch, ifNoneMatch } from './fields.ts'
 
-/** Writes to one record: the path that reads it, and two changes (one if the change deletes it). */
-const CHANGES: Record<string, (client: Client) => Promise<{ read: string, method: string, path: string, bodies: unknown[] }>> = {
-  updateCategory: async (ada) => {
-    const path = `/categories/${await newCategory(ada)}`
-    return { read: path, method: 'PATCH', path, bodies: [{ name: 'Cats' }, { name: 'Birds' }] }
-  },
-  deleteCategory: async (ada) => {
-    const path = `/categories/${await newCategory(ada)}`
-    return { read: path, method: 'DELETE', path, bodies: [undefined] }
-  },
-  updatePet: async (ada) => {
-    const petId = await newPet(ada)
-    return { read: `/pets?id=${petId}`, method: 'PATCH', path: `/pets/${petId}`, bodies: [{ name: 'Waldi' }, { status: 'pending' }] }
-  },
-  deletePet: async (ada) => {
-    const petId = await newPet(ada)
-    return { read: `/pets?id=${petId}`, method: 'DELETE', path: `/pets/${petId}`, bodies: [undefined] }
-  },
-  updateOrder: async (ada) => {
-    const path = `/store/orders/${await newOrder(ada, await stocked(ada, 3))}`
-    return { read: path, method: 'PATCH', path, bodies: [{ shipDate: '2026-12-24T18:00:00Z' }, { complete: true }] }
-  },
-  cancelOrder: async (ada) => {
-    const path = `/store/orders/${await newOrder(ada, await stocked(ada, 3))}`
-    return { read: path, method: 'DELETE', path, bodies: [undefined] }
-  },
-  updateInventory: async (ada) => {
-    const path = `/inventory/${await stocked(ada, 3)}`
-    return { read: path, method: 'PATCH', path, bodies: [{ quantity: 5 }, { quantity: 0 }] }
-  },
-  updateWebhook: async (ada) => {
-    const path = `/webhooks/${await newWebhook(ada)}`
-    return { read: path, method: 'PATCH', path, bodies: [{ enabled: false }, { url: 'https://example.com/other' }] }
-  },
-  deleteWebhook: async (ada) => {
-    const path = `/webhooks/${await newWebhook(ada)}`
-    return { read: path, method: 'DELETE', path, bodies: [undefined] }
-  },
-  deleteAccount: async () => ({ read: '/account', method: 'DELETE', path: '/account', bodies: [undefined] })
-}
+/** Changes of one record by operationId. */
+const CHANGES = mergeTables((await loadFixtures()).map(({ changes }) => changes))
 
 t.test('conditional requests', async (t) => {
   const { app, openAccount } = await startApp(t)

@@ -1,51 +1,22 @@
 import t from 'tap'
-import { startApp, type Answer, type Client, type TestApp } from '../support/app.ts'
+import { startApp, type Answer } from '../support/app.ts'
 import { assertResponse, replayableParts, assertError, assertReplayed } from '../support/checks.ts'
-import { newCategory, newOrder, newPet, newWebhook, stocked } from '../support/fixtures.ts'
+import { loadFixtures, mergeTables } from '../support/fixture.ts'
 import { key } from './fields.ts'
 
-/** A write, given a store, and a read that would show a repeated effect. */
-interface Write {
-  prepare: (client: Client, app: TestApp) => Promise<[method: string, path: string, body?: unknown]>
-  shows: string
-}
+const fixtures = await loadFixtures()
 
-/** Writes by operationId. Every operation of the document that accepts a key must be here. */
-const WRITES: Record<string, Write> = {
-  createCategory: { prepare: async () => ['POST', '/categories', { name: 'Dogs' }], shows: '/categories' },
-  updateCategory: { prepare: async (ada) => ['PATCH', `/categories/${await newCategory(ada)}`, { name: 'Hounds' }], shows: '/categories' },
-  deleteCategory: { prepare: async (ada) => ['DELETE', `/categories/${await newCategory(ada)}`], shows: '/categories' },
-  createPet: { prepare: async (ada) => ['POST', '/pets', { name: 'Rex', categoryId: await newCategory(ada) }], shows: '/pets' },
-  updatePet: { prepare: async (ada) => ['PATCH', `/pets/${await newPet(ada)}`, { status: 'pending' }], shows: '/pets' },
-  deletePet: { prepare: async (ada) => ['DELETE', `/pets/${await newPet(ada)}`], shows: '/pets' },
-  placeOrder: { prepare: async (ada) => ['POST', '/store/orders', { petId: await stocked(ada, 5), quantity: 2 }], shows: '/inventory' },
-  updateOrder: { prepare: async (ada) => ['PATCH', `/store/orders/${await newOrder(ada, await stocked(ada, 5))}`, { complete: true }], shows: '/store/orders' },
-  cancelOrder: { prepare: async (ada) => ['DELETE', `/store/orders/${await newOrder(ada, await stocked(ada, 5))}`], shows: '/inventory' },
-  updateInventory: { prepare: async (ada) => ['PATCH', `/inventory/${await newPet(ada)}`, { quantity: 5 }], shows: '/inventory' },
-  createMessage: { prepare: async () => ['POST', '/messages', { message: 'Hello' }], shows: '/messages' },
-  updateWebhook: { prepare: async (ada) => ['PATCH', `/webhooks/${await newWebhook(ada)}`, { enabled: false }], shows: '/webhooks' },
-  deleteWebhook: { prepare: async (ada) => ['DELETE', `/webhooks/${await newWebhook(ada)}`], shows: '/webhooks' },
-  testWebhook: { prepare: async (ada) => ['POST', `/webhooks/${await newWebhook(ada)}/test`], shows: '/webhooks' },
-  revokeApiKey: {
-    prepare: async (ada) => ['DELETE', `/account/keys/${(await ada.post('/account/keys', {})).body.id}`],
-    shows: '/account/keys?sort=-id&limit=1'
-  }
-}
+/** Writes by operationId. Every write of the document that takes an Idempotency-Key is in a fixture. */
+const WRITES = mergeTables(fixtures.map(({ keyedWrites }) => keyedWrites))
 
-/** Operations that refuse a key, because their answer contains a secret, which the service never stores. */
-const SECRET: Record<string, (client: Client) => Promise<[method: string, path: string, body: unknown]>> = {
-  createAccount: async () => ['POST', '/accounts', { name: 'A' }],
-  createApiKey: async () => ['POST', '/account/keys', {}],
-  createWebhook: async () => ['POST', '/webhooks', { url: 'https://example.com/' }],
-  rotateWebhookSecret: async (ada) => ['POST', `/webhooks/${await newWebhook(ada)}/rotate`, undefined]
-}
+/** The answer holds a secret, which is never stored. */
+const SECRET = mergeTables(fixtures.map(({ secretWrites }) => secretWrites))
 
 /** Operations that cannot be repeated, because they end the API key. */
 const ONCE = ['deleteAccount']
 
 t.test('Idempotency-Key', async (t) => {
-  const running = await startApp(t)
-  const { app, nobody, openAccount, withKey } = running
+  const { app, nobody, openAccount, withKey } = await startApp(t)
 
   await t.test('the document says for every write whether it accepts a key', async (t) => {
     const paths = app.swagger().paths as Record<string, Record<string, { operationId: string }>>
@@ -98,7 +69,7 @@ t.test('Idempotency-Key', async (t) => {
   for (const [name, { prepare, shows }] of Object.entries(WRITES)) {
     await t.test(`${name} sent twice has one effect and two equal answers`, async (t) => {
       const ada = await openAccount()
-      const [method, path, body] = await prepare(ada, running)
+      const [method, path, body] = await prepare(ada)
       const send = async (): Promise<Answer> => await ada.request(method, path, { headers: key('once'), body })
       const first = await send()
       t.ok([200, 201, 202, 204].includes(first.status), first.text)
@@ -110,7 +81,7 @@ t.test('Idempotency-Key', async (t) => {
 
     await t.test(`${name} sent ten times at once has one effect`, async (t) => {
       const ada = await openAccount()
-      const [method, path, body] = await prepare(ada, running)
+      const [method, path, body] = await prepare(ada)
       const answers = await Promise.all(Array.from({ length: 10 }, async () => await ada.request(method, path, { headers: key('once'), body })))
       t.same(new Set(answers.map((answer) => JSON.stringify(replayableParts(answer)))).size, 1, answers.map(({ status }) => status).join())
       t.ok([200, 201, 202, 204].includes(answers[0]!.status), answers[0]!.text)

@@ -1,21 +1,16 @@
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
-import { newCategory, newOrder, stocked } from '../support/fixtures.ts'
+import { createRecords, loadFixtures, type CreatedIds } from '../support/fixture.ts'
 
 /**
  * For every operation, another account's row does not exist. The tests are generated from the document, so that a new
  * operation is covered, or fails here until its row is known.
  */
 
-/** By the name of the id: how to create a row, and the error for a missing one. */
-const ROWS: Record<string, { make: (client: Client) => Promise<string | number>, missing: string }> = {
-  categoryId: { make: async (client) => await newCategory(client), missing: 'category_not_found' },
-  petId: { make: async (client) => await stocked(client, 5), missing: 'pet_not_found' },
-  orderId: { make: async (client) => await newOrder(client, await stocked(client, 5)), missing: 'order_not_found' },
-  messageId: { make: async (client) => (await client.post('/messages', { message: 'Hello' })).body.id, missing: 'message_not_found' },
-  keyId: { make: async (client) => (await client.post('/account/keys', { label: 'Another' })).body.id, missing: 'api_key_not_found' },
-  webhookId: { make: async (client) => (await client.post('/webhooks', { url: 'https://example.com/' })).body.id, missing: 'webhook_not_found' }
-}
+const fixtures = await loadFixtures()
+
+/** By the name of an id: the error code of an id that names no record. */
+const MISSING = new Map(fixtures.flatMap(({ record }) => record === undefined ? [] : [[record.idName, record.missingCode] as const]))
 
 /** Operations on the key's own account, which have no id. */
 const OWN = new Set(['createAccount', 'getAccount', 'deleteAccount'])
@@ -40,7 +35,7 @@ interface Operation {
   answer: Schema | undefined
 }
 
-type Store = Record<string, string | number>
+type Store = CreatedIds
 
 t.test('isolation', async (t) => {
   const { app, openAccount } = await startApp(t)
@@ -58,7 +53,7 @@ t.test('isolation', async (t) => {
     for (const operation of operations) {
       const known = named.includes(operation) || listed.includes(operation) || OWN.has(operation.operationId) || operation.method === 'POST'
       t.ok(known, operation.operationId)
-      for (const name of idsIn(operation)) t.ok(ROWS[name], `${operation.operationId}: ROWS says how to make a row for ${name}`)
+      for (const name of idsIn(operation)) t.ok(MISSING.has(name), `${operation.operationId}: a fixture creates a record with a ${name}`)
     }
   })
 
@@ -73,7 +68,7 @@ t.test('isolation', async (t) => {
         t.equal(answer.status, 404, `${verb} ${path}: ${answer.text}`)
       }
       const foreign = await ada.request(method, path, { body })
-      t.equal(foreign.body?.code, ROWS[idsIn(operation).at(-1)!]?.missing)
+      t.equal(foreign.body?.code, MISSING.get(idsIn(operation).at(-1)!))
 
       const nowhere = await ada.request(method, pathOf(operation, his, 'nowhere'), { body })
       t.same([nowhere.status, nowhere.text], [404, foreign.text], 'and cannot tell it from one that never was')
@@ -118,7 +113,7 @@ t.test('isolation', async (t) => {
       t.equal(empty.length, own, 'a new account begins with nothing')
 
       for (const { name } of operation.parameters.filter((parameter) => parameter.in === 'query')) {
-        if (name !== 'id' && !(name in ROWS)) continue
+        if (name !== 'id' && !MISSING.has(name)) continue
         const id: unknown = JSON.parse(theirs[0]!)[name]
         t.same(await listOf(ada, `${operation.path}?${name}=${id}`), [], `also when asked for by ${name}`)
         t.not((await listOf(bob, `${operation.path}?${name}=${id}`)).length, 0)
@@ -132,9 +127,7 @@ t.test('isolation', async (t) => {
 
   /** Creates a row of every kind. @returns their ids by name */
   async function storeOf (client: Client): Promise<Store> {
-    const store: Store = {}
-    for (const [name, { make }] of Object.entries(ROWS)) store[name] = await make(client)
-    return store
+    return await createRecords(client, fixtures)
   }
 
   async function everythingOf (client: Client): Promise<Record<string, string[]>> {
@@ -178,7 +171,7 @@ function idsIn ({ path }: Operation): string[] {
 
 /** Returns the names of the ids of other rows in a body. */
 function idsOf (body: Schema | undefined): string[] {
-  return Object.entries(body?.properties ?? {}).filter(([name, { format }]) => format === 'int64' && name in ROWS).map(([name]) => name)
+  return Object.entries(body?.properties ?? {}).filter(([name, { format }]) => format === 'int64' && MISSING.has(name)).map(([name]) => name)
 }
 
 function pathOf ({ path }: Operation, store: Store, nowhere?: 'nowhere'): string {

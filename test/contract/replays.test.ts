@@ -24,7 +24,7 @@ t.test('Idempotency-Key', async (t) => {
     ]) assertReplayed(t, await send(body), first, body)
     assertReplayed(t, await send(`{"petId":${petId},"quantity":2,"complete":false}`, { 'request-id': 'other', accept: 'text/html', 'content-type': 'application/json; charset=utf-8' }), first, 'headers do not count')
     for (const body of [`{"petId":${petId},"quantity":2}`, `{"petId":${petId},"quantity":3,"complete":false}`, `{"petId":${petId},"quantity":2,"complete":true}`]) {
-      assertError(t, await send(body), 422, 'idempotency_key_reused', 'another request', body)
+      assertError(t, await send(body), 422, 'idempotency_key_reused', 'different request', body)
     }
     t.equal((await itemOf(ada, petId)).quantity, 18)
   })

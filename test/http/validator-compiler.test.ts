@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Answer } from '../support/app.ts'
 import { assertError } from '../support/checks.ts'
-import { bodyOf, pathOf, type Ids } from '../support/operations.ts'
+import { bodyOf, pathOf } from '../support/operations.ts'
 import { lists, operations, pathIds, queryIds, store } from '../plugins/request-heads.ts'
 
 // Sends thousands of requests in sequence, possibly on a busy machine.
@@ -29,7 +29,7 @@ t.test('a percent-encoded digit equals the digit', async (t) => {
   const { client, ids } = await store(t)
   for (const { operation, name, label } of pathIds.filter(({ operation: { method } }) => method === 'GET')) {
     const plain = await client.get(pathOf(operation, ids))
-    const encoded = [...String(ids[name as keyof Ids])].map((digit) => `%3${digit}`).join('')
+    const encoded = [...String(ids[name])].map((digit) => `%3${digit}`).join('')
     const answer = await client.get(pathOf(operation, { ...ids, [name]: encoded }))
     t.same({ status: answer.status, body: answer.body }, { status: 200, body: plain.body }, label)
   }
@@ -54,7 +54,7 @@ t.test('a query id is decimal digits from 1 to 2^63-1, and an unknown id matches
       const { status, body } = await client.get(`${operation.path}?${name}=${id}`)
       t.same({ status, body }, { status: 200, body: [] }, `${label} ${id}`)
     }
-    const known = name === 'id' ? ids.petId : ids[name as keyof Ids]
+    const known = name === 'id' ? ids.petId : ids[name]!
     t.equal((await client.get(`${operation.path}?${name}=${known}`)).body.length, 1, label)
   }
 })

@@ -63,5 +63,5 @@ function filledIn (source: string, port: number, key: string, operation: Operati
     .replace('http://127.0.0.1:0', `http://127.0.0.1:${port}`)
     .replace(example, pathOf(operation, ids))
     .replace('<API_KEY>', key)
-    .replace(/((petId|categoryId)"?: ?)\d+/g, (_, before: string, name: keyof Ids) => before + String(ids[name]))
+    .replace(/((\w+Id)"?: ?)\d+/g, (whole, before: string, name: string) => name in ids ? before + String(ids[name]) : whole)
 }

@@ -1,85 +1,29 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { openDatabase } from '../../src/database/open-database.ts'
-import { startApp, type Answer, type Client, type TestApp } from '../support/app.ts'
+import { startApp, type Answer, type TestApp } from '../support/app.ts'
 import { readerOf, assertError } from '../support/checks.ts'
 import { errorCodes } from '../support/contract.ts'
 import { database } from '../support/database.ts'
+import { loadFixtures, mergeTables, type RaisedError, type RaisingApp } from '../support/fixture.ts'
 import { sendBytes } from '../support/socket.ts'
-import { newCategory, newOrder, newPet, setStatus, stocked } from '../support/fixtures.ts'
 
 // Starts many services in sequence.
 t.setTimeout(300_000)
 
-type Raised = TestApp & { t: Test }
-
-interface Case {
-  raise: (app: Raised, client: Client) => Promise<Answer>
-  /** Settings of a separate service. All cases without settings share one service. */
-  settings?: Record<string, string>
-}
-
-/** Makes one request for each code. */
-const CASES: Record<string, Case> = {
+/** Makes one request for each code that no resource has for itself. */
+const COMMON: Record<string, RaisedError> = {
   invalid_json: { raise: async (_app, client) => await client.request('POST', '/messages', { headers: { 'content-type': 'application/json' }, body: '{' }) },
   invalid_content_type: { raise: async (_app, client) => await client.request('POST', '/messages', { body: '{}' }) },
   validation_failed: { raise: async (_app, client) => await client.post('/messages', {}) },
   bad_request: { raise: async ({ nobody }) => await nobody.get('/%') },
   unauthorized: { raise: async ({ nobody }) => await nobody.get('/pets') },
   read_only_key: { raise: async ({ withKey }, client) => await (await readerOf(client, withKey)).post('/messages', {}) },
-  signup_closed: { raise: async (app) => await (await sibling(app, { SIGNUP: 'closed' })).nobody.post('/accounts', { name: 'A store' }) },
   route_not_found: { raise: async ({ nobody }) => await nobody.get('/nothing') },
-  pet_not_found: { raise: async (_app, client) => await client.patch('/pets/4711', {}) },
-  category_not_found: { raise: async (_app, client) => await client.get('/categories/4711') },
-  order_not_found: { raise: async (_app, client) => await client.get('/store/orders/4711') },
-  inventory_not_found: { raise: async (_app, client) => await client.get(`/inventory/${await newPet(client)}`) },
-  message_not_found: { raise: async (_app, client) => await client.get(`/messages/msg_${'0'.repeat(26)}`) },
-  api_key_not_found: { raise: async (_app, client) => await client.delete('/account/keys/4711') },
-  webhook_not_found: { raise: async (_app, client) => await client.get('/webhooks/4711') },
-  webhook_limit_reached: {
-    raise: async (_app, client) => {
-      const add = async (): Promise<Answer> => await client.post('/webhooks', { url: 'https://pets.example/hook' })
-      for (let i = 0; i < 20; i++) await add()
-      return await add()
-    }
-  },
   method_not_allowed: { raise: async ({ nobody }) => await nobody.request('PUT', '/pets') },
   request_timeout: {
     raise: async (app) => await bare((await sibling(app, { REQUEST_TIMEOUT_MS: '200' })).port, 'GET /pets HTTP/1.1\r\n')
   },
-  unknown_category: { raise: async (_app, client) => await client.post('/pets', { name: 'Rex', categoryId: 4711 }) },
-  unknown_pet: { raise: async (_app, client) => await client.post('/store/orders', { petId: 4711 }) },
-  last_api_key: { raise: async (_app, client) => await client.delete(`/account/keys/${(await client.get('/account/keys')).body[0].id}`) },
-  category_in_use: {
-    raise: async (_app, client) => {
-      const categoryId = await newCategory(client)
-      await newPet(client, { categoryId })
-      return await client.delete(`/categories/${categoryId}`)
-    }
-  },
-  pet_in_use: {
-    raise: async (_app, client) => {
-      const petId = await stocked(client, 1)
-      await newOrder(client, petId)
-      return await client.delete(`/pets/${petId}`)
-    }
-  },
-  pet_not_available: {
-    raise: async (_app, client) => {
-      const petId = await stocked(client, 1)
-      await setStatus(client, petId, 'pending')
-      return await client.post('/store/orders', { petId })
-    }
-  },
-  insufficient_stock: { raise: async (_app, client) => await client.post('/store/orders', { petId: await stocked(client, 1), quantity: 2 }) },
-  order_already_shipped: { raise: async (_app, client) => await client.delete(`/store/orders/${await newOrder(client, await stocked(client, 1), 1, true)}`) },
-  invalid_status_transition: {
-    raise: async (_app, client) => {
-      const petId = await newPet(client, { status: 'sold' })
-      return await client.patch(`/pets/${petId}`, { status: 'available' })
-    }
-  },
-  operation_sunset: { settings: { PET_READ_SUNSET: '2025-12-05' }, raise: async (_app, client) => await client.get('/pets/1') },
   precondition_failed: { raise: async (_app, client) => await client.delete('/account', { 'if-match': '"0"' }) },
   payload_too_large: { settings: { BODY_LIMIT: '1024' }, raise: async (_app, client) => await client.post('/messages', { message: 'x'.repeat(2000) }) },
   uri_too_long: { raise: async ({ nobody }) => await nobody.get(`/${'x'.repeat(9000)}`) },
@@ -136,14 +80,21 @@ const CASES: Record<string, Case> = {
   }
 }
 
+const ownErrors = Object.entries(mergeTables((await loadFixtures()).map(({ errors }) => errors)))
+
+const CASES: Record<string, RaisedError> = {
+  ...COMMON,
+  ...Object.fromEntries(ownErrors.flatMap(([code, found]) => 'raise' in found ? [[code, found] as const] : []))
+}
+
 /** Codes that no request in this file can cause, and the reasons. */
 const ELSEWHERE: Record<string, string> = {
   idempotency_key_in_use: 'test/contract/replays.test.ts: takes somebody who holds the key, and PostgreSQL, where two write at a time',
-  events_expired: 'takes events older than they are held'
+  ...Object.fromEntries(ownErrors.flatMap(([code, found]) => 'elsewhere' in found ? [[code, found.elsewhere] as const] : []))
 }
 
 /** Starts another service on the same database. */
-async function sibling ({ t, config }: Raised, settings: Record<string, string>): Promise<TestApp> {
+async function sibling ({ t, config }: RaisingApp, settings: Record<string, string>): Promise<TestApp> {
   return await startApp(t, { DATABASE_URL: config.DATABASE_URL, ...settings })
 }
 
@@ -177,7 +128,7 @@ const codes = errorCodes()
 
 t.test('every code is covered in this file, or listed as covered elsewhere', async (t) => {
   const named = [...Object.keys(CASES), ...Object.keys(ELSEWHERE)]
-  t.same(codes.map(({ code }) => code).filter((code) => !code.startsWith('webhook') && !named.includes(code)), [])
+  t.same(codes.map(({ code }) => code).filter((code) => !named.includes(code)), [])
   t.same(named.filter((code) => !codes.some((known) => known.code === code)), [])
 })
 

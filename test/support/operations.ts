@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Client } from './app.ts'
+import { createRecords, loadFixtures, type CreatedIds, type Id } from './fixture.ts'
 
 /** The part of a JSON schema that tests are generated from. */
 export interface Schema {
@@ -61,18 +62,11 @@ interface Document {
   components: { schemas: Record<string, Schema> }
 }
 
-/** One record of every kind: ids by the names that paths, queries and bodies give them. */
-export type Ids = Record<'petId' | 'categoryId' | 'orderId' | 'keyId' | 'messageId' | 'webhookId', number | string>
+/** The ids of one record of each resource. Tests refer to some of them by name. */
+export type Ids = CreatedIds & Record<'petId' | 'categoryId' | 'orderId', Id>
 
 export async function stockedStore (client: Client): Promise<Ids> {
-  const { body: category } = await client.post('/categories', { name: 'Dogs' })
-  const { body: pet } = await client.post('/pets', { name: 'Rex', categoryId: category.id })
-  await client.patch(`/inventory/${pet.id}`, { quantity: 1_000_000 })
-  const { body: order } = await client.post('/store/orders', { petId: pet.id })
-  const { body: key } = await client.post('/account/keys', {})
-  const { body: message } = await client.post('/messages', { message: 'Hello' })
-  const { body: webhook } = await client.post('/webhooks', { url: 'https://example.com/' })
-  return { petId: pet.id, categoryId: category.id, orderId: order.id, keyId: key.id, messageId: message.id, webhookId: webhook.id }
+  return await createRecords(client, await loadFixtures()) as Ids
 }
 
 /** The address of an operation on the store's own records. */
@@ -83,6 +77,6 @@ export function pathOf ({ path }: Operation, ids: Record<string, number | string
 /** A body that the operation accepts: what is required, and `fields`. */
 export function bodyOf ({ body }: Operation, ids: Ids, fields: Record<string, unknown> = {}): Record<string, unknown> | undefined {
   if (body === undefined) return undefined
-  const required = (body.required ?? []).map((name) => [name, ids[name as keyof Ids] ?? body.properties?.[name]?.example])
+  const required = (body.required ?? []).map((name) => [name, ids[name] ?? body.properties?.[name]?.example])
   return { ...Object.fromEntries(required), ...fields }
 }
