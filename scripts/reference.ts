@@ -24,6 +24,8 @@ const REQUESTS_WITHOUT_OPERATION = [{ method: 'GET', url: '/no-such-path' }, { m
 
 type App = Awaited<ReturnType<typeof buildApp>>
 
+interface ApiDocument { info: { description: string }, paths: Record<string, Record<string, Operation>> }
+
 interface Setting {
   type?: string
   description?: string
@@ -63,7 +65,8 @@ interface Operation {
 /** Returns the text of each page of docs/reference by its file name. */
 export async function referencePages (): Promise<Record<string, string>> {
   const metrics = collectMetrics()
-  const app = await buildApp(readConfig({ DATABASE_URL: 'file::memory:', LOG_LEVEL: 'silent', DELIVERY: 'false', METRICS_PORT: '0' }))
+  const settings = { DATABASE_URL: 'file::memory:', LOG_LEVEL: 'silent', DELIVERY: 'false', METRICS_PORT: '0' }
+  const app = await buildApp(readConfig(settings))
   try {
     await app.ready()
     return { 'settings.md': settingsPage(), 'metrics.md': metricsPage(metrics()), 'errors.md': await errorsPage(app) }
@@ -75,7 +78,10 @@ export async function referencePages (): Promise<Record<string, string>> {
 function settingsPage (): string {
   const settings = ConfigSchema.properties as Record<string, Setting>
   const listed = Object.values(GROUPS).flat()
-  const missing = [...Object.keys(settings).filter((name) => !listed.includes(name)), ...listed.filter((name) => settings[name] === undefined)]
+  const missing = [
+    ...Object.keys(settings).filter((name) => !listed.includes(name)),
+    ...listed.filter((name) => settings[name] === undefined)
+  ]
   if (missing.length > 0) throw new Error(`GROUPS of scripts/reference.ts and ConfigSchema differ: ${missing.join(', ')}`)
   const sections = Object.entries(GROUPS).map(([title, names]) => `## ${title}
 
@@ -155,7 +161,7 @@ ${others.map(({ name, type, help }) => `| \`${name}\` | ${type} | ${cell(help)} 
 }
 
 async function errorsPage (app: App): Promise<string> {
-  const document = app.swagger() as unknown as { info: { description: string }, paths: Record<string, Record<string, Operation>> }
+  const document = app.swagger() as unknown as ApiDocument
   const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods))
   const errors = new Map<string, Documented>()
   for (const { operationId, responses } of operations) {
@@ -170,7 +176,8 @@ async function errorsPage (app: App): Promise<string> {
     if (errors.has(error.code)) throw new Error(`${error.code} is an error of an operation`)
     errors.set(error.code, { ...error, operations: [] })
   }
-  const codes = [...document.info.description.matchAll(/^\| \d{3} \| (.*) \|$/gm)].flatMap(([, names]) => [...names!.matchAll(/`(\w+)`/g)].map(([, code]) => code!))
+  const codes = [...document.info.description.matchAll(/^\| \d{3} \| (.*) \|$/gm)]
+    .flatMap(([, names]) => [...names!.matchAll(/`(\w+)`/g)].map(([, code]) => code!))
   const unknown = codes.filter((code) => !errors.has(code))
   if (codes.length === 0 || unknown.length > 0) throw new Error(`No operation and no request has the code ${unknown.join(', ')}`)
   const rows = [...errors.values()].sort((a, b) => a.status - b.status || (a.code < b.code ? -1 : 1))
@@ -191,13 +198,15 @@ ${rows.map((error) => `| ${error.status} | \`${error.code}\` | ${cell(error.mess
 function examplesOf (document: object, response: ResponseObject): ErrorBody[] {
   const { content } = resolve(document, response)
   const examples = Object.values(content?.['application/json']?.examples ?? {})
-  return examples.map((example) => resolve(document, example).value).filter((value) => value !== undefined && typeof value.code === 'string' && value.status >= 400) as ErrorBody[]
+  return examples.map((example) => resolve(document, example).value)
+    .filter((value) => value !== undefined && typeof value.code === 'string' && value.status >= 400) as ErrorBody[]
 }
 
 /** Returns what a local reference points to; anything else as it is. */
 function resolve<T extends { $ref?: string }> (document: object, object: T): T {
   if (object.$ref === undefined) return object
-  return object.$ref.slice(2).split('/').reduce<unknown>((part, name) => (part as Record<string, unknown>)[name], document) as T
+  return object.$ref.slice(2).split('/')
+    .reduce<unknown>((part, name) => (part as Record<string, unknown>)[name], document) as T
 }
 
 function operationsCell (names: string[], all: Operation[]): string {

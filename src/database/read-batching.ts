@@ -100,10 +100,10 @@ export function createRead (database: Database, { queueLimit, timeout, instrumen
   return async function read<Input extends object, Row> (query: Query<Input, Row>, input: Input) {
     if (waiting >= queueLimit) throw new Overloaded()
     waiting++
-    const { inputs, calls } = batchOf(query as Query<object, unknown>)
+    const { inputs, calls } = batchOf(query)
     inputs.push(input)
     return await new Promise<Row | undefined>((resolve, reject) => {
-      calls.push({ resolve, reject })
+      calls.push({ resolve: resolve as (row: unknown) => void, reject })
     })
   }
 }
