@@ -19,7 +19,9 @@ export default [
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {
       // Fastify requires async plugins and handlers, also those that await nothing.
-      '@typescript-eslint/require-await': 'off'
+      '@typescript-eslint/require-await': 'off',
+      // `void` marks a promise that the code deliberately does not await.
+      'no-void': ['error', { allowAsStatement: true }]
     }
   },
   // The compiler checks these files with the types of a browser (tsconfig.browser.json).

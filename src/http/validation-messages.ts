@@ -51,7 +51,7 @@ function explainRule ({ keyword, params: untyped, schema, message }: ErrorObject
     case 'uniqueItems': return 'must not contain the same item twice'
     case 'minimum': return `must be ${params.limit} or more`
     case 'maximum': return `must be ${params.limit} or less`
-    case 'pattern': return explainPattern(String(schema ?? params.pattern))
+    case 'pattern': return explainPattern(typeof schema === 'string' ? schema : params.pattern)
     case 'format': return `must be ${FORMATS[params.format] ?? params.format}`
     default: return String(message)
   }

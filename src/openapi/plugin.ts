@@ -82,7 +82,7 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { config
         completeOperation(document, absoluteServer, path, method, facts.get(operation.operationId) ?? {})
       }
       document.components.headers = referencedHeaders(document)
-      return { ...document, ...navigation(resources) } as never
+      return { ...document, ...navigation(resources) }
     }
   })
 
