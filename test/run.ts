@@ -13,8 +13,8 @@ import { planJobs, saveDuration, type Job } from './runner/jobs.ts'
 import { add, noCounts, summary, type Counts } from './runner/results.ts'
 import { runTestFile } from './runner/run-file.ts'
 
-/** Tests wait about as long as they compute, so that two files share a core. */
-const JOBS = Number(process.env['JOBS'] ?? 2 * availableParallelism())
+/** One file for each core: tests that start processes of their own fail on a machine that is busier than that. */
+const JOBS = Number(process.env['JOBS'] ?? availableParallelism())
 
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => { stop.abort() })

@@ -27,7 +27,7 @@ function startWorker (t: Test, url: string): ChildProcess {
 t.test('a worker process delivers for services with DELIVERY=false', async (t) => {
   const { service, ada, ids, receiver } = await backlog(t, 20)
   const worker = startWorker(t, service.config.DATABASE_URL)
-  for (const id of ids) await becomes(ada, id, 'delivered', 30_000)
+  for (const id of ids) await becomes(ada, id, 'delivered', 90_000)
   await becomes(ada, await send(ada), 'delivered')
   t.equal(receiver.received.length, 21)
   worker.kill('SIGTERM')
@@ -45,7 +45,7 @@ t.test('deliveries of a killed worker are delivered when its leases expire', { t
   const worker = start(t, [SHORT_LEASE_WORKER], {
     DATABASE_URL: service.config.DATABASE_URL, LEASE_MS: `${leaseMs}`, REQUEST_TIMEOUT_MS: '4000'
   })
-  await receiver.until(5, 30_000)
+  await receiver.until(5, 60_000)
   worker.kill('SIGKILL')
   await once(worker, 'exit')
   const killedAt = Date.now()
