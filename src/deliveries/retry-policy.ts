@@ -6,7 +6,7 @@ const HOUR_MS = 60 * MINUTE_MS
  * Pauses after the first attempt, the second attempt and so on, in ms. With the longest jitter they add up to a
  * little less than the day for which a delivery is retried.
  */
-export const RETRY_SCHEDULE: readonly number[] = [
+const RETRY_SCHEDULE: readonly number[] = [
   5 * SECOND_MS, 30 * SECOND_MS, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS,
   HOUR_MS, 2 * HOUR_MS, 4 * HOUR_MS, 5 * HOUR_MS, 7 * HOUR_MS
 ]

@@ -71,7 +71,7 @@ export function end (follower: Follower): void {
 }
 
 /** Destroys the stream: an orderly end would wait for a client that does not read. */
-export function disconnect (follower: Follower): void {
+function disconnect (follower: Follower): void {
   unsubscribe(follower)
   follower.stream.destroy()
 }
