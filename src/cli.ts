@@ -16,7 +16,7 @@ import { explainFailure } from './start/explain-failure.ts'
 
 /** The command line. Each command loads its modules when it runs, so that `--help` is fast. */
 const program = new Command('petstore')
-  .description('The pet store HTTP service. Its settings are environment variables; the README lists them.')
+  .description('The pet store HTTP service. Its settings are environment variables; see docs/reference/settings.md.')
   .version(packageVersion())
   .helpCommand(false)
   .exitOverride()

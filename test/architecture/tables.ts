@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 
@@ -20,10 +20,10 @@ const SQL = /\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|FROM|JOIN|LOCK TABLE)\b/
 /** The methods of a Prisma model that the service can call. */
 const MODEL_METHODS = /^(create|update|delete|find|upsert|count|aggregate|groupBy)/
 
-/** Returns the tables of all Prisma models, in one file or in several. */
+/** Returns the tables of all Prisma models. */
 export function readTables (): TableName[] {
   const folder = `${ROOT}prisma/models`
-  const files = existsSync(folder) ? readdirSync(folder).map((name) => `${folder}/${name}`) : [`${ROOT}prisma/models.prisma`]
+  const files = readdirSync(folder).map((name) => `${folder}/${name}`)
   return files.flatMap((file) => [...readFileSync(file, 'utf8').matchAll(/^model (\w+) \{([\s\S]*?)^\}/gm)]).map(([, model, body]) => {
     const table = /@@map\("(\w+)"\)/.exec(body!)?.[1] ?? model!
     return { table, words: table.split('_'), accessor: model!.charAt(0).toLowerCase() + model!.slice(1) }

@@ -102,7 +102,7 @@ t.test('an empty database is migrated if the setting or the kind of database req
   t.equal((await fetch(`${origin}/livez`)).status, 200)
 })
 
-t.test('a pending migration stops a start that must not apply it, and npm run migrate applies it', async (t) => {
+t.test('a pending migration stops a start that must not apply it, and petstore migrate applies it', async (t) => {
   const DATABASE_URL = await emptyDatabase(t)
   const settings = { DATABASE_URL, ...database === 'sqlite' ? { MIGRATE_ON_START: 'false' } : {} }
   await failed(t, await run(t, 'start', settings), /migration.*petstore migrate/)
