@@ -19,11 +19,11 @@ export default [
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {
       // Fastify requires async plugins and handlers, also those that await nothing.
-      '@typescript-eslint/require-await': 'off',
-      // `void` marks a promise that the code deliberately does not await.
-      'no-void': ['error', { allowAsStatement: true }]
+      '@typescript-eslint/require-await': 'off'
     }
   },
+  // `void` marks a promise that the code deliberately does not await.
+  { rules: { 'no-void': ['error', { allowAsStatement: true }] } },
   // The compiler checks these files with the types of a browser (tsconfig.browser.json).
   { files: ['src/*/page/*.js'], rules: { 'no-undef': 'off' } }
 ]

@@ -33,8 +33,8 @@ t.test('accounts', async (t) => {
       [{ name: 'A', email: null }, 'email must be a string'],
       [{ name: 'A', email: '' }, 'email must have at least 1 character'],
       [{ name: 'A', email: 'x'.repeat(256) }, 'email must have at most 255 characters'],
-      [{ name: 'A', id: 1 }, '"id" is not known'],
-      [{ name: 'A', apiKey: 'psk_' }, '"apiKey" is not known']
+      [{ name: 'A', id: 1 }, '"id" is not allowed'],
+      [{ name: 'A', apiKey: 'psk_' }, '"apiKey" is not allowed']
     ])
     await assertRejectsOtherThanJson(t, nobody, 'POST', '/accounts', '{"name":"A"}')
   })

@@ -33,12 +33,12 @@ t.test('API keys', async (t) => {
       [{ expiresAt: 'tomorrow' }, 'expiresAt must be an RFC 3339 date'],
       [{ expiresAt: '2030-01-01' }, 'expiresAt must be an RFC 3339 date'],
       [{ expiresAt: null }, 'expiresAt must be a string'],
-      [{ prefix: 'abcdefgh' }, '"prefix" is not known']
+      [{ prefix: 'abcdefgh' }, '"prefix" is not allowed']
     ])
     await assertRejectsOtherThanJson(t, ada, 'POST', '/account/keys', '{"label":"A"}')
     await assertRejectsInput(t, async (id) => await ada.delete(`/account/keys/${id}`), [['0', 'keyId'], ['x', 'keyId'], ['01', 'keyId']])
     await assertRejectsInput(t, async (query) => await ada.get(`/account/keys?${query}`), [
-      ['limit=0', 'limit'], ['limit=101', 'limit'], ['sort=label', 'sort'], ['readOnly=true', '"readOnly" is not known']
+      ['limit=0', 'limit'], ['limit=101', 'limit'], ['sort=label', 'sort'], ['readOnly=true', '"readOnly" is not allowed']
     ])
     assertListed(t, await ada.get('/account/keys'), [await firstKey(ada)], 'no key was made')
   })

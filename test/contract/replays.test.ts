@@ -51,7 +51,7 @@ t.test('Idempotency-Key', async (t) => {
       ['POST', '/store/orders', { petId: 999_999 }]
     ]
     for (const [method, path, body] of others) {
-      assertError(t, await ada.request(method, path, { headers: key('k'), body }), 422, 'idempotency_key_reused', 'Take a new key', `${method} ${path}`)
+      assertError(t, await ada.request(method, path, { headers: key('k'), body }), 422, 'idempotency_key_reused', 'Use a new key', `${method} ${path}`)
     }
     assertError(t, await ada.post('/categories', { name: '' }, key('k')), 400, 'validation_failed', 'name', 'form is judged first')
     t.same((await ada.get('/categories')).body, [{ id: dogs, name: 'Hounds' }, { id: cats, name: 'Cats' }])

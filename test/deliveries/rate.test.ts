@@ -16,7 +16,7 @@ const RECEIVER = `require('node:http')
   process.stdin.resume().on('end', () => process.exit())`
 
 for (const webhooks of [0, 1, 3]) {
-  t.test(`${MESSAGES} messages to ${webhooks} webhooks`, { timeout: 120_000 }, async (t) => {
+  t.test(`${MESSAGES} messages to ${webhooks} webhooks`, { timeout: 300_000 }, async (t) => {
     const before = await startApp(t, { WEBHOOKS_ALLOW_PRIVATE: 'true' })
     const ada = await before.openAccount()
     const receiver = spawn(process.execPath, ['-e', RECEIVER], { stdio: ['pipe', 'pipe', 'ignore'] })
@@ -33,7 +33,7 @@ for (const webhooks of [0, 1, 3]) {
     const startedAt = Date.now()
     const { user, system } = process.cpuUsage()
     const { message } = before.app.database.reader
-    await eventually(async () => await message.count({ where: { status: 'delivered' } }) === MESSAGES, 110_000)
+    await eventually(async () => await message.count({ where: { status: 'delivered' } }) === MESSAGES, 280_000)
     const seconds = (Date.now() - startedAt) / 1_000
     const used = process.cpuUsage({ user, system })
     const core = (used.user + used.system) / 1_000_000

@@ -17,7 +17,7 @@ t.test('dispatchers that claimed more than the free slots send the rest as soon 
   // All but 8 of the 500 request slots are in use.
   const context = dispatchContext(t, service.app, 492)
   for (const id of [webhookIdOf(path), other]) createWebhookDispatcher(id, context, () => {}).notify()
-  await receiver.until(16, 5_000)
+  await receiver.until(16)
   t.equal(receiver.most, 8)
 })
 
@@ -29,7 +29,7 @@ t.test('a dispatcher ends when nothing is left, also after its receiver responde
     const dispatcher = createWebhookDispatcher(webhookIdOf(path), dispatchContext(t, app, 0), () => { ends++ })
     dispatcher.notify()
     await receiver.until(1)
-    await eventually(async () => ends > 0, 5_000, () => `the dispatcher of a receiver that responds ${status} stays`)
+    await eventually(async () => ends > 0, undefined, () => `the dispatcher of a receiver that responds ${status} stays`)
     await sleep(1_500)
     t.equal(ends, 1, `after ${status}, once`)
   }

@@ -185,8 +185,8 @@ t.test('a stream stays open after a failed read, and the read is repeated', asyn
   t.equal(ended, false)
 })
 
-t.test('more accounts can be followed than reads may wait', { timeout: 60_000 }, async (t) => {
-  const service = await startApp(t, { QUEUE_LIMIT: '60' })
+t.test('more accounts can be followed than reads may wait', { timeout: 300_000 }, async (t) => {
+  const service = await startApp(t, { QUEUE_LIMIT: '60', REQUEST_TIMEOUT_MS: '60000' })
   const stores: Client[] = []
   while (stores.length < 150) {
     stores.push(...await Promise.all(Array.from({ length: 30 }, async () => await service.openAccount())))
@@ -206,7 +206,7 @@ t.test('more accounts can be followed than reads may wait', { timeout: 60_000 },
   for (const stream of streams) stream.close()
 })
 
-t.test('a client that keeps up receives everything, however much happens at once', { timeout: 60_000 }, async (t) => {
+t.test('a client that keeps up receives everything, however much happens at once', { timeout: 300_000 }, async (t) => {
   const service = await startApp(t)
   const store = await service.openAccount()
   const stream = await openStream(service, store)
@@ -215,7 +215,7 @@ t.test('a client that keeps up receives everything, however much happens at once
   for (let i = 0; i < 2; i++) {
     await Promise.all(Array.from({ length: 200 }, async () => await store.post('/messages', { message })))
   }
-  await stream.until(400, 30_000)
+  await stream.until(400, 120_000)
   t.same(stream.events.map(({ id }) => id), Array.from({ length: 400 }, (_, i) => i + 1))
   stream.close()
 
@@ -227,7 +227,7 @@ t.test('a client that keeps up receives everything, however much happens at once
     late.resume()
     await sleep(5)
   }
-  await late.until(400, 30_000)
+  await late.until(400, 120_000)
   t.same(late.events.map(({ id }) => id), Array.from({ length: 400 }, (_, i) => i + 1))
   late.close()
 })

@@ -161,7 +161,7 @@ t.test('followers in another process are notified before its next poll', {
 t.test('a stream begins with a comment, before there is any event', async (t) => {
   const service = await startApp(t)
   const stream = await openStream(service, await service.openAccount())
-  await eventually(() => stream.comments.length === 1, 5_000)
+  await eventually(() => stream.comments.length === 1)
   t.equal(stream.events.length, 0)
   stream.close()
 })

@@ -110,7 +110,7 @@ t.test('pets', async (t) => {
     for (const complete of [false, true]) {
       const petId = await stocked(ada, 3)
       const orderId = await newOrder(ada, petId, 1, complete)
-      assertError(t, await ada.delete(`/pets/${petId}`), 409, 'pet_in_use', 'Orders name this pet')
+      assertError(t, await ada.delete(`/pets/${petId}`), 409, 'pet_in_use', 'The pet has orders')
       t.equal((await petOf(ada, petId)).id, petId)
       if (complete) continue
       await ada.delete(`/store/orders/${orderId}`)

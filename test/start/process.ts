@@ -16,7 +16,7 @@ const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 const LAUNCHER = /^node scripts\/run\.mjs [a-z ]*-- /
 
 /** Maximum duration of a start, far longer than usual: a service that is not ready by then hangs. */
-const START_TIMEOUT_MS = 30_000
+const START_TIMEOUT_MS = 120_000
 
 interface Running {
   /** The URL of the service. */

@@ -47,7 +47,14 @@ export interface TestApp {
 
 /** Starts the service on a new database and a free port. Both are released when the test ends. */
 export async function startApp (t: Test, settings: Record<string, string> = {}): Promise<TestApp> {
-  const defaults = { LOG_LEVEL: 'silent', PORT: '0', DELIVERY: 'false', DATABASE_URL: await freshDatabase(t) }
+  const defaults = {
+    LOG_LEVEL: 'silent',
+    PORT: '0',
+    DELIVERY: 'false',
+    // Far longer than the default: a slow machine must not change what a test sees.
+    REQUEST_TIMEOUT_MS: '60000',
+    DATABASE_URL: await freshDatabase(t)
+  }
   const config = readConfig({ ...defaults, ...settings })
   const app = await buildApp(config)
   const agent = new Agent({ keepAlive: true })

@@ -31,6 +31,9 @@ export interface Receiver {
   reopen: () => Promise<void>
 }
 
+/** Limits a wait. It only tells a slow machine from an event that never comes. */
+const WAIT_MS = 60_000
+
 /** The part of a tap test that this file uses. */
 interface Teardown { teardown: (action: () => unknown) => void }
 
@@ -71,7 +74,7 @@ export async function openReceiver (t: Teardown, respond: Respond = accept): Pro
     most: 0,
     respond,
     secrets: [],
-    async until (count, ms = 15_000) {
+    async until (count, ms = WAIT_MS) {
       await eventually(() => receiver.received.length >= count, ms,
         () => `only ${receiver.received.length} of ${count} calls arrived`)
     },
@@ -95,7 +98,7 @@ function verifies (secret: string, text: string, headers: IncomingMessage['heade
 
 /** Waits until a condition holds. */
 export async function eventually (
-  holds: () => boolean | Promise<boolean>, ms = 15_000, problem = (): string => `the condition did not hold in ${ms} ms`
+  holds: () => boolean | Promise<boolean>, ms = WAIT_MS, problem = (): string => `the condition did not hold in ${ms} ms`
 ): Promise<void> {
   const deadline = Date.now() + ms
   while (!await holds()) {

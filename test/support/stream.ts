@@ -63,7 +63,7 @@ export async function openStream (
     events,
     comments,
     ended,
-    async until (count, ms = 10_000) {
+    async until (count, ms = 60_000) {
       const deadline = Date.now() + ms
       while (events.length < count) {
         if (Date.now() > deadline) throw new Error(`only ${events.length} of ${count} events came`)

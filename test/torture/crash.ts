@@ -15,12 +15,12 @@ export async function crash ({ quick, report, freshUrl, start, openStore }: Scen
   const store = await openStore(() => service.port)
   const load = startWorkload(store, { workers: 24, retry: true, pause: 10 })
 
-  const rounds = quick ? 4 : 20
+  const rounds = quick ? 2 : 20
   for (let round = 1; round <= rounds; round++) {
     await sleep(randomInt(50, quick ? 500 : 1500))
     await service.kill()
     report.rounds++
-    if (round % 4 === 0) {
+    if (round % (quick ? 2 : 4) === 0) {
       await service.launch()
       await sleep(randomInt(0, 600))
       await service.kill()

@@ -19,7 +19,7 @@ const RECOVERY_MS = 15_000
 type ServerAction = (server: Postgres) => Promise<void>
 
 /** Kills PostgreSQL under load, keeps it down, or suspends it. The service must survive and recover. */
-export async function databaseOutage ({ quick, report, start, openStore, atEnd }: ScenarioContext): Promise<void> {
+export async function databaseOutage ({ quick, slack, report, start, openStore, atEnd }: ScenarioContext): Promise<void> {
   const server = await startPostgres()
   atEnd(async () => { await server.stop() })
   const url = await createPostgresDatabase(server.url)
@@ -51,13 +51,13 @@ export async function databaseOutage ({ quick, report, start, openStore, atEnd }
       await sleep(ms / 2)
       const [live, ready] = await Promise.all([
         statusOf(service.port, '/livez'),
-        statusOf(service.port, '/readyz', REFUSAL_TIMEOUT_MS)
+        statusOf(service.port, '/readyz', slack * REFUSAL_TIMEOUT_MS)
       ])
       if (live !== 200) report.violations.push(`${name}: /livez is answered ${live}`)
       if (ready !== 503) report.violations.push(`${name}: /readyz is answered ${ready}`)
       const read = await store.client.send({ method: 'GET', path: '/pets' })
       if (read.status !== 503) report.violations.push(`${name}: a read is answered ${read.status}`)
-      if (read.took > REFUSAL_TIMEOUT_MS) {
+      if (read.took > slack * REFUSAL_TIMEOUT_MS) {
         report.violations.push(`${name}: a read was refused after ${read.took.toFixed(0)} ms`)
       }
       await sleep(ms / 2)
@@ -73,22 +73,22 @@ export async function databaseOutage ({ quick, report, start, openStore, atEnd }
     for (const { body } of refused) {
       if (body?.code !== 'database_unavailable') report.violations.push(`${name}: refused with ${body?.code}`)
     }
-    if (slowest > REFUSAL_TIMEOUT_MS) report.violations.push(`${name}: a 503 took ${slowest.toFixed(0)} ms`)
+    if (slowest > slack * REFUSAL_TIMEOUT_MS) report.violations.push(`${name}: a 503 took ${slowest.toFixed(0)} ms`)
     const done = replies.filter(({ status, headers }) =>
       status > 0 && status < 300 && headers['idempotency-replayed'] === undefined).length
     if (ms > 0 && done > 0) report.violations.push(`${name}: ${done} writes were acknowledged without a database`)
   }
 
   async function checkRecovery (name: string): Promise<void> {
-    const deadline = Date.now() + RECOVERY_MS
+    const deadline = Date.now() + slack * RECOVERY_MS
     for (;;) {
-      const ready = await statusOf(service.port, '/readyz', REFUSAL_TIMEOUT_MS)
+      const ready = await statusOf(service.port, '/readyz', slack * REFUSAL_TIMEOUT_MS)
       const body = { name: 'After the fault' }
       const { status } = await store.client.send({ method: 'POST', path: '/accounts', body })
       if (ready === 200 && status === 201) return
       if (Date.now() > deadline) {
         report.violations.push(
-          `${name}: ${RECOVERY_MS} ms after the database's return /readyz is answered ${ready}, and a write ${status}`)
+          `${name}: ${slack * RECOVERY_MS} ms after the database's return /readyz is answered ${ready}, and a write ${status}`)
         return
       }
       await sleep(100)

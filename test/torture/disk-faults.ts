@@ -44,7 +44,7 @@ const locked: Fault = {
  * Fills SQLite's disk, lets it fail, or locks the file from another process. The service must answer with clear errors,
  * lose nothing, and recover without a restart.
  */
-export async function diskFaults ({ quick, report, freshUrl, start, openStore }: ScenarioContext): Promise<void> {
+export async function diskFaults ({ quick, slack, report, freshUrl, start, openStore }: ScenarioContext): Promise<void> {
   const url = await freshUrl()
   const settings = { DATABASE_URL: url, REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS), LOG_LEVEL: 'fatal' }
   const service = await start(settings, { preload: true })
@@ -82,7 +82,7 @@ export async function diskFaults ({ quick, report, freshUrl, start, openStore }:
     for (const { body } of refused) {
       if (body?.code !== 'database_unavailable') report.violations.push(`${name}: refused with ${body?.code}`)
     }
-    if (slowest > 2 * REQUEST_TIMEOUT_MS + 1_500) {
+    if (slowest > slack * (2 * REQUEST_TIMEOUT_MS + 1_500)) {
       report.violations.push(`${name}: a 503 took ${slowest.toFixed(0)} ms`)
     }
     await checkRead(name, store)
@@ -93,19 +93,19 @@ export async function diskFaults ({ quick, report, freshUrl, start, openStore }:
   /** A read needs no space and no lock. */
   async function checkRead (name: string, { client }: Store): Promise<void> {
     const { status, took } = await client.send({ method: 'GET', path: '/pets' })
-    if (status !== 200 || took > 1_000) {
+    if (status !== 200 || took > slack * 1_000) {
       report.violations.push(`${name}: a read is answered ${status} after ${took.toFixed(0)} ms`)
     }
   }
 
   async function checkRecovery (name: string, { client }: Store): Promise<void> {
-    const deadline = Date.now() + RECOVERY_MS
+    const deadline = Date.now() + slack * RECOVERY_MS
     for (;;) {
       // The ledger does not contain accounts, so that this write does not disturb it.
       const { status } = await client.send({ method: 'POST', path: '/accounts', body: { name: 'After the fault' } })
       if (status === 201) return
       if (Date.now() > deadline) {
-        report.violations.push(`${name}: writes are answered ${status} ${RECOVERY_MS} ms after it ended`)
+        report.violations.push(`${name}: writes are answered ${status} ${slack * RECOVERY_MS} ms after it ended`)
         return
       }
       await sleep(50)

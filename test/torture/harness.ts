@@ -17,6 +17,11 @@ import { startService, type Service, type ServiceOptions } from './service.ts'
 export interface ScenarioContext {
   report: Report
   quick: boolean
+  /**
+   * The factor for time limits. The short form runs beside other tests and on machines of any speed, so that its limits
+   * only tell a slow answer from one that never comes.
+   */
+  slack: number
   /** Creates an empty database. */
   freshUrl: () => Promise<string>
   /** Returns the URL of a SQLite file that does not exist yet, also in a run on PostgreSQL. */
@@ -59,6 +64,7 @@ export async function runScenario (name: string, scenario: Scenario, { serverUrl
   const context: ScenarioContext = {
     report,
     quick,
+    slack: quick ? 20 : 1,
     atEnd,
     freshUrl: async () => serverUrl === undefined ? context.sqliteUrl() : await createPostgresDatabase(serverUrl),
     sqliteUrl () {
