@@ -9,6 +9,7 @@ import { migrationNames } from './migrations/history.ts'
 import { openDatabase } from './open-database.ts'
 import { tablesOfAccounts, type Client, type Database, type DatabaseOptions } from './prisma-client.ts'
 import { createRead, type Read } from './read-batching.ts'
+import { startSweep } from './sweep.ts'
 import type { Table } from './table.ts'
 
 declare module 'fastify' {
@@ -68,11 +69,9 @@ export const database = fp(async function database (app: FastifyInstance, option
     }
   })
 
-  const sweep = setInterval(() => {
-    deleteAllExpired().catch((error: unknown) => {
-      app.log.warn({ err: error }, 'could not delete expired idempotency records')
-    })
-  }, SWEEP_INTERVAL_MS).unref()
+  startSweep(app, deleteAllExpired, {
+    intervalMs: SWEEP_INTERVAL_MS, failure: 'cannot delete expired idempotency records'
+  })
 
   /** Deletes a few records at a time: between two steps, waiting writes get their turn. */
   async function deleteAllExpired (): Promise<void> {
@@ -80,7 +79,6 @@ export const database = fp(async function database (app: FastifyInstance, option
   }
 
   app.addHook('onClose', async () => {
-    clearInterval(sweep)
     await committer.close()
     await notifier.close()
     await opened.close()

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Command } from '../database/group-commit/command.ts'
+import { startSweep } from '../database/sweep.ts'
 
 /** Limits the deliveries that one transaction removes, so that writes between two steps get their turn. */
 const STEP_SIZE = 500
@@ -29,16 +30,7 @@ export const deleteSettledDeliveries: Command<object, boolean> = {
 
 /** Deletes finished deliveries at an interval, in every process, also where `DELIVERY` is off. */
 export const deliveryCleanup = fp(async function deliveryCleanup (app: FastifyInstance) {
-  let running = false
-  const timer = setInterval(() => {
-    if (running) return
-    running = true
-    deleteAllSettled()
-      .catch((error: unknown) => { app.log.warn({ err: error }, 'cannot delete finished deliveries') })
-      .finally(() => { running = false })
-  }, CLEANUP_INTERVAL_MS)
-  timer.unref()
-  app.addHook('preClose', async () => { clearInterval(timer) })
+  startSweep(app, deleteAllSettled, { intervalMs: CLEANUP_INTERVAL_MS, failure: 'cannot delete finished deliveries' })
 
   async function deleteAllSettled (): Promise<void> {
     while ((await app.commit(deleteSettledDeliveries, {}, { account: null })).record) continue

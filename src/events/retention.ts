@@ -1,16 +1,17 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Command } from '../database/group-commit/command.ts'
+import { startSweep } from '../database/sweep.ts'
 
 export interface RetentionOptions {
   /** Number of days for which events are stored. */
   days: number
 }
 
-/** Interval of the timer that starts sweeps. */
-const SWEEP_INTERVAL_MS = 60_000
+/** Interval of the timer. The first sweep begins after one tick. */
+const TICK_MS = 60_000
 
-/** Only one tick in this many starts a sweep, because a sweep reads the oldest event of every account. */
+/** Only one tick in this many sweeps, because a sweep reads the oldest event of every account. */
 const TICKS_PER_SWEEP = 60
 
 /** Limit the accounts that one transaction checks and the events that it deletes: no write waits noticeably. */
@@ -66,18 +67,10 @@ export const deleteExpiredEvents: Command<{ after: number, before: string }, Ste
 /** Deletes events that are older than the retention time, once an hour. */
 export const retention = fp(async function retention (app: FastifyInstance, { days }: RetentionOptions) {
   let ticks = 0
-  let running = false
-  const timer = setInterval(() => {
-    if (running || ticks++ % TICKS_PER_SWEEP !== 0) return
-    running = true
-    deleteAllExpired()
-      .catch((error: unknown) => { app.log.warn({ err: error }, 'cannot delete expired events') })
-      .finally(() => { running = false })
-  }, SWEEP_INTERVAL_MS)
-  timer.unref()
-  app.addHook('preClose', async () => { clearInterval(timer) })
+  startSweep(app, deleteAllExpired, { intervalMs: TICK_MS, failure: 'cannot delete expired events' })
 
   async function deleteAllExpired (): Promise<void> {
+    if (ticks++ % TICKS_PER_SWEEP !== 0) return
     const before = new Date(Date.now() - days * DAY_MS).toISOString()
     let after: number | undefined = 0
     while (after !== undefined) {

@@ -32,7 +32,7 @@ const CAUSES: Array<[sign: RegExp, explanation: string]> = [
     'The file in DATABASE_URL is damaged or not a SQLite database. Restore a backup, or set it to another file.'
   ],
   [
-    /\b(SQLITE_BUSY|SocketTimeout)/,
+    /\b(SQLITE_BUSY|SocketTimeout|P2028)/,
     'The database is locked by another program, or does not respond. Stop that program, or try again.'
   ],
   [

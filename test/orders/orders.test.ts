@@ -127,7 +127,7 @@ t.test('orders', async (t) => {
     await newOrder(ada, soldOut, 2)
     assertError(t, await ada.post('/store/orders', { petId: soldOut }), 409, 'pet_not_available', 'pending')
 
-    assertError(t, await ada.post('/store/orders', { petId: await newPet(ada) }), 409, 'insufficient_stock', 'never counted')
+    assertError(t, await ada.post('/store/orders', { petId: await newPet(ada) }), 409, 'insufficient_stock', 'never been counted')
     const some = await stocked(ada, 3)
     for (const complete of [false, true]) {
       assertError(t, await ada.post('/store/orders', { petId: some, quantity: 4, complete }), 409, 'insufficient_stock', '3 in stock')

@@ -94,7 +94,7 @@ t.test('an unknown path is a 404 before all other checks', async (t) => {
   for (const path of [...unknown, ...[...methods.keys()].flatMap((path) => [`${path}/`, `/${path}`, `${path}//`])]) {
     for (const method of ['GET', 'POST', 'PUT', 'OPTIONS']) {
       for (const client_ of [client, nobody]) {
-        assertError(t, await client_.request(method, path, { headers: { 'content-type': 'application/json', 'content-length': '1' }, body: '{' }), 404, 'route_not_found', 'nothing at this address', `${method} ${path}`)
+        assertError(t, await client_.request(method, path, { headers: { 'content-type': 'application/json', 'content-length': '1' }, body: '{' }), 404, 'route_not_found', 'No route matches this path', `${method} ${path}`)
       }
     }
   }

@@ -11,7 +11,7 @@ const REQUEST_TIMEOUT_MS = 2_000
 const REFUSAL_TIMEOUT_MS = 2 * REQUEST_TIMEOUT_MS + 2_000
 
 /** Answers to commits just before the fault can arrive this long after it. */
-const LATE_ANSWERS_MS = 300
+const LATE_ANSWERS_MS = 2_000
 
 /** Limits the recovery after the database's return. A server that was killed replays its log first. */
 const RECOVERY_MS = 15_000
