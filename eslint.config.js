@@ -9,7 +9,7 @@ export default [
     ignores: ['dist', '.dist-*', 'src/generated', '.tap']
   }),
   {
-    files: ['src/**', 'scripts/**'],
+    files: ['src/**', 'scripts/**', 'test/**'],
     rules: { '@stylistic/max-len': ['error', { code: 120, ignoreUrls: true, ignoreTemplateLiterals: true }] }
   },
   // Rules that need the types of the compiler. neostandard brings the plugin, so package.json does not name it.

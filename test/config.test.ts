@@ -46,36 +46,117 @@ t.test('an empty setting counts as not set', async (t) => {
 })
 
 t.test('other variables are ignored', async (t) => {
-  t.same(readConfig({ PATH: '/bin', NODE_ENV: 'production', port: 'x', toString: 'x', constructor: 'x', ['__proto__']: 'x' }), readConfig({}))
+  t.same(
+    readConfig({
+      PATH: '/bin',
+      NODE_ENV: 'production',
+      port: 'x',
+      toString: 'x',
+      constructor: 'x',
+      ['__proto__']: 'x'
+    }),
+    readConfig({})
+  )
 })
 
 t.test('valid values are accepted', async (t) => {
   const good: Array<[name: string, text: string, value: unknown]> = [
-    ['PORT', '0', 0], ['PORT', '65535', 65535], ['HOST', '::', '::'], ['HOST', '0.0.0.0', '0.0.0.0'],
-    ['DATABASE_URL', 'file:/var/lib/pets.db', 'file:/var/lib/pets.db'], ['DATABASE_URL', 'postgres://u:p@h/d', 'postgres://u:p@h/d'], ['DATABASE_URL', 'postgresql://u:p@h:5432/d?sslmode=require', 'postgresql://u:p@h:5432/d?sslmode=require'],
-    ['MIGRATE_ON_START', 'true', true], ['MIGRATE_ON_START', 'false', false], ['SIGNUP', 'closed', 'closed'], ['LOG_LEVEL', 'silent', 'silent'],
-    ['BASE_PATH', '/v1', '/v1'], ['BASE_PATH', '/a/b-c_d.e~f', '/a/b-c_d.e~f'], ['PUBLIC_URL', 'https://pets.example', 'https://pets.example'], ['PUBLIC_URL', 'http://localhost:3000/x/y', 'http://localhost:3000/x/y'],
-    ['TRUST_PROXY', 'true', 'true'], ['TRUST_PROXY', '10.0.0.0/8, ::1', '10.0.0.0/8, ::1'], ['TRUST_PROXY', 'fd00::/8,127.0.0.1/32', 'fd00::/8,127.0.0.1/32'], ['CORS_ORIGINS', '*', '*'], ['CORS_ORIGINS', 'https://a.example , http://localhost:5173', 'https://a.example , http://localhost:5173'],
-    ['RATE_LIMIT_PER_KEY', '600', 600], ['REQUEST_TIMEOUT_MS', '100', 100], ['SHUTDOWN_GRACE_MS', '0', 0], ['DELIVERY', 'false', false], ['DEMO', 'true', true],
-    ['METRICS_PORT', '9090', 9090], ['PET_READ_SUNSET', '2025-12-05', '2025-12-05'], ['PET_READ_SUNSET', '2028-02-29', '2028-02-29'], ['WEBHOOKS_ALLOW_PRIVATE', 'true', true]
+    ['PORT', '0', 0],
+    ['PORT', '65535', 65535],
+    ['HOST', '::', '::'],
+    ['HOST', '0.0.0.0', '0.0.0.0'],
+    ['DATABASE_URL', 'file:/var/lib/pets.db', 'file:/var/lib/pets.db'],
+    ['DATABASE_URL', 'postgres://u:p@h/d', 'postgres://u:p@h/d'],
+    ['DATABASE_URL', 'postgresql://u:p@h:5432/d?sslmode=require', 'postgresql://u:p@h:5432/d?sslmode=require'],
+    ['MIGRATE_ON_START', 'true', true],
+    ['MIGRATE_ON_START', 'false', false],
+    ['SIGNUP', 'closed', 'closed'],
+    ['LOG_LEVEL', 'silent', 'silent'],
+    ['BASE_PATH', '/v1', '/v1'],
+    ['BASE_PATH', '/a/b-c_d.e~f', '/a/b-c_d.e~f'],
+    ['PUBLIC_URL', 'https://pets.example', 'https://pets.example'],
+    ['PUBLIC_URL', 'http://localhost:3000/x/y', 'http://localhost:3000/x/y'],
+    ['TRUST_PROXY', 'true', 'true'],
+    ['TRUST_PROXY', '10.0.0.0/8, ::1', '10.0.0.0/8, ::1'],
+    ['TRUST_PROXY', 'fd00::/8,127.0.0.1/32', 'fd00::/8,127.0.0.1/32'],
+    ['CORS_ORIGINS', '*', '*'],
+    ['CORS_ORIGINS', 'https://a.example , http://localhost:5173', 'https://a.example , http://localhost:5173'],
+    ['RATE_LIMIT_PER_KEY', '600', 600],
+    ['REQUEST_TIMEOUT_MS', '100', 100],
+    ['SHUTDOWN_GRACE_MS', '0', 0],
+    ['DELIVERY', 'false', false],
+    ['DEMO', 'true', true],
+    ['METRICS_PORT', '9090', 9090],
+    ['PET_READ_SUNSET', '2025-12-05', '2025-12-05'],
+    ['PET_READ_SUNSET', '2028-02-29', '2028-02-29'],
+    ['WEBHOOKS_ALLOW_PRIVATE', 'true', true]
   ]
-  for (const [name, text, value] of good) t.equal((readConfig({ [name]: text }) as Record<string, unknown>)[name], value, `${name}=${text}`)
+  for (const [name, text, value] of good) { t.equal((readConfig({ [name]: text }) as Record<string, unknown>)[name], value, `${name}=${text}`) }
 })
 
 t.test('the message about an invalid value has its name and rule', async (t) => {
   const bad: Array<[name: string, value: string, rule: RegExp]> = [
-    ...['x', '-1', '65536', '3000.5', '1e3', ' ', '3000 ', '0x10', 'Infinity', 'NaN', 'true', 'null'].map((value) => ['PORT', value, /a whole number from 0 to 65535/] as [string, string, RegExp]),
-    ['DATABASE_POOL', '1', /from 2 to 1000/], ['BODY_LIMIT', '1', /from 1024/], ['REQUEST_TIMEOUT_MS', '0', /from 100/], ['METRICS_PORT', '70000', /from 0 to 65535/], ['EVENT_RETENTION_DAYS', '0', /from 1/],
-    ...['1', '0', 'yes', 'TRUE', 'on', 'null', ' true'].flatMap((value) => ['MIGRATE_ON_START', 'DELIVERY', 'DEMO', 'WEBHOOKS_ALLOW_PRIVATE'].map((name) => [name, value, /true or false/] as [string, string, RegExp])),
-    ['SIGNUP', 'Open', /open, closed/], ['LOG_LEVEL', 'verbose', /fatal, error, warn, info, debug, trace, silent/],
-    ...['v1', '/', '/v1/', '//v1', '/v 1', '/v1?x', '/a//b', '/%41'].map((value) => ['BASE_PATH', value, /such as \/v1/] as [string, string, RegExp]),
-    ...['pets.example', 'https://', 'https://pets.example/', 'ftp://pets.example', 'https://pets.example?x', 'https://pets.example/#x', 'https://a b'].map((value) => ['PUBLIC_URL', value, /such as https:/] as [string, string, RegExp]),
-    ...['app.example', 'https://app.example/', 'https://a.example,,https://b.example', 'https://a.example;https://b.example', '*,https://a.example', 'null'].map((value) => ['CORS_ORIGINS', value, /separated by commas/] as [string, string, RegExp]),
-    ...['/livez', '/readyz', '/.well-known/api-catalog'].map((value) => ['BASE_PATH', value, /other than/] as [string, string, RegExp]),
-    ...['https://例.jp', 'https://pets.example/größe', 'https://a"b', 'https://a<b', 'https://[::1', 'https://pets.example:99999'].map((value) => ['PUBLIC_URL', value, /in ASCII/] as [string, string, RegExp]),
+    ...['x', '-1', '65536', '3000.5', '1e3', ' ', '3000 ', '0x10', 'Infinity', 'NaN', 'true', 'null'].map(
+      (value) => ['PORT', value, /a whole number from 0 to 65535/] as [string, string, RegExp]
+    ),
+    ['DATABASE_POOL', '1', /from 2 to 1000/],
+    ['BODY_LIMIT', '1', /from 1024/],
+    ['REQUEST_TIMEOUT_MS', '0', /from 100/],
+    ['METRICS_PORT', '70000', /from 0 to 65535/],
+    ['EVENT_RETENTION_DAYS', '0', /from 1/],
+    ...['1', '0', 'yes', 'TRUE', 'on', 'null', ' true'].flatMap((value) =>
+      ['MIGRATE_ON_START', 'DELIVERY', 'DEMO', 'WEBHOOKS_ALLOW_PRIVATE'].map(
+        (name) => [name, value, /true or false/] as [string, string, RegExp]
+      )
+    ),
+    ['SIGNUP', 'Open', /open, closed/],
+    ['LOG_LEVEL', 'verbose', /fatal, error, warn, info, debug, trace, silent/],
+    ...['v1', '/', '/v1/', '//v1', '/v 1', '/v1?x', '/a//b', '/%41'].map(
+      (value) => ['BASE_PATH', value, /such as \/v1/] as [string, string, RegExp]
+    ),
+    ...[
+      'pets.example',
+      'https://',
+      'https://pets.example/',
+      'ftp://pets.example',
+      'https://pets.example?x',
+      'https://pets.example/#x',
+      'https://a b'
+    ].map((value) => ['PUBLIC_URL', value, /such as https:/] as [string, string, RegExp]),
+    ...[
+      'app.example',
+      'https://app.example/',
+      'https://a.example,,https://b.example',
+      'https://a.example;https://b.example',
+      '*,https://a.example',
+      'null'
+    ].map((value) => ['CORS_ORIGINS', value, /separated by commas/] as [string, string, RegExp]),
+    ...['/livez', '/readyz', '/.well-known/api-catalog'].map(
+      (value) => ['BASE_PATH', value, /other than/] as [string, string, RegExp]
+    ),
+    ...[
+      'https://例.jp',
+      'https://pets.example/größe',
+      'https://a"b',
+      'https://a<b',
+      'https://[::1',
+      'https://pets.example:99999'
+    ].map((value) => ['PUBLIC_URL', value, /in ASCII/] as [string, string, RegExp]),
     ['TRUST_PROXY', 'loopback!', /IP addresses and networks/],
-    ...['abc', '10.0.0.0/33', '::1/129', '10.0.0', '10.0.0.1/', '10.0.0.1,', '10.0.0.0/8/8', 'true, 10.0.0.1'].map((value) => ['TRUST_PROXY', value, /IP addresses and networks/] as [string, string, RegExp]),
-    ...['2030-12-5', '2030-13-01', '2026-02-30', '2025-12-04', '05.12.2030', '2030-12-05T00:00:00Z', 'never', '0000-00-00', '2025-11-31'].map((value) => ['PET_READ_SUNSET', value, /be a date/] as [string, string, RegExp])
+    ...['abc', '10.0.0.0/33', '::1/129', '10.0.0', '10.0.0.1/', '10.0.0.1,', '10.0.0.0/8/8', 'true, 10.0.0.1'].map(
+      (value) => ['TRUST_PROXY', value, /IP addresses and networks/] as [string, string, RegExp]
+    ),
+    ...[
+      '2030-12-5',
+      '2030-13-01',
+      '2026-02-30',
+      '2025-12-04',
+      '05.12.2030',
+      '2030-12-05T00:00:00Z',
+      'never',
+      '0000-00-00',
+      '2025-11-31'
+    ].map((value) => ['PET_READ_SUNSET', value, /be a date/] as [string, string, RegExp])
   ]
   for (const [name, value, rule] of bad) {
     const [line = '', ...others] = problems({ [name]: value })
@@ -104,7 +185,9 @@ t.test('a service with the minimum or maximum of every number starts and respond
 })
 
 t.test('a sunset before the deprecation is rejected', async (t) => {
-  t.same(problems({ PET_READ_SUNSET: '2025-12-04' }), ['PET_READ_SUNSET is "2025-12-04" but must be a date, such as 2030-12-05, and not before 2025-12-05'])
+  t.same(problems({ PET_READ_SUNSET: '2025-12-04' }), [
+    'PET_READ_SUNSET is "2025-12-04" but must be a date, such as 2030-12-05, and not before 2025-12-05'
+  ])
 })
 
 t.test('all invalid values are listed at once, each on one line', async (t) => {
@@ -134,7 +217,11 @@ t.test('all invalid values are listed at once, each on one line', async (t) => {
     WEBHOOKS_ALLOW_PRIVATE: 'x'
   }
   t.same(problems(bad).map((line) => line.split(' ')[0]).sort(), Object.keys(bad).sort())
-  t.same(problems({ PORT: 'x', PET_READ_SUNSET: '2020-01-01', HOST: '' }).length, 2, 'including those that the schema cannot detect')
+  t.same(
+    problems({ PORT: 'x', PET_READ_SUNSET: '2020-01-01', HOST: '' }).length,
+    2,
+    'including those that the schema cannot detect'
+  )
 })
 
 t.test('the message does not repeat a password', async (t) => {

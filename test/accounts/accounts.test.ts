@@ -1,6 +1,16 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { assertResponse, KEY, assertListed, assertRequiresAuth, readerOf, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey } from '../support/checks.ts'
+import {
+  assertResponse,
+  KEY,
+  assertListed,
+  assertRequiresAuth,
+  readerOf,
+  assertError,
+  assertRejectsInput,
+  assertRejectsOtherThanJson,
+  assertRejectsReadOnlyKey
+} from '../support/checks.ts'
 import { newOrder, stocked } from '../support/fixtures.ts'
 
 t.test('accounts', async (t) => {
@@ -60,7 +70,11 @@ t.test('accounts', async (t) => {
   await t.test('an email that was not given is absent, and none needs to be unique', async (t) => {
     const [one, two] = [await nobody.post('/accounts', { name: 'A' }), await nobody.post('/accounts', { name: 'A' })]
     for (const { body } of [one, two]) {
-      assertResponse(t, await withKey(body.apiKey).get('/account'), 200, { id: body.id, name: 'A', createdAt: body.createdAt })
+      assertResponse(t, await withKey(body.apiKey).get('/account'), 200, {
+        id: body.id,
+        name: 'A',
+        createdAt: body.createdAt
+      })
     }
     t.not(one.body.id, two.body.id)
   })
@@ -125,7 +139,10 @@ t.test('addresses in answers hold the base path and the public address', async (
 
     await ada.post(`${base}/pets`, { name: 'Bella', categoryId: category.body.id })
     const list = await ada.get(`${base}/pets?limit=1`)
-    t.match(list.headers.link, new RegExp(`^<${shown}/pets\\?limit=1&cursor=[0-9a-z]+>; rel="next", <${shown}/pets\\?limit=1>; rel="first"$`))
+    t.match(
+      list.headers.link,
+      new RegExp(`^<${shown}/pets\\?limit=1&cursor=[0-9a-z]+>; rel="next", <${shown}/pets\\?limit=1>; rel="first"$`)
+    )
     if (base !== '') assertError(t, await ada.get('/pets'), 404, 'route_not_found')
     t.equal((await nobody.get('/livez')).status, 200, 'the service routes have no prefix')
   }

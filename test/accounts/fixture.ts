@@ -45,7 +45,8 @@ export const fixture: Fixture = {
     api_key_not_found: { status: 404, raise: async (_app, client) => await client.delete('/account/keys/4711') },
     last_api_key: {
       status: 409,
-      raise: async (_app, client) => await client.delete(`/account/keys/${(await client.get('/account/keys')).body[0].id}`)
+      raise: async (_app, client) =>
+        await client.delete(`/account/keys/${(await client.get('/account/keys')).body[0].id}`)
     }
   }
 }

@@ -1,6 +1,17 @@
 import t from 'tap'
 import { startApp, type Client } from '../support/app.ts'
-import { assertResponse, KEY, assertListed, assertRequiresAuth, readerOf, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey, walk } from '../support/checks.ts'
+import {
+  assertResponse,
+  KEY,
+  assertListed,
+  assertRequiresAuth,
+  readerOf,
+  assertError,
+  assertRejectsInput,
+  assertRejectsOtherThanJson,
+  assertRejectsReadOnlyKey,
+  walk
+} from '../support/checks.ts'
 import { newOrder, stocked } from '../support/fixtures.ts'
 
 const PAST = '2020-01-01T00:00:00.000Z'
@@ -19,7 +30,11 @@ t.test('API keys', async (t) => {
     return (await ada.get('/account/keys?limit=1')).body[0].id
   }
 
-  await assertRequiresAuth(t, running, [['GET', '/account/keys'], ['POST', '/account/keys', {}], ['DELETE', '/account/keys/1']])
+  await assertRequiresAuth(t, running, [
+    ['GET', '/account/keys'],
+    ['POST', '/account/keys', {}],
+    ['DELETE', '/account/keys/1']
+  ])
   await assertRejectsReadOnlyKey(t, running, [['POST', '/account/keys'], ['DELETE', '/account/keys/1']])
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
@@ -36,9 +51,16 @@ t.test('API keys', async (t) => {
       [{ prefix: 'abcdefgh' }, '"prefix" is not allowed']
     ])
     await assertRejectsOtherThanJson(t, ada, 'POST', '/account/keys', '{"label":"A"}')
-    await assertRejectsInput(t, async (id) => await ada.delete(`/account/keys/${id}`), [['0', 'keyId'], ['x', 'keyId'], ['01', 'keyId']])
+    await assertRejectsInput(t, async (id) => await ada.delete(`/account/keys/${id}`), [
+      ['0', 'keyId'],
+      ['x', 'keyId'],
+      ['01', 'keyId']
+    ])
     await assertRejectsInput(t, async (query) => await ada.get(`/account/keys?${query}`), [
-      ['limit=0', 'limit'], ['limit=101', 'limit'], ['sort=label', 'sort'], ['readOnly=true', '"readOnly" is not allowed']
+      ['limit=0', 'limit'],
+      ['limit=101', 'limit'],
+      ['sort=label', 'sort'],
+      ['readOnly=true', '"readOnly" is not allowed']
     ])
     assertListed(t, await ada.get('/account/keys'), [await firstKey(ada)], 'no key was made')
   })
@@ -46,15 +68,33 @@ t.test('API keys', async (t) => {
   await t.test('a key is made, and its secret shown this once', async (t) => {
     const ada = await openAccount()
     const plain = await ada.post('/account/keys', {})
-    assertResponse(t, plain, 201, { id: plain.body.id, prefix: plain.body.prefix, readOnly: false, createdAt: plain.body.createdAt, apiKey: plain.body.apiKey })
+    assertResponse(t, plain, 201, {
+      id: plain.body.id,
+      prefix: plain.body.prefix,
+      readOnly: false,
+      createdAt: plain.body.createdAt,
+      apiKey: plain.body.apiKey
+    })
     t.equal(plain.headers['cache-control'], 'no-store')
     t.equal(plain.headers.location, undefined, 'a key has no address to read it at')
     t.match(plain.body.apiKey, KEY)
     t.ok(plain.body.apiKey.startsWith(`psk_${plain.body.prefix}_`))
 
-    const full = await ada.post('/account/keys', { label: 'Scanner', readOnly: true, expiresAt: '2099-06-01T12:00:00.123456+02:00' })
+    const full = await ada.post('/account/keys', {
+      label: 'Scanner',
+      readOnly: true,
+      expiresAt: '2099-06-01T12:00:00.123456+02:00'
+    })
     const { id, prefix, createdAt, apiKey } = full.body
-    assertResponse(t, full, 201, { id, label: 'Scanner', prefix, readOnly: true, createdAt, expiresAt: '2099-06-01T10:00:00.123Z', apiKey })
+    assertResponse(t, full, 201, {
+      id,
+      label: 'Scanner',
+      prefix,
+      readOnly: true,
+      createdAt,
+      expiresAt: '2099-06-01T10:00:00.123Z',
+      apiKey
+    })
     t.equal((await withKey(apiKey).get('/account')).body.id, ada.account)
   })
 
@@ -105,7 +145,18 @@ t.test('API keys', async (t) => {
     const petId = await stocked(ada, 2)
     const orderId = await newOrder(ada, petId)
     const reader = await readerOf(ada, withKey)
-    for (const path of ['/account', '/account/keys', '/pets', `/pets/${petId}`, '/categories', '/store/orders', `/store/orders/${orderId}`, '/inventory', `/inventory/${petId}`, '/messages']) {
+    for (const path of [
+      '/account',
+      '/account/keys',
+      '/pets',
+      `/pets/${petId}`,
+      '/categories',
+      '/store/orders',
+      `/store/orders/${orderId}`,
+      '/inventory',
+      `/inventory/${petId}`,
+      '/messages'
+    ]) {
       t.equal((await reader.get(path)).status, 200, path)
       t.equal((await reader.request('HEAD', path)).status, 200, path)
     }
@@ -163,7 +214,10 @@ t.test('API keys', async (t) => {
     for (let round = 0; round < 5; round++) {
       const ada = await openAccount()
       const [first, other] = [await firstKey(ada), await newKey(ada)]
-      const answers = await Promise.all([ada.delete(`/account/keys/${other.id}`), other.delete(`/account/keys/${first}`)])
+      const answers = await Promise.all([
+        ada.delete(`/account/keys/${other.id}`),
+        other.delete(`/account/keys/${first}`)
+      ])
       // Whoever comes second finds either its own key revoked, or the last one.
       t.equal(answers.filter(({ status }) => status === 204).length, 1, String(answers.map(({ status }) => status)))
       const left = await Promise.all([ada.get('/account'), other.get('/account')])

@@ -29,13 +29,21 @@ const ALLOWED_IMPORTS: Array<[file: RegExp, target: RegExp, reason: string]> = [
 /** Tables that files of these rooms name all the same, with the reason. */
 const ALLOWED_TABLES: Array<[file: RegExp, table: RegExp, reason: string]> = [
   [LOW_ROOMS, /^(accounts|api_keys)$/, 'the tenant: every row belongs to an account, every request to an API key'],
-  [/^database\//, /^(idempotency_records|events|deliveries)$/, 'a group writes them in the transaction of its commands'],
+  [
+    /^database\//,
+    /^(idempotency_records|events|deliveries)$/,
+    'a group writes them in the transaction of its commands'
+  ],
   [/^monitoring\/metrics\.ts$/, /^deliveries$/, 'the metric petstore_deliveries_total counts attempts, not rows']
 ]
 
 /** Files that only say what things are: they import nothing but each other. */
 const DEFINITIONS = new Set([
-  ...SHARED_FILES, 'accounts/api-key.ts', 'http/conditional-requests.ts', 'monitoring/instrumentation.ts', 'start/explain-failure.ts'
+  ...SHARED_FILES,
+  'accounts/api-key.ts',
+  'http/conditional-requests.ts',
+  'monitoring/instrumentation.ts',
+  'start/explain-failure.ts'
 ])
 
 /** The kinds of files in a resource's folder, from low to high: a file imports its own kind and lower ones. */
@@ -68,7 +76,7 @@ t.test('no imports form a circle, those of types included', async (t) => {
 t.test('the architecture page has a row for each room, and for no other', async (t) => {
   const rows = [...page.matchAll(/^\| `([\w-]+)` \|/gm)].map(([, name]) => name!)
   t.strictSame(rows.toSorted(), [...rooms].sort())
-  for (const file of files.filter((file) => !file.includes('/'))) t.ok(page.includes(`\`${file}\``), `src/${file} is in no row of docs/explanation/architecture.md`)
+  for (const file of files.filter((file) => !file.includes('/'))) { t.ok(page.includes(`\`${file}\``), `src/${file} is in no row of docs/explanation/architecture.md`) }
 })
 
 t.test('src has at most eight files at its root', async (t) => {
@@ -78,12 +86,16 @@ t.test('src has at most eight files at its root', async (t) => {
 t.test('the picture of the rooms has the arrows that the imports have', async (t) => {
   t.strictSame(drawn(roomPicture), lines(expected.rooms), 'node --import=tsx test/architecture/rooms.ts draws it anew')
   t.equal(circle(withoutMutual(expected.rooms))?.join(' → '), undefined)
-  for (const [from, to] of MUTUAL_ROOMS) t.ok(expected.rooms.get(from)?.has(to) && expected.rooms.get(to)?.has(from), `${from} and ${to} import each other`)
+  for (const [from, to] of MUTUAL_ROOMS) { t.ok(expected.rooms.get(from)?.has(to) && expected.rooms.get(to)?.has(from), `${from} and ${to} import each other`) }
 })
 
 t.test('the picture of the resources has the arrows that the imports have', async (t) => {
   t.ok(resources.size >= 8)
-  t.strictSame(drawn(resourcePicture), lines(expected.resources), 'node --import=tsx test/architecture/rooms.ts draws it anew')
+  t.strictSame(
+    drawn(resourcePicture),
+    lines(expected.resources),
+    'node --import=tsx test/architecture/rooms.ts draws it anew'
+  )
   t.equal(circle(expected.resources)?.join(' → '), undefined)
 })
 
@@ -98,7 +110,13 @@ t.test('the files of a resource import only files of their own or a lower kind',
 t.test('definitions import nothing but definitions', async (t) => {
   const definitions = files.filter((file) => DEFINITIONS.has(file))
   t.ok(definitions.length >= 6)
-  for (const file of definitions) t.strictSame([...inside.get(file)!].filter((target) => !DEFINITIONS.has(target)), [], file)
+  for (const file of definitions) {
+    t.strictSame(
+      [...inside.get(file)!].filter((target) => !DEFINITIONS.has(target)),
+      [],
+      file
+    )
+  }
 })
 
 t.test('rules import nothing of ours but types, and nothing that does input or output', async (t) => {
@@ -118,13 +136,18 @@ t.test('only the app and its own resource import routes, and only processes impo
 })
 
 t.test('only the database imports Prisma', async (t) => {
-  const found = files.filter((file) => [...packages.get(file)!].some((name) => name.startsWith('@prisma/')) || [...inside.get(file)!].some((target) => target.startsWith('generated/')))
+  const found = files.filter(
+    (file) =>
+      [...packages.get(file)!].some((name) => name.startsWith('@prisma/')) ||
+      [...inside.get(file)!].some((target) => target.startsWith('generated/'))
+  )
   t.ok(found.length > 0)
   for (const file of found) t.match(file, /^database\//)
 })
 
 t.test('database, http, plugins and monitoring import no resource and no delivery', async (t) => {
-  const knows = (target: string): boolean => resources.has(target.split('/')[0]!) || target.startsWith('deliveries/') || target === 'resources.ts'
+  const knows = (target: string): boolean =>
+    resources.has(target.split('/')[0]!) || target.startsWith('deliveries/') || target === 'resources.ts'
   const used = new Set<unknown>()
   for (const file of files.filter((file) => LOW_ROOMS.test(file))) {
     const wrong = [...inside.get(file)!].filter(knows).filter((target) => {
@@ -134,22 +157,33 @@ t.test('database, http, plugins and monitoring import no resource and no deliver
     })
     t.strictSame(wrong, [], file)
   }
-  for (const exception of ALLOWED_IMPORTS) t.ok(used.has(exception), `${String(exception[0])} still needs its exception`)
+  for (const exception of ALLOWED_IMPORTS) { t.ok(used.has(exception), `${String(exception[0])} still needs its exception`) }
 })
 
 t.test('database, http, plugins and monitoring name no table of a resource in SQL or identifiers', async (t) => {
   const tables = readTables()
   t.ok(tables.length >= 11)
   for (const file of files.filter((file) => LOW_ROOMS.test(file))) {
-    const wrong = tablesNamed(file, tables).filter((table) => !ALLOWED_TABLES.some(([from, name]) => from.test(file) && name.test(table)))
+    const wrong = tablesNamed(file, tables).filter(
+      (table) => !ALLOWED_TABLES.some(([from, name]) => from.test(file) && name.test(table))
+    )
     t.strictSame(wrong, [], file)
   }
 })
 
 t.test('the search for tables finds them in the resources', async (t) => {
   const tables = readTables()
-  for (const [folder, table] of [['categories', 'categories'], ['pets', 'pets'], ['inventory', 'inventory_items'], ['orders', 'orders'], ['messages', 'messages']]) {
-    t.ok(files.some((file) => file.startsWith(`${folder}/`) && tablesNamed(file, tables).includes(table!)), `${table}`)
+  for (const [folder, table] of [
+    ['categories', 'categories'],
+    ['pets', 'pets'],
+    ['inventory', 'inventory_items'],
+    ['orders', 'orders'],
+    ['messages', 'messages']
+  ]) {
+    t.ok(
+      files.some((file) => file.startsWith(`${folder}/`) && tablesNamed(file, tables).includes(table!)),
+      `${table}`
+    )
   }
 })
 

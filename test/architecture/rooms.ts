@@ -47,6 +47,11 @@ export function drawPictures ({ inside }: { inside: Imports }): Pictures {
 
 if (process.argv[1] === import.meta.filename) {
   const { rooms, resources } = drawPictures(readImports())
-  const pictures = [rooms, resources].map((imports) => `\`\`\`mermaid\nflowchart TD\n${lines(imports).map((line) => `  ${line}\n`).join('')}\`\`\``)
+  const pictures = [rooms, resources].map(
+    (imports) =>
+      `\`\`\`mermaid\nflowchart TD\n${lines(imports)
+        .map((line) => `  ${line}\n`)
+        .join('')}\`\`\``
+  )
   writeFileSync(PAGE, readFileSync(PAGE, 'utf8').replace(/```mermaid\n[^`]*```/g, (old) => pictures.shift() ?? old))
 }

@@ -24,10 +24,12 @@ const MODEL_METHODS = /^(create|update|delete|find|upsert|count|aggregate|groupB
 export function readTables (): TableName[] {
   const folder = `${ROOT}prisma/models`
   const files = readdirSync(folder).map((name) => `${folder}/${name}`)
-  return files.flatMap((file) => [...readFileSync(file, 'utf8').matchAll(/^model (\w+) \{([\s\S]*?)^\}/gm)]).map(([, model, body]) => {
-    const table = /@@map\("(\w+)"\)/.exec(body!)?.[1] ?? model!
-    return { table, words: table.split('_'), accessor: model!.charAt(0).toLowerCase() + model!.slice(1) }
-  })
+  return files
+    .flatMap((file) => [...readFileSync(file, 'utf8').matchAll(/^model (\w+) \{([\s\S]*?)^\}/gm)])
+    .map(([, model, body]) => {
+      const table = /@@map\("(\w+)"\)/.exec(body!)?.[1] ?? model!
+      return { table, words: table.split('_'), accessor: model!.charAt(0).toLowerCase() + model!.slice(1) }
+    })
 }
 
 /**
@@ -41,7 +43,9 @@ export function tablesNamed (file: string, tables: TableName[]): string[] {
   function visit (node: ts.Node): void {
     if (isModuleName(node)) return
     if (ts.isIdentifier(node) || ts.isPrivateIdentifier(node)) addFrom(wordsOf(node.text))
-    else if (ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node)) addFromText(node)
+    else if (ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node)) {
+      addFromText(node)
+    }
     if (ts.isPropertyAccessExpression(node) && MODEL_METHODS.test(node.name.text)) addAccessor(node.expression)
     ts.forEachChild(node, visit)
   }
@@ -69,8 +73,13 @@ export function tablesNamed (file: string, tables: TableName[]): string[] {
 }
 
 function isModuleName (node: ts.Node): boolean {
-  return ts.isStringLiteral(node) && (ts.isImportDeclaration(node.parent) || ts.isExportDeclaration(node.parent) || ts.isExternalModuleReference(node.parent) ||
-    (ts.isCallExpression(node.parent) && node.parent.expression.kind === ts.SyntaxKind.ImportKeyword))
+  return (
+    ts.isStringLiteral(node) &&
+    (ts.isImportDeclaration(node.parent) ||
+      ts.isExportDeclaration(node.parent) ||
+      ts.isExternalModuleReference(node.parent) ||
+      (ts.isCallExpression(node.parent) && node.parent.expression.kind === ts.SyntaxKind.ImportKeyword))
+  )
 }
 
 /** Returns the text of a literal, or of the whole template that it is a part of. */

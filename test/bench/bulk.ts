@@ -19,15 +19,23 @@ interface Row { name: string, category_id: number, status: string, quantity: num
 
 function seed (file: string): number {
   const began = performance.now()
-  const { status } = spawnSync(process.execPath, [CLI, 'seed', '--pets', String(pets)], { env: { ...process.env, DATABASE_URL: `file:${file}` }, stdio: 'ignore' })
+  const { status } = spawnSync(process.execPath, [CLI, 'seed', '--pets', String(pets)], {
+    env: { ...process.env, DATABASE_URL: `file:${file}` },
+    stdio: 'ignore'
+  })
   if (status !== 0) throw new Error('petstore seed failed')
   return performance.now() - began
 }
 
 function insertBare (file: string, rows: Row[]): number {
   const database = new Sqlite(file)
-  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -32768; INSERT INTO accounts (name, created_at) VALUES ('Bare', '2026-11-21T10:00:00.000Z')")
-  for (const name of ['Dogs', 'Cats', 'Birds', 'Fish', 'Small animals']) database.prepare('INSERT INTO categories (account_id, name) VALUES (1, ?)').run(name)
+  database.exec(
+    'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -32768; ' +
+      "INSERT INTO accounts (name, created_at) VALUES ('Bare', '2026-11-21T10:00:00.000Z')"
+  )
+  for (const name of ['Dogs', 'Cats', 'Birds', 'Fish', 'Small animals']) {
+    database.prepare('INSERT INTO categories (account_id, name) VALUES (1, ?)').run(name)
+  }
   const began = performance.now()
   const pet = database.prepare('INSERT INTO pets (account_id, name, category_id, status) VALUES (1, ?, ?, ?)')
   const item = database.prepare('INSERT INTO inventory_items (pet_id, account_id, quantity) VALUES (?, 1, ?)')
@@ -44,7 +52,11 @@ function insertBare (file: string, rows: Row[]): number {
 
 function rowsOf (file: string): Row[] {
   const database = new Sqlite(file, { readonly: true })
-  const rows = database.prepare<[], Row>('SELECT name, category_id, status, quantity FROM pets LEFT JOIN inventory_items ON pet_id = id ORDER BY id').all()
+  const rows = database
+    .prepare<[], Row>(
+      'SELECT name, category_id, status, quantity FROM pets LEFT JOIN inventory_items ON pet_id = id ORDER BY id'
+    )
+    .all()
   database.close()
   return rows
 }
@@ -57,7 +69,9 @@ try {
     const seeded = seed(files[0])
     const bare = insertBare(files[1], rowsOf(files[0]))
     const rate = (ms: number): string => `${Math.round(pets / ms)} thousand pets a second`
-    console.log(`petstore seed ${rate(seeded)}, with its start; bare better-sqlite3 ${rate(bare)}: ${Math.round(100 * bare / seeded)} %`)
+    console.log(
+      `petstore seed ${rate(seeded)}, with its start; bare better-sqlite3 ${rate(bare)}: ${Math.round((100 * bare) / seeded)} %`
+    )
   }
 } finally {
   rmSync(folder, { recursive: true, force: true })

@@ -31,20 +31,37 @@ export function chart (summary: Summary[], { connections, pets }: Plan): string 
     color: COLOURS.map(([, colour]) => colour),
     legend: { top: 8, right: 16 },
     title: [
-      { text: `Requests a second, ${connections} connections, ${pets.toLocaleString('en')} pets`, left: 16, top: 8, textStyle: { fontSize: 14 } },
-      ...databases.map((database, i) => ({ text: NAMES[database], left: 16, top: tops[i]! - 26, textStyle: { fontSize: 13 } }))
+      {
+        text: `Requests a second, ${connections} connections, ${pets.toLocaleString('en')} pets`,
+        left: 16,
+        top: 8,
+        textStyle: { fontSize: 14 }
+      },
+      ...databases.map((database, i) => ({
+        text: NAMES[database],
+        left: 16,
+        top: tops[i]! - 26,
+        textStyle: { fontSize: 13 }
+      }))
     ],
     grid: parts.map((part, i) => ({ left: 150, right: 70, top: tops[i]!, height: part.length * ROW })),
     xAxis: parts.map((_, i) => ({ type: 'value', gridIndex: i, splitNumber: 4 })),
-    yAxis: parts.map((part, i) => ({ type: 'category', gridIndex: i, inverse: true, data: part.map(({ workload }) => workloads[workload]!.title) })),
-    series: parts.flatMap((part, i) => COLOURS.map(([server]) => ({
-      type: 'bar' as const,
-      name: server,
-      xAxisIndex: i,
-      yAxisIndex: i,
-      data: part.map(({ many }) => Math.round(many[server].perSecond.median)),
-      label: { show: true, position: 'right' as const, fontSize: 9 }
-    })))
+    yAxis: parts.map((part, i) => ({
+      type: 'category',
+      gridIndex: i,
+      inverse: true,
+      data: part.map(({ workload }) => workloads[workload]!.title)
+    })),
+    series: parts.flatMap((part, i) =>
+      COLOURS.map(([server]) => ({
+        type: 'bar' as const,
+        name: server,
+        xAxisIndex: i,
+        yAxisIndex: i,
+        data: part.map(({ many }) => Math.round(many[server].perSecond.median)),
+        label: { show: true, position: 'right' as const, fontSize: 9 }
+      }))
+    )
   })
   const svg = drawing.renderToSVGString()
   drawing.dispose()

@@ -8,7 +8,17 @@ import { randomFrom, workloads, type Exchange } from './workloads.ts'
 /** The number of requests of each workload to compare. */
 const SAMPLE = 12
 
-const TABLES = ['accounts', 'api_keys', 'categories', 'pets', 'inventory_items', 'orders', 'messages', 'events', 'idempotency_records']
+const TABLES = [
+  'accounts',
+  'api_keys',
+  'categories',
+  'pets',
+  'inventory_items',
+  'orders',
+  'messages',
+  'events',
+  'idempotency_records'
+]
 
 /** Tables of which only the rows changed since the seed are compared. The others are compared completely. */
 const SEEDED = ['pets', 'inventory_items']
@@ -21,9 +31,15 @@ interface Answer { status: number, headers: Record<string, unknown>, body: strin
  *
  * @throws an error that names the first difference
  */
-export async function compare (servers: Array<{ server: Server, store: Store }>, key: string, pets: number): Promise<number> {
+export async function compare (
+  servers: Array<{ server: Server, store: Store }>,
+  key: string,
+  pets: number
+): Promise<number> {
   const random = randomFrom(1)
-  const exchanges: Exchange[] = Object.values(workloads).flatMap(({ next }) => Array.from({ length: SAMPLE }, () => next(random, pets)))
+  const exchanges: Exchange[] = Object.values(workloads).flatMap(({ next }) =>
+    Array.from({ length: SAMPLE }, () => next(random, pets))
+  )
   exchanges.push(
     { method: 'GET', path: '/pets?limit=20' },
     { method: 'GET', path: `/pets?limit=20&cursor=${pets.toString(36)}` },
@@ -33,17 +49,21 @@ export async function compare (servers: Array<{ server: Server, store: Store }>,
     { method: 'GET', path: `/pets/${LAST_UNIT}` }
   )
 
-  const [first, ...others] = await Promise.all(servers.map(async ({ server, store }) => {
-    const answers: Answer[] = []
-    for (const exchange of exchanges) {
-      answers.push(await send(server.port, key, exchange))
-      // The message gets its second event when it is delivered. Waits for it, so that no other event comes between.
-      if (exchange.path === '/messages') await untilSettled(store)
-    }
-    return { name: server.name, answers, rows: await rowsOf(store, pets) }
-  }))
+  const [first, ...others] = await Promise.all(
+    servers.map(async ({ server, store }) => {
+      const answers: Answer[] = []
+      for (const exchange of exchanges) {
+        answers.push(await send(server.port, key, exchange))
+        // The message gets its second event when it is delivered. Waits for it, so that no other event comes between.
+        if (exchange.path === '/messages') await untilSettled(store)
+      }
+      return { name: server.name, answers, rows: await rowsOf(store, pets) }
+    })
+  )
   for (const { name, answers, rows } of others) {
-    answers.forEach((answer, i) => { same(`${name} to ${exchanges[i]!.method} ${exchanges[i]!.path}`, answer, first!.answers[i]) })
+    answers.forEach((answer, i) => {
+      same(`${name} to ${exchanges[i]!.method} ${exchanges[i]!.path}`, answer, first!.answers[i])
+    })
     for (const table of Object.keys(rows)) same(`the rows of ${name} in ${table}`, rows[table], first!.rows[table])
   }
   return exchanges.length
@@ -51,7 +71,9 @@ export async function compare (servers: Array<{ server: Server, store: Store }>,
 
 function same (what: string, found: unknown, expected: unknown): void {
   if (isDeepStrictEqual(found, expected)) return
-  throw new Error(`${what} differ from petstore's:\n${JSON.stringify(found, null, 1)}\n${JSON.stringify(expected, null, 1)}`)
+  throw new Error(
+    `${what} differ from petstore's:\n${JSON.stringify(found, null, 1)}\n${JSON.stringify(expected, null, 1)}`
+  )
 }
 
 async function send (port: number, key: string, { method, path, body }: Exchange): Promise<Answer> {
@@ -62,7 +84,11 @@ async function send (port: number, key: string, { method, path, body }: Exchange
       response.setEncoding('utf8').on('data', (chunk: string) => { text += chunk }).on('end', () => {
         const { 'request-id': id, date, ...others } = response.headers
         const present = { ...others, 'request-id': typeof id, date: typeof date }
-        resolve({ status: response.statusCode!, headers: JSON.parse(withoutChance(JSON.stringify(present))) as Answer['headers'], body: withoutChance(text) })
+        resolve({
+          status: response.statusCode!,
+          headers: JSON.parse(withoutChance(JSON.stringify(present))) as Answer['headers'],
+          body: withoutChance(text)
+        })
       })
     }).on('error', reject).end(body && JSON.stringify(body))
   })
@@ -72,7 +98,9 @@ async function rowsOf (store: Store, pets: number): Promise<Record<string, unkno
   const found: Record<string, unknown> = {}
   for (const table of TABLES) {
     const column = table === 'pets' ? 'id' : 'pet_id'
-    const rows = await store.query(`SELECT * FROM ${table}${SEEDED.includes(table) ? ` WHERE version > 1 OR ${column} > ${pets}` : ''}`)
+    const rows = await store.query(
+      `SELECT * FROM ${table}${SEEDED.includes(table) ? ` WHERE version > 1 OR ${column} > ${pets}` : ''}`
+    )
     found[table] = rows.map(plain).sort()
     found[`${table} (count)`] = Number((await store.query(`SELECT count(*) AS count FROM ${table}`))[0]!['count'])
   }
@@ -84,8 +112,16 @@ async function rowsOf (store: Store, pets: number): Promise<Record<string, unkno
  * PostgreSQL is a text.
  */
 function plain (row: Row): string {
-  const values = Object.entries(row).map(([name, value]) =>
-    [name, value !== null && (name.endsWith('_at') || name === 'timestamp') ? 'a time' : typeof value === 'boolean' ? Number(value) : value === null ? null : String(value)])
+  const values = Object.entries(row).map(([name, value]) => [
+    name,
+    value !== null && (name.endsWith('_at') || name === 'timestamp')
+      ? 'a time'
+      : typeof value === 'boolean'
+        ? Number(value)
+        : value === null
+          ? null
+          : String(value)
+  ])
   return withoutChance(JSON.stringify(values))
 }
 

@@ -23,7 +23,12 @@ const WORK = [
 interface Side { pets: number, stores: Stores, store: Store, server: Server }
 
 /** Measures petstore on a small and a large store in turns. The cost of a request must not grow with the store. */
-export async function measureGrowth (plan: Plan, folder: string, generator: Generator, say: (text: string) => void): Promise<void> {
+export async function measureGrowth (
+  plan: Plan,
+  folder: string,
+  generator: Generator,
+  say: (text: string) => void
+): Promise<void> {
   for (const database of plan.databases) {
     const sides: Side[] = []
     try {
@@ -33,21 +38,37 @@ export async function measureGrowth (plan: Plan, folder: string, generator: Gene
         mkdirSync(own, { recursive: true })
         const stores = await openStores(database, own, pets)
         const store = await stores.copy('petstore')
-        sides.push({ pets, stores, store, server: await startServer('petstore', store.url, join(own, 'petstore.log')) })
+        sides.push({
+          pets,
+          stores,
+          store,
+          server: await startServer('petstore', store.url, join(own, 'petstore.log'))
+        })
       }
       for (const { title, workload, pets } of WORK) {
         const costs = sides.map((): number[] => [])
         for (let round = 0; round <= plan.rounds; round++) {
           for (const [i, side] of sides.entries()) {
-            const cost = await costOf(side, { workload, pets: pets ?? side.pets, connections: plan.connections, seconds: plan.seconds, seed: round })
+            const cost = await costOf(side, {
+              workload,
+              pets: pets ?? side.pets,
+              connections: plan.connections,
+              seconds: plan.seconds,
+              seed: round
+            })
             // The first round only fills the caches.
             if (round > 0) costs[i]!.push(cost)
             say(`${database} · ${title} · ${side.pets} pets · round ${round} of ${plan.rounds}`)
           }
         }
-        const [small, large] = costs.map((values) => values.toSorted((a, b) => a - b)[values.length >> 1]!) as [number, number]
+        const [small, large] = costs.map((values) => values.toSorted((a, b) => a - b)[values.length >> 1]!) as [
+          number,
+          number
+        ]
         const ratio = large / small
-        console.log(`${database} · ${title}: ${small.toFixed(1)} µs with ${sides[0]!.pets} pets, ${large.toFixed(1)} µs with ${sides[1]!.pets}: ${ratio.toFixed(2)} × (limit ${LIMIT}): ${ratio <= LIMIT ? 'reached' : 'NOT REACHED'}`)
+        console.log(
+          `${database} · ${title}: ${small.toFixed(1)} µs with ${sides[0]!.pets} pets, ${large.toFixed(1)} µs with ${sides[1]!.pets}: ${ratio.toFixed(2)} × (limit ${LIMIT}): ${ratio <= LIMIT ? 'reached' : 'NOT REACHED'}`
+        )
       }
     } finally {
       for (const { server, store, stores } of sides) {
@@ -59,11 +80,14 @@ export async function measureGrowth (plan: Plan, folder: string, generator: Gene
   }
 
   /** CPU time per request in µs, of service and database. */
-  async function costOf ({ server, stores }: Side, job: { workload: string, pets: number, connections: number, seconds: number, seed: number }): Promise<number> {
+  async function costOf (
+    { server, stores }: Side,
+    job: { workload: string, pets: number, connections: number, seconds: number, seed: number }
+  ): Promise<number> {
     const used = async (): Promise<number> => (await server.usage()).cpu + (stores.cpu() ?? 0)
     const before = await used()
     const { requests, unexpected } = await generator.run({ port: server.port, key: stores.key, ...job })
     if (Object.keys(unexpected).length > 0) throw new Void(`unexpected answers: ${JSON.stringify(unexpected)}`)
-    return (await used() - before) / requests
+    return ((await used()) - before) / requests
   }
 }

@@ -16,7 +16,13 @@ const START_LIMIT = 1_000
 const LOOK_MS = 5_000
 
 /** Measures the sizes of petstore under mixed load. */
-export async function measureMemory (plan: Plan, seconds: number, folder: string, generator: Generator, say: (text: string) => void): Promise<void> {
+export async function measureMemory (
+  plan: Plan,
+  seconds: number,
+  folder: string,
+  generator: Generator,
+  say: (text: string) => void
+): Promise<void> {
   for (const database of plan.databases) {
     const stores = await openStores(database, folder, plan.pets)
     try {
@@ -24,12 +30,26 @@ export async function measureMemory (plan: Plan, seconds: number, folder: string
       const server = await startServer('petstore', store.url, join(folder, 'memory.log'))
       const looks: Array<{ at: number, resident: number, wal: number }> = []
       const start = performance.now()
-      const load = generator.run({ port: server.port, key: stores.key, workload: 'mixed', pets: plan.pets, connections: plan.connections, seconds, seed: 1 })
+      const load = generator.run({
+        port: server.port,
+        key: stores.key,
+        workload: 'mixed',
+        pets: plan.pets,
+        connections: plan.connections,
+        seconds,
+        seed: 1
+      })
       while (performance.now() - start < seconds * 1_000) {
-        await sleep(Math.min(LOOK_MS, seconds * 1_000 / 20))
-        const look = { at: (performance.now() - start) / 1_000, resident: (await server.usage()).rss / MB, wal: store.walSize() / MB }
+        await sleep(Math.min(LOOK_MS, (seconds * 1_000) / 20))
+        const look = {
+          at: (performance.now() - start) / 1_000,
+          resident: (await server.usage()).rss / MB,
+          wal: store.walSize() / MB
+        }
         looks.push(look)
-        say(`${database} · ${look.at.toFixed(0)} s · resident ${look.resident.toFixed(0)} MB · write-ahead log ${look.wal.toFixed(0)} MB`)
+        say(
+          `${database} · ${look.at.toFixed(0)} s · resident ${look.resident.toFixed(0)} MB · write-ahead log ${look.wal.toFixed(0)} MB`
+        )
       }
       const { requests, unexpected } = await load
       await server.stop()
@@ -40,8 +60,14 @@ export async function measureMemory (plan: Plan, seconds: number, folder: string
       const wal = Math.max(...looks.map((look) => look.wal))
       const half = Math.ceil(resident.length / 2)
       console.log(`\n${database}: ${requests} requests in ${seconds} s`)
-      console.log(`  resident size: at most ${Math.max(...resident).toFixed(0)} MB (limit ${RESIDENT_LIMIT}); second half ${mean(resident.slice(half)).toFixed(0)} MB after ${mean(resident.slice(resident.length >> 2, half)).toFixed(0)} MB: ${reached(Math.max(...resident) < RESIDENT_LIMIT)}`)
-      if (database === 'sqlite') console.log(`  write-ahead log: at most ${wal.toFixed(0)} MB (limit ${WAL_LIMIT}): ${reached(wal < WAL_LIMIT)}`)
+      console.log(
+        `  resident size: at most ${Math.max(...resident).toFixed(0)} MB (limit ${RESIDENT_LIMIT}); second half ${mean(resident.slice(half)).toFixed(0)} MB after ${mean(resident.slice(resident.length >> 2, half)).toFixed(0)} MB: ${reached(Math.max(...resident) < RESIDENT_LIMIT)}`
+      )
+      if (database === 'sqlite') {
+        console.log(
+          `  write-ahead log: at most ${wal.toFixed(0)} MB (limit ${WAL_LIMIT}): ${reached(wal < WAL_LIMIT)}`
+        )
+      }
     } finally {
       await stores.close()
     }
@@ -64,7 +90,9 @@ export async function measureStart (plan: Plan, folder: string, say: (text: stri
         await server.stop()
       }
       const median = times.toSorted((a, b) => a - b)[times.length >> 1]!
-      console.log(`\n${database}: ready after ${times.map((time) => time.toFixed(0)).join(', ')} ms (limit ${START_LIMIT}): ${reached(median < START_LIMIT)}`)
+      console.log(
+        `\n${database}: ready after ${times.map((time) => time.toFixed(0)).join(', ')} ms (limit ${START_LIMIT}): ${reached(median < START_LIMIT)}`
+      )
       await store.remove()
     } finally {
       await stores.close()

@@ -44,13 +44,21 @@ export class Void extends Error {}
 interface Runner { server: Server, store: Store, writes: number }
 
 /** Runs the plan. Passes each sample to `record`, and the progress to `say`. */
-export async function measure (plan: Plan, folder: string, generator: Generator, record: (sample: Sample) => void, say: (text: string) => void): Promise<void> {
+export async function measure (
+  plan: Plan,
+  folder: string,
+  generator: Generator,
+  record: (sample: Sample) => void,
+  say: (text: string) => void
+): Promise<void> {
   for (const database of plan.databases) {
     say(`${database}: a store of ${plan.pets} pets`)
     const stores = await openStores(database, folder, plan.pets)
     try {
       await withServers(stores, folder, ['petstore', 'hand', 'prisma'], async (runners) => {
-        const count = await compare(runners, stores.key, plan.pets).catch((error: Error) => { throw new Void(error.message) })
+        const count = await compare(runners, stores.key, plan.pets).catch((error: Error) => {
+          throw new Void(error.message)
+        })
         say(`${database}: petstore, hand and prisma give the same ${count} answers and leave the same rows`)
       })
       for (const workload of plan.workloads) {
@@ -65,20 +73,31 @@ export async function measure (plan: Plan, folder: string, generator: Generator,
 }
 
 /** Starts new processes on new copies of the store, so that no measurement affects another. */
-async function withServers (stores: Stores, folder: string, names: ServerName[], use: (runners: Runner[]) => Promise<void>): Promise<void> {
+async function withServers (
+  stores: Stores,
+  folder: string,
+  names: ServerName[],
+  use: (runners: Runner[]) => Promise<void>
+): Promise<void> {
   const runners: Runner[] = []
   const copies: Store[] = []
   const logs = names.map((name) => join(folder, `${name}.log`))
   try {
     for (const name of names) copies.push(await stores.copy(name))
-    const servers = await Promise.allSettled(names.map(async (name, i) => await startServer(name, copies[i]!.url, logs[i]!)))
+    const servers = await Promise.allSettled(
+      names.map(async (name, i) => await startServer(name, copies[i]!.url, logs[i]!))
+    )
     for (const [i, started] of servers.entries()) {
       if (started.status === 'fulfilled') runners.push({ store: copies[i]!, server: started.value, writes: 0 })
     }
     for (const started of servers) if (started.status === 'rejected') throw started.reason
     await use(runners)
   } finally {
-    await Promise.all(runners.map(async ({ server }) => { await server.stop() }))
+    await Promise.all(
+      runners.map(async ({ server }) => {
+        await server.stop()
+      })
+    )
     for (const store of copies) await store.remove()
   }
   // A complete run would log tens of millions of lines.
@@ -86,15 +105,34 @@ async function withServers (stores: Stores, folder: string, names: ServerName[],
 }
 
 async function measureWorkload (
-  plan: Plan, stores: Stores, database: DatabaseName, workload: string, runners: Runner[], generator: Generator, record: (sample: Sample) => void, say: (text: string) => void
+  plan: Plan,
+  stores: Stores,
+  database: DatabaseName,
+  workload: string,
+  runners: Runner[],
+  generator: Generator,
+  record: (sample: Sample) => void,
+  say: (text: string) => void
 ): Promise<void> {
   const { inserts, title } = workloads[workload]!
   const before = await rowCounts(runners[0]!.store, inserts)
 
   const load = async (runner: Runner, connections: number, seconds: number, seed: number): Promise<Load> => {
-    const answered = await generator.run({ port: runner.server.port, key: stores.key, workload, pets: plan.pets, connections, seconds, seed })
+    const answered = await generator.run({
+      port: runner.server.port,
+      key: stores.key,
+      workload,
+      pets: plan.pets,
+      connections,
+      seconds,
+      seed
+    })
     const wrong = Object.entries(answered.unexpected).map(([what, count]) => `${count} × ${what}`)
-    if (wrong.length > 0) throw new Void(`${title} on ${database}, ${runner.server.name}: unexpected answers: ${wrong.join(', ')}${answered.example === undefined ? '' : `, such as ${answered.example}`}`)
+    if (wrong.length > 0) {
+      throw new Void(
+        `${title} on ${database}, ${runner.server.name}: unexpected answers: ${wrong.join(', ')}${answered.example === undefined ? '' : `, such as ${answered.example}`}`
+      )
+    }
     runner.writes += answered.statuses['201'] ?? 0
     return answered
   }
@@ -104,7 +142,10 @@ async function measureWorkload (
     // The order rotates, because the database and the disk still process the writes of a server during the next one.
     const turned = [...runners.slice(round % runners.length), ...runners.slice(0, round % runners.length)]
     for (const runner of turned) {
-      for (const [connections, seconds] of [[plan.connections, plan.seconds], [1, plan.seconds / 2]] as const) {
+      for (const [connections, seconds] of [
+        [plan.connections, plan.seconds],
+        [1, plan.seconds / 2]
+      ] as const) {
         const service = (await runner.server.usage()).cpu
         const own = stores.cpu()
         const { requests, seconds: took, p50, p99, cpu, statuses } = await load(runner, connections, seconds, round)

@@ -53,7 +53,9 @@ export async function startServer (name: ServerName, url: string, log: string): 
   while (!(await listens(port))) {
     if (child.exitCode !== null || Date.now() > deadline) {
       child.kill('SIGKILL')
-      throw new Error(`${name} did not start (${child.exitCode ?? 'too slow'}): ${readFileSync(log, 'utf8').slice(-2_000)}`)
+      throw new Error(
+        `${name} did not start (${child.exitCode ?? 'too slow'}): ${readFileSync(log, 'utf8').slice(-2_000)}`
+      )
     }
     await sleep(5)
   }
@@ -77,7 +79,16 @@ function unset (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 async function listens (port: number): Promise<boolean> {
   return await new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' })
-    socket.once('connect', () => { resolve(true) }).once('error', () => { resolve(false) }).once('connect', () => { socket.destroy() })
+    socket
+      .once('connect', () => {
+        resolve(true)
+      })
+      .once('error', () => {
+        resolve(false)
+      })
+      .once('connect', () => {
+        socket.destroy()
+      })
   })
 }
 

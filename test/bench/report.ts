@@ -89,25 +89,57 @@ function cpuOf ({ service, databaseCpu }: Sample): number {
 
 function rounds (samples: Sample[], value: (of: (server: ServerName) => Sample) => number): Spread {
   const numbers = [...new Set(samples.map(({ round }) => round))]
-  return spread(numbers.map((round) => value((server) => samples.find((sample) => sample.round === round && sample.server === server)!)))
+  return spread(
+    numbers.map((round) =>
+      value((server) => samples.find((sample) => sample.round === round && sample.server === server)!)
+    )
+  )
 }
 
 function spread (values: number[]): Spread {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = (sorted.length - 1) / 2
-  return { median: (sorted[Math.floor(middle)]! + sorted[Math.ceil(middle)]!) / 2, least: sorted[0]!, most: sorted.at(-1)! }
+  return {
+    median: (sorted[Math.floor(middle)]! + sorted[Math.ceil(middle)]!) / 2,
+    least: sorted[0]!,
+    most: sorted.at(-1)!
+  }
 }
 
 /** Formats the measurements, a line for each server and workload. */
 export function table (summary: Summary[], { connections }: Plan): string {
-  const lines = [['', '', `requests/s (${connections})`, 'p50 ms', 'p99 ms', 'CPU µs service', '+ database', 'requests/s (1)', 'p50 ms', 'p99 ms', 'CPU µs', 'load']]
+  const lines = [
+    [
+      '',
+      '',
+      `requests/s (${connections})`,
+      'p50 ms',
+      'p99 ms',
+      'CPU µs service',
+      '+ database',
+      'requests/s (1)',
+      'p50 ms',
+      'p99 ms',
+      'CPU µs',
+      'load'
+    ]
+  ]
   for (const { database, workload, many, one, generator } of summary) {
     for (const server of SERVERS) {
       const { perSecond, p50, p99, service, cpu } = many[server]
       const alone = one[server]
       lines.push([
-        server === SERVERS[0] ? `${database} · ${workloads[workload]!.title}` : '', server,
-        whole(perSecond), fixed(p50), fixed(p99), fixed(service, 1), fixed(cpu, 1), whole(alone.perSecond), fixed(alone.p50), fixed(alone.p99), fixed(alone.cpu, 1),
+        server === SERVERS[0] ? `${database} · ${workloads[workload]!.title}` : '',
+        server,
+        whole(perSecond),
+        fixed(p50),
+        fixed(p99),
+        fixed(service, 1),
+        fixed(cpu, 1),
+        whole(alone.perSecond),
+        fixed(alone.p50),
+        fixed(alone.p99),
+        fixed(alone.cpu, 1),
         server === SERVERS[0] ? `${Math.round(generator * 100)} %` : ''
       ])
     }
@@ -117,7 +149,24 @@ export function table (summary: Summary[], { connections }: Plan): string {
 
 /** Formats the ratios with their spread, and whether they reach the targets. */
 export function verdicts (summary: Summary[], { rounds }: Plan): string {
-  const lines = [['petstore against', 'hand: requests/s', 'CPU', 'target', '', 'net: requests/s', 'CPU', 'aim', 'prisma: requests/s', 'CPU', 'target', '', 'alone: p50', '≤ 1.3']]
+  const lines = [
+    [
+      'petstore against',
+      'hand: requests/s',
+      'CPU',
+      'target',
+      '',
+      'net: requests/s',
+      'CPU',
+      'aim',
+      'prisma: requests/s',
+      'CPU',
+      'target',
+      '',
+      'alone: p50',
+      '≤ 1.3'
+    ]
+  ]
   for (const { database, workload, hand, prisma, alone, generator } of summary) {
     const { title, targets } = workloads[workload]!
     const reached = ({ perSecond, cpu }: Ratio, target: number): string =>
@@ -131,9 +180,14 @@ export function verdicts (summary: Summary[], { rounds }: Plan): string {
     ])
   }
   const notes = [
-    'Medians of the rounds, in brackets the least and the most. Above 1 petstore is better; net: with the floor taken off both.',
-    ...summary.filter(({ generator }) => generator > GENERATOR_LIMIT).map(({ database, workload }) =>
-      `${database} · ${workloads[workload]!.title}: the load generator used more than 90 % of a core, so CPU per request alone decides.`),
+    'Medians of the rounds, in brackets the least and the most. Above 1 petstore is better; ' +
+      'net: with the floor taken off both.',
+    ...summary
+      .filter(({ generator }) => generator > GENERATOR_LIMIT)
+      .map(
+        ({ database, workload }) =>
+          `${database} · ${workloads[workload]!.title}: the load generator used more than 90 % of a core, so CPU per request alone decides.`
+      ),
     ...(rounds < 5 ? ['Fewer than five rounds decide no figure.'] : [])
   ]
   return `\n${columns(lines)}\n\n${notes.join('\n')}`
@@ -158,5 +212,12 @@ function fixed ({ median }: Spread, digits = 2): string {
 /** Aligns the first column to the left and numbers to the right. */
 function columns (lines: string[][]): string {
   const widths = lines[0]!.map((_, i) => Math.max(...lines.map((line) => line[i]!.length)))
-  return lines.map((line) => line.map((cell, i) => i < 2 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)).join('  ').trimEnd()).join('\n')
+  return lines
+    .map((line) =>
+      line
+        .map((cell, i) => (i < 2 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
+        .join('  ')
+        .trimEnd()
+    )
+    .join('\n')
 }

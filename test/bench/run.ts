@@ -92,7 +92,12 @@ async function run (): Promise<void> {
     save({ plan, machine: machine(), summary, samples })
   }
 
-  function save (result: { plan: Plan, machine: object, summary: ReturnType<typeof summarise>, samples: Sample[] }): void {
+  function save (result: {
+    plan: Plan
+    machine: object
+    summary: ReturnType<typeof summarise>
+    samples: Sample[]
+  }): void {
     mkdirSync(RESULTS, { recursive: true })
     const name = join(RESULTS, new Date().toISOString().replaceAll(':', '-').slice(0, 19))
     writeFileSync(`${name}.json`, `${JSON.stringify({ at: new Date().toISOString(), ...result }, null, 1)}\n`)
@@ -103,7 +108,8 @@ async function run (): Promise<void> {
 
 function planned (): Plan {
   const { quick, database, workload, rounds, seconds, pets, connections } = options
-  const databases: DatabaseName[] = database === undefined ? ['sqlite', 'postgresql'] : [databaseOf(database === 'sqlite' ? 'file:' : database)]
+  const databases: DatabaseName[] =
+    database === undefined ? ['sqlite', 'postgresql'] : [databaseOf(database === 'sqlite' ? 'file:' : database)]
   const plan = {
     databases: quick && database === undefined ? databases.slice(0, 1) : databases,
     workloads: workload ?? Object.keys(workloads).filter((name) => !quick || workloads[name]!.quick === true),
@@ -114,7 +120,12 @@ function planned (): Plan {
   }
   const unknown = plan.workloads.filter((name) => !(name in workloads))
   const numbers = [plan.pets, plan.rounds, plan.seconds, plan.connections]
-  if (unknown.length > 0 || numbers.some((number) => !(number > 0)) || plan.pets < 1_000 || (database !== undefined && !['sqlite', 'postgresql'].includes(database))) {
+  if (
+    unknown.length > 0 ||
+    numbers.some((number) => !(number > 0)) ||
+    plan.pets < 1_000 ||
+    (database !== undefined && !['sqlite', 'postgresql'].includes(database))
+  ) {
     throw new Error(`These options are not valid.\n${HELP}`)
   }
   return plan
@@ -126,5 +137,11 @@ function say (text: string): void {
 }
 
 function machine (): object {
-  return { node: process.version, system: `${type()} ${release()}`, processor: cpus()[0]?.model, cores: availableParallelism(), memory: totalmem() }
+  return {
+    node: process.version,
+    system: `${type()} ${release()}`,
+    processor: cpus()[0]?.model,
+    cores: availableParallelism(),
+    memory: totalmem()
+  }
 }

@@ -36,13 +36,17 @@ const SETTLED_MS = 20
 
 /** Waits until no message is pending. */
 export async function untilSettled (store: Store): Promise<void> {
-  while ((await store.query("SELECT 1 AS waits FROM messages WHERE status = 'queued' LIMIT 1")).length > 0) await sleep(SETTLED_MS)
+  while ((await store.query("SELECT 1 AS waits FROM messages WHERE status = 'queued' LIMIT 1")).length > 0) {
+    await sleep(SETTLED_MS)
+  }
 }
 
 export async function openStores (database: DatabaseName, folder: string, pets: number): Promise<Stores> {
   const { apiKey, prefix, hash } = createCredential()
   const statements = seedStatements(database, { pets, prefix, hash })
-  return database === 'sqlite' ? await sqliteStores(folder, apiKey, statements) : await postgresqlStores(apiKey, statements)
+  return database === 'sqlite'
+    ? await sqliteStores(folder, apiKey, statements)
+    : await postgresqlStores(apiKey, statements)
 }
 
 async function sqliteStores (folder: string, key: string, statements: string[]): Promise<Stores> {
@@ -137,7 +141,9 @@ function fromProc (): Process[] {
     try {
       // proc_pid_stat(5), after the name in parentheses: state, ppid, …, utime, stime, cutime, cstime.
       const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)!.split(' ')
-      const [user = 0, system = 0, endedUser = 0, endedSystem = 0] = fields.slice(11, 15).map((ticks) => Number(ticks) * 1e6 / TICKS)
+      const [user = 0, system = 0, endedUser = 0, endedSystem = 0] = fields
+        .slice(11, 15)
+        .map((ticks) => (Number(ticks) * 1e6) / TICKS)
       return [{ pid: Number(pid), parent: Number(fields[1]), cpu: user + system, ended: endedUser + endedSystem }]
     } catch {
       return [] // It has ended.

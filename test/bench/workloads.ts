@@ -31,14 +31,18 @@ const STATUSES = ['available', 'pending', 'sold']
 
 const any = (random: () => number, count: number): number => Math.floor(random() * count)
 
-const read = (random: () => number, pets: number): Exchange => ({ method: 'GET', path: `/pets/${any(random, pets) + 1}` })
+const read = (random: () => number, pets: number): Exchange => ({
+  method: 'GET',
+  path: `/pets/${any(random, pets) + 1}`
+})
 /** Chooses a page anywhere in the list, so that no cache contains it. */
 const list = (random: () => number, pets: number, filter = ''): Exchange =>
   ({ method: 'GET', path: `/pets?${filter}limit=20&cursor=${any(random, Math.max(1, pets - 200)).toString(36)}` })
 const create = (random: () => number): Exchange =>
   ({ method: 'POST', path: '/pets', body: { name: `Rex ${any(random, 1e6)}`, categoryId: any(random, 20) + 1 } })
 const order = (petId: number): Exchange => ({ method: 'POST', path: '/store/orders', body: { petId, quantity: 1 } })
-const spread = (random: () => number, pets: number): Exchange => order(5 * any(random, Math.min(SPREAD, Math.floor(pets / 5))) + 1)
+const spread = (random: () => number, pets: number): Exchange =>
+  order(5 * any(random, Math.min(SPREAD, Math.floor(pets / 5))) + 1)
 
 /** The workloads by name, with their targets. */
 export const workloads: Record<string, Workload> = {

@@ -1,6 +1,16 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { assertResponse, linkOf, assertListed, assertRequiresAuth, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey, walk } from '../support/checks.ts'
+import {
+  assertResponse,
+  linkOf,
+  assertListed,
+  assertRequiresAuth,
+  assertError,
+  assertRejectsInput,
+  assertRejectsOtherThanJson,
+  assertRejectsReadOnlyKey,
+  walk
+} from '../support/checks.ts'
 import { newCategory, newPet } from '../support/fixtures.ts'
 
 const UNKNOWN = '9223372036854775807'
@@ -13,7 +23,11 @@ t.test('categories', async (t) => {
     ['GET', '/categories'], ['POST', '/categories', { name: 'Dogs' }],
     ['GET', '/categories/1'], ['PATCH', '/categories/1', { name: 'Dogs' }], ['DELETE', '/categories/1']
   ])
-  await assertRejectsReadOnlyKey(t, running, [['POST', '/categories'], ['PATCH', '/categories/1'], ['DELETE', '/categories/1']])
+  await assertRejectsReadOnlyKey(t, running, [
+    ['POST', '/categories'],
+    ['PATCH', '/categories/1'],
+    ['DELETE', '/categories/1']
+  ])
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
     const ada = await openAccount()
@@ -37,9 +51,18 @@ t.test('categories', async (t) => {
     ])
     await assertRejectsOtherThanJson(t, ada, 'POST', '/categories', '{"name":"Dogs"}')
     await assertRejectsOtherThanJson(t, ada, 'PATCH', `/categories/${id}`, '{"name":"Dogs"}')
-    await assertRejectsInput(t, async (text) => await ada.get(`/categories/${text}`), [['0', 'categoryId'], ['-1', 'categoryId'], ['01', 'categoryId'], ['dogs', 'categoryId']])
+    await assertRejectsInput(t, async (text) => await ada.get(`/categories/${text}`), [
+      ['0', 'categoryId'],
+      ['-1', 'categoryId'],
+      ['01', 'categoryId'],
+      ['dogs', 'categoryId']
+    ])
     await assertRejectsInput(t, async (query) => await ada.get(`/categories?${query}`), [
-      ['limit=0', 'limit'], ['limit=101', 'limit'], ['cursor=', 'cursor'], ['sort=name', 'sort'], ['name=Dogs', '"name" is not allowed']
+      ['limit=0', 'limit'],
+      ['limit=101', 'limit'],
+      ['cursor=', 'cursor'],
+      ['sort=name', 'sort'],
+      ['name=Dogs', '"name" is not allowed']
     ])
     assertResponse(t, await ada.get('/categories'), 200, [{ id, name: 'Dogs' }])
   })
@@ -62,7 +85,13 @@ t.test('categories', async (t) => {
     assertResponse(t, bare, 201, { id: bare.body.id, name: 'Dogs' }, 'a name twice, and no description')
     assertResponse(t, await ada.get(`/categories/${bare.body.id}`), 200, bare.body)
     const empty = await ada.post('/categories', { name: 'Dogs', description: '' })
-    assertResponse(t, await ada.get(`/categories/${empty.body.id}`), 200, { id: empty.body.id, name: 'Dogs', description: '' }, 'an empty description is one')
+    assertResponse(
+      t,
+      await ada.get(`/categories/${empty.body.id}`),
+      200,
+      { id: empty.body.id, name: 'Dogs', description: '' },
+      'an empty description is one'
+    )
   })
 
   await t.test('a text comes back as it was sent', async (t) => {
@@ -77,7 +106,9 @@ t.test('categories', async (t) => {
     const ada = await openAccount()
     assertResponse(t, await ada.get('/categories'), 200, [])
     const added: any[] = []
-    for (const name of ['Dogs', 'Cats', 'Birds', 'Fish', 'Mice']) added.push((await ada.post('/categories', { name })).body)
+    for (const name of ['Dogs', 'Cats', 'Birds', 'Fish', 'Mice']) {
+      added.push((await ada.post('/categories', { name })).body)
+    }
     assertResponse(t, await ada.get('/categories'), 200, added)
     assertResponse(t, await ada.get('/categories?sort=-id'), 200, [...added].reverse())
     const page = await ada.get('/categories?limit=2')
@@ -114,7 +145,10 @@ t.test('categories', async (t) => {
         t.equal(again.headers.etag, tag)
       }
     }
-    const merged = await ada.request('PATCH', path, { headers: { 'content-type': 'application/merge-patch+json' }, body: '{"description":null}' })
+    const merged = await ada.request('PATCH', path, {
+      headers: { 'content-type': 'application/merge-patch+json' },
+      body: '{"description":null}'
+    })
     assertResponse(t, merged, 200, { id, name: 'Dogs' })
   })
 
@@ -130,7 +164,11 @@ t.test('categories', async (t) => {
     assertError(t, await ada.delete(`/categories/${cats}`), 409, 'category_in_use')
     await ada.delete(`/pets/${rex}`)
     assertResponse(t, await ada.delete(`/categories/${cats}`), 204)
-    for (const answer of [await ada.get(`/categories/${dogs}`), await ada.patch(`/categories/${dogs}`, {}), await ada.delete(`/categories/${dogs}`)]) {
+    for (const answer of [
+      await ada.get(`/categories/${dogs}`),
+      await ada.patch(`/categories/${dogs}`, {}),
+      await ada.delete(`/categories/${dogs}`)
+    ]) {
       assertError(t, answer, 404, 'category_not_found')
     }
     assertResponse(t, await ada.get('/categories'), 200, [])
@@ -141,7 +179,10 @@ t.test('categories', async (t) => {
     const ada = await openAccount()
     for (let round = 0; round < 10; round++) {
       const categoryId = await newCategory(ada)
-      const [added, deleted] = await Promise.all([ada.post('/pets', { name: 'Rex', categoryId }), ada.delete(`/categories/${categoryId}`)])
+      const [added, deleted] = await Promise.all([
+        ada.post('/pets', { name: 'Rex', categoryId }),
+        ada.delete(`/categories/${categoryId}`)
+      ])
       if (added.status === 201) {
         assertError(t, deleted, 409, 'category_in_use')
       } else {

@@ -10,7 +10,8 @@ export const fixture: Fixture = {
   },
   list: {
     definition: categoryList,
-    insertRows: ({ from, account }) => `INSERT INTO categories (id, account_id, name) SELECT i, ${account}, 'c' ${from}`
+    insertRows: ({ from, account }) =>
+      `INSERT INTO categories (id, account_id, name) SELECT i, ${account}, 'c' ${from}`
   },
   changes: {
     updateCategory: async (ada) => {
@@ -35,7 +36,10 @@ export const fixture: Fixture = {
       prepare: async (ada) => ['PATCH', `/categories/${await newCategory(ada)}`, { name: 'Hounds' }],
       shows: '/categories'
     },
-    deleteCategory: { prepare: async (ada) => ['DELETE', `/categories/${await newCategory(ada)}`], shows: '/categories' }
+    deleteCategory: {
+      prepare: async (ada) => ['DELETE', `/categories/${await newCategory(ada)}`],
+      shows: '/categories'
+    }
   },
   errors: {
     category_not_found: { status: 404, raise: async (_app, client) => await client.get('/categories/4711') },

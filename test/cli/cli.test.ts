@@ -10,14 +10,32 @@ import { startApp } from '../support/app.ts'
 t.setTimeout(300_000)
 t.before(build)
 
-const COMMANDS = [['start'], ['worker'], ['migrate'], ['seed'], ['account'], ['account', 'create'], ['key'], ['key', 'create'], ['key', 'list'], ['key', 'revoke'], ['studio'], ['openapi'], ['backup'], ['doctor']]
+const COMMANDS = [
+  ['start'],
+  ['worker'],
+  ['migrate'],
+  ['seed'],
+  ['account'],
+  ['account', 'create'],
+  ['key'],
+  ['key', 'create'],
+  ['key', 'list'],
+  ['key', 'revoke'],
+  ['studio'],
+  ['openapi'],
+  ['backup'],
+  ['doctor']
+]
 
 t.test('--help explains each command and changes nothing', async (t) => {
   const cwd = folder(t)
   const all = await petstore(t, ['--help'], { cwd })
   t.match(all, { code: 0, err: '' })
   for (const command of COMMANDS) {
-    const { code, out, err } = await petstore(t, [...command, '--help'], { cwd, env: { DATABASE_URL: 'mysql://wrong' } })
+    const { code, out, err } = await petstore(t, [...command, '--help'], {
+      cwd,
+      env: { DATABASE_URL: 'mysql://wrong' }
+    })
     t.same({ code, err }, { code: 0, err: '' }, command.join(' '))
     t.match(out, new RegExp(`^Usage: petstore ${command.join(' ')} .*\n\n[a-z]`), 'its usage and description')
     t.match(all.out, `  ${command[0]} `, 'and the general help lists it')
@@ -55,18 +73,37 @@ t.test('wrong arguments exit with code 2 and one line', async (t) => {
     t.match(err, says)
     t.equal(err.trim().split('\n').length, 1, err)
   }
-  for (const args of [[], ['key'], ['account']]) t.match(await petstore(t, args, { cwd }), { code: 2, out: '', err: /^Usage: / }, 'no command')
+  for (const args of [[], ['key'], ['account']]) {
+    t.match(await petstore(t, args, { cwd }), { code: 2, out: '', err: /^Usage: / }, 'no command')
+  }
   t.same(readdirSync(cwd), [], 'nothing was created')
 })
 
 t.test('invalid settings and a missing database exit with code 1', async (t) => {
   const cwd = folder(t)
-  const commands = [['migrate'], ['migrate', '--status'], ['seed'], ['account', 'create', 'x'], ['key', 'list', '--account', '1'], ['studio'], ['openapi'], ['backup', 'x.db']]
+  const commands = [
+    ['migrate'],
+    ['migrate', '--status'],
+    ['seed'],
+    ['account', 'create', 'x'],
+    ['key', 'list', '--account', '1'],
+    ['studio'],
+    ['openapi'],
+    ['backup', 'x.db']
+  ]
   for (const args of commands) {
-    t.match(await petstore(t, args, { cwd, env: { DATABASE_URL: 'mysql://ada:secret@h/d' } }), { code: 1, out: '', err: /^These settings are invalid:\n {2}DATABASE_URL must be file:/ }, args.join(' '))
+    t.match(
+      await petstore(t, args, { cwd, env: { DATABASE_URL: 'mysql://ada:secret@h/d' } }),
+      { code: 1, out: '', err: /^These settings are invalid:\n {2}DATABASE_URL must be file:/ },
+      args.join(' ')
+    )
   }
   for (const args of [['key', 'list', '--account', '1'], ['studio'], ['worker']]) {
-    t.match(await petstore(t, args, { cwd }), { code: 1, out: '', err: /^The database misses .* npx --no petstore migrate\n$/ }, args.join(' '))
+    t.match(
+      await petstore(t, args, { cwd }),
+      { code: 1, out: '', err: /^The database misses .* npx --no petstore migrate\n$/ },
+      args.join(' ')
+    )
   }
   t.same(readdirSync(cwd), [], 'and none was created')
 })
@@ -77,14 +114,22 @@ t.test('migrate --status lists applied and pending migrations, and changes nothi
   t.match(before, { code: 1, err: '', out: /^(pending {2}\d{14}_\w+\n)+$/ })
   t.same(await petstore(t, ['migrate', '--status'], { env }), before, 'the same again')
   t.match(await petstore(t, ['migrate'], { env }), { code: 0, err: '', out: /^(Applied \d{14}_\w+\n?)+$/ })
-  t.match(await petstore(t, ['migrate', '--status'], { env }), { code: 0, err: '', out: before.out.replaceAll('pending', 'applied') })
+  t.match(await petstore(t, ['migrate', '--status'], { env }), {
+    code: 0,
+    err: '',
+    out: before.out.replaceAll('pending', 'applied')
+  })
 })
 
 t.test('openapi prints the document of a service with the same settings, and needs no database', async (t) => {
   const cwd = folder(t)
   const settings = { DATABASE_URL: await freshDatabase(t), BASE_PATH: '/v1', PUBLIC_URL: 'https://pets.example' }
   const { nobody, port } = await startApp(t, settings)
-  const env = { ...settings, METRICS_PORT: String(port), DATABASE_URL: database === 'sqlite' ? '' : 'postgresql://nobody@127.0.0.1:1/nowhere' }
+  const env = {
+    ...settings,
+    METRICS_PORT: String(port),
+    DATABASE_URL: database === 'sqlite' ? '' : 'postgresql://nobody@127.0.0.1:1/nowhere'
+  }
   const json = await petstore(t, ['openapi'], { cwd, env })
   t.match(json, { code: 0, err: '' })
   t.same(JSON.parse(json.out), (await nobody.get('/v1/openapi.json')).body)
@@ -95,7 +140,11 @@ t.test('openapi prints the document of a service with the same settings, and nee
 })
 
 t.test('a reader that closes the pipe early is not an error', async (t) => {
-  const { stdout, stderr } = spawnSync('bash', ['-c', `"${process.execPath}" "${CLI}" openapi | head -n 1; echo "$\{PIPESTATUS[0]}"`], { cwd: folder(t), encoding: 'utf8' })
+  const { stdout, stderr } = spawnSync(
+    'bash',
+    ['-c', `"${process.execPath}" "${CLI}" openapi | head -n 1; echo "$\{PIPESTATUS[0]}"`],
+    { cwd: folder(t), encoding: 'utf8' }
+  )
   t.equal(stdout, '{\n0\n')
   t.equal(stderr, '')
 })

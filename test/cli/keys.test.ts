@@ -27,9 +27,27 @@ t.test('a running service accepts new accounts and keys, and rejects revoked key
   t.notOk(opened.err.includes(first), 'and printed once')
   const account = /\d+/.exec(opened.err)![0]
   t.equal(await status(first), 200)
-  t.match(await (await fetch(`${origin}/account`, { headers: { authorization: `Bearer ${first}` } })).json(), { id: Number(account), name: 'My store', email: 'ada@example.com' })
+  t.match(await (await fetch(`${origin}/account`, { headers: { authorization: `Bearer ${first}` } })).json(), {
+    id: Number(account),
+    name: 'My store',
+    email: 'ada@example.com'
+  })
 
-  const made = await petstore(t, ['key', 'create', '--account', account, '--label', 'Warehouse scanner', '--read-only', '--expires-at', '2099-01-01T00:00:00Z'], { env })
+  const made = await petstore(
+    t,
+    [
+      'key',
+      'create',
+      '--account',
+      account,
+      '--label',
+      'Warehouse scanner',
+      '--read-only',
+      '--expires-at',
+      '2099-01-01T00:00:00Z'
+    ],
+    { env }
+  )
   t.equal(made.code, 0)
   const reader = made.out.trim()
   t.equal(await status(reader), 200)
@@ -39,11 +57,18 @@ t.test('a running service accepts new accounts and keys, and rejects revoked key
   t.equal(list.code, 0)
   const lines = list.out.trim().split('\n')
   t.equal(lines.length, 2)
-  t.match(lines[1], new RegExp(`^\\d+ .*psk_${reader.slice(4, 12)}_….*read-only.*expires 2099-01-01T00:00:00.000Z  Warehouse scanner$`))
+  t.match(
+    lines[1],
+    new RegExp(`^\\d+ .*psk_${reader.slice(4, 12)}_….*read-only.*expires 2099-01-01T00:00:00.000Z  Warehouse scanner$`)
+  )
   t.notOk(list.out.includes(reader.slice(13)), 'no secret')
   const id = /^\d+/.exec(lines[1]!)![0]
 
-  t.match(await petstore(t, ['key', 'revoke', id, '--account', account], { env }), { code: 0, out: `Key ${id} was revoked.\n`, err: '' })
+  t.match(await petstore(t, ['key', 'revoke', id, '--account', account], { env }), {
+    code: 0,
+    out: `Key ${id} was revoked.\n`,
+    err: ''
+  })
   const revoked = Date.now()
   while (await status(reader) !== 401 && Date.now() - revoked < 2 * REVOKED_WITHIN_MS) await sleep(50)
   t.ok(Date.now() - revoked < REVOKED_WITHIN_MS, `rejected after ${Date.now() - revoked} ms`)
@@ -62,14 +87,27 @@ t.test('a failed command exits with code 1 and one line', async (t) => {
     [['key', 'create', '--account', '999999'], /^Account 999999 does not exist\.\n$/],
     [['seed', '--account', '999999'], /^Account 999999 does not exist\.\n$/]
   ]
-  for (const [args, says] of table) t.match(await petstore(t, args, { env }), { code: 1, out: '', err: says }, args.join(' '))
+  for (const [args, says] of table) {
+    t.match(await petstore(t, args, { env }), { code: 1, out: '', err: says }, args.join(' '))
+  }
 })
 
 t.test('key list prints all pages', async (t) => {
   const env = { DATABASE_URL: await freshDatabase(t) }
   const { origin } = await startService(t, env)
-  const { id, apiKey } = await (await fetch(`${origin}/accounts`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"name": "A store"}' })).json() as { id: number, apiKey: string }
-  const make = async (): Promise<unknown> => await fetch(`${origin}/account/keys`, { method: 'POST', headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }, body: '{}' })
+  const { id, apiKey } = (await (
+    await fetch(`${origin}/accounts`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"name": "A store"}'
+    })
+  ).json()) as { id: number, apiKey: string }
+  const make = async (): Promise<unknown> =>
+    await fetch(`${origin}/account/keys`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+      body: '{}'
+    })
   await Promise.all(Array.from({ length: 120 }, make))
   const { out } = await petstore(t, ['key', 'list', '--account', String(id)], { env })
   t.equal(new Set(out.trim().split('\n')).size, 121)

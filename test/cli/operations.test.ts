@@ -17,7 +17,13 @@ t.test('a backup under concurrent writes is consistent and contains all acknowle
   const cwd = folder(t)
   await petstore(t, ['seed', '--pets', '20000'], { env })
   const { origin } = await startService(t, env)
-  const { apiKey } = await (await fetch(`${origin}/accounts`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"name": "A store"}' })).json() as { apiKey: string }
+  const { apiKey } = (await (
+    await fetch(`${origin}/accounts`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"name": "A store"}'
+    })
+  ).json()) as { apiKey: string }
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
   const acknowledged: string[] = []
   const answered: number[] = []
@@ -47,7 +53,11 @@ t.test('a backup under concurrent writes is consistent and contains all acknowle
   const kept = new Set((await app.database.reader.message.findMany({ select: { id: true } })).map(({ id }) => id))
   t.same(before.filter((id) => !kept.has(id)), [], 'nothing is missing')
   const events = await app.database.reader.event.findMany({ select: { id: true }, orderBy: { id: 'asc' } })
-  t.same(events.map(({ id }) => Number(id)), Array.from({ length: kept.size }, (_, i) => i + 1), 'an event for each message, and no gap')
+  t.same(
+    events.map(({ id }) => Number(id)),
+    Array.from({ length: kept.size }, (_, i) => i + 1),
+    'an event for each message, and no gap'
+  )
   t.equal((await withKey(apiKey).post('/messages', { message: 'And on' })).status, 201, 'it serves')
 })
 
@@ -55,16 +65,36 @@ t.test('a backup overwrites nothing and explains the conflict', onSqlite, async 
   const env = { DATABASE_URL: await freshDatabase(t) }
   const cwd = folder(t)
   writeFileSync(join(cwd, 'old.db'), 'precious')
-  t.match(await petstore(t, ['backup', 'old.db'], { cwd, env }), { code: 1, out: '', err: /^old\.db exists already\..*\n$/ })
+  t.match(await petstore(t, ['backup', 'old.db'], { cwd, env }), {
+    code: 1,
+    out: '',
+    err: /^old\.db exists already\..*\n$/
+  })
   t.equal(statSync(join(cwd, 'old.db')).size, 8)
-  t.match(await petstore(t, ['backup', 'missing/new.db'], { cwd, env }), { code: 1, out: '', err: /^The folder of missing\/new\.db does not exist\..*\n$/ })
-  t.match(await petstore(t, ['backup', 'new.db'], { cwd, env: { DATABASE_URL: 'file:./nothing.db' } }), { code: 1, out: '', err: /^There is no database at \.\/nothing\.db\..*\n$/ })
+  t.match(await petstore(t, ['backup', 'missing/new.db'], { cwd, env }), {
+    code: 1,
+    out: '',
+    err: /^The folder of missing\/new\.db does not exist\..*\n$/
+  })
+  t.match(await petstore(t, ['backup', 'new.db'], { cwd, env: { DATABASE_URL: 'file:./nothing.db' } }), {
+    code: 1,
+    out: '',
+    err: /^There is no database at \.\/nothing\.db\..*\n$/
+  })
   t.same(readdirSync(cwd), ['old.db'])
 })
 
-t.test('backup refers users of PostgreSQL to pg_dump', { skip: database !== 'postgresql' && 'as on PostgreSQL' }, async (t) => {
-  t.match(await petstore(t, ['backup', 'x'], { env: { DATABASE_URL: await freshDatabase(t) } }), { code: 1, out: '', err: /^[^\n]*pg_dump[^\n]*\n$/ })
-})
+t.test(
+  'backup refers users of PostgreSQL to pg_dump',
+  { skip: database !== 'postgresql' && 'as on PostgreSQL' },
+  async (t) => {
+    t.match(await petstore(t, ['backup', 'x'], { env: { DATABASE_URL: await freshDatabase(t) } }), {
+      code: 1,
+      out: '',
+      err: /^[^\n]*pg_dump[^\n]*\n$/
+    })
+  }
+)
 
 t.test('doctor passes on a healthy database', async (t) => {
   const cwd = folder(t)
@@ -78,8 +108,12 @@ t.test('doctor passes on a healthy database', async (t) => {
 t.test('doctor explains the state of a database before the first start', async (t) => {
   const DATABASE_URL = await emptyDatabase(t)
   const { code, out } = await petstore(t, ['doctor'], { env: { DATABASE_URL } })
-  if (database === 'sqlite') t.match({ code, out }, { code: 0, out: /^ok +database +it does not exist yet; the service creates it when it starts$/m })
-  else t.match({ code, out }, { code: 1, out: /^failed +migrations +\d+ pending: .*petstore migrate$/m })
+  if (database === 'sqlite') {
+    t.match(
+      { code, out },
+      { code: 0, out: /^ok +database +it does not exist yet; the service creates it when it starts$/m }
+    )
+  } else t.match({ code, out }, { code: 1, out: /^failed +migrations +\d+ pending: .*petstore migrate$/m })
   const strict = await petstore(t, ['doctor'], { env: { DATABASE_URL, MIGRATE_ON_START: 'false' } })
   t.match(strict, { code: 1, out: /^failed.*petstore migrate$/m })
   if (database === 'sqlite') t.notOk(existsSync(DATABASE_URL.slice('file:'.length)), 'and creates none')
@@ -90,11 +124,20 @@ t.test('doctor explains each failure with its remedy, and exits with code 1', as
   writeFileSync(join(cwd, 'text.db'), 'Dear diary, today the cat sat on the keyboard again. '.repeat(50))
   mkdirSync(join(cwd, 'folder.db'))
   const table: Array<[settings: Record<string, string>, says: RegExp]> = [
-    [{ PORT: 'x', SIGNUP: 'maybe' }, /^failed +settings +These settings are invalid:\n +PORT .*must.*\n +SIGNUP .*must/m],
-    [{ DATABASE_URL: 'file:./missing/petstore.db' }, /^failed +disk +the folder .*missing does not exist.*DATABASE_URL/m],
+    [
+      { PORT: 'x', SIGNUP: 'maybe' },
+      /^failed +settings +These settings are invalid:\n +PORT .*must.*\n +SIGNUP .*must/m
+    ],
+    [
+      { DATABASE_URL: 'file:./missing/petstore.db' },
+      /^failed +disk +the folder .*missing does not exist.*DATABASE_URL/m
+    ],
     [{ DATABASE_URL: 'file:./text.db' }, /^failed +database .*damaged or not a SQLite/m],
     [{ DATABASE_URL: 'file:./folder.db' }, /^failed +database .*cannot be opened/m],
-    [{ DATABASE_URL: `postgresql://ada:secret@127.0.0.1:${await freePort()}/d` }, /^failed +database .*cannot be reached.*DATABASE_URL/m]
+    [
+      { DATABASE_URL: `postgresql://ada:secret@127.0.0.1:${await freePort()}/d` },
+      /^failed +database .*cannot be reached.*DATABASE_URL/m
+    ]
   ]
   for (const [env, says] of table) {
     const { code, out, err } = await petstore(t, ['doctor'], { cwd, env })

@@ -21,11 +21,30 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
 
   await t.test('contains only the files that it needs to run', async (t) => {
     const paths = files.map(({ path }) => path)
-    for (const path of ['dist/cli.js', 'dist/public-api.d.ts', 'dist/generated/sqlite/client.js', 'dist/generated/postgresql/client.js', 'prisma/studio.mjs', 'README.md', 'LICENSE']) {
+    for (const path of [
+      'dist/cli.js',
+      'dist/public-api.d.ts',
+      'dist/generated/sqlite/client.js',
+      'dist/generated/postgresql/client.js',
+      'prisma/studio.mjs',
+      'README.md',
+      'LICENSE'
+    ]) {
       t.ok(paths.includes(path), path)
     }
-    for (const name of ['sqlite', 'postgresql']) t.ok(paths.some((path) => path.startsWith(`prisma/${name}/migrations/`)), `${name}'s migrations`)
-    t.same(paths.filter((path) => !/^(dist|prisma)\/|^(package\.json|README\.md|LICENSE)$/.test(path) || /\.(map|db|tgz)$|\.stamp/.test(path)), [])
+    for (const name of ['sqlite', 'postgresql']) {
+      t.ok(
+        paths.some((path) => path.startsWith(`prisma/${name}/migrations/`)),
+        `${name}'s migrations`
+      )
+    }
+    t.same(
+      paths.filter(
+        (path) =>
+          !/^(dist|prisma)\/|^(package\.json|README\.md|LICENSE)$/.test(path) || /\.(map|db|tgz)$|\.stamp/.test(path)
+      ),
+      []
+    )
   })
 
   writeFileSync(join(cwd, 'package.json'), '{"name": "my-store", "private": true, "type": "module"}')
@@ -42,25 +61,48 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
   await t.test('runs with npx --no petstore start', async (t) => {
     const port = await freePort()
     const origin = `http://127.0.0.1:${port}`
-    const running = launch(t, 'npx', ['--no', 'petstore', 'start'], { cwd, env: { ...npmSettings(), PORT: String(port) } })
+    const running = launch(t, 'npx', ['--no', 'petstore', 'start'], {
+      cwd,
+      env: { ...npmSettings(), PORT: String(port) }
+    })
     await until(running, async () => await answers(`${origin}/readyz`))
-    const { apiKey } = await (await fetch(`${origin}/accounts`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"name": "A store"}' })).json() as { apiKey: string }
-    const curl = await launch(t, 'curl', ['-sf', '-H', `Authorization: Bearer ${apiKey}`, `${origin}/pets`], { cwd }).ended
+    const { apiKey } = (await (
+      await fetch(`${origin}/accounts`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{"name": "A store"}'
+      })
+    ).json()) as { apiKey: string }
+    const curl = await launch(t, 'curl', ['-sf', '-H', `Authorization: Bearer ${apiKey}`, `${origin}/pets`], { cwd })
+      .ended
     t.match(curl, { code: 0, out: '[]' })
     t.ok(await answers(`${origin}/docs`), 'with its viewer')
   })
 
   await t.test('has the other commands', async (t) => {
     const env = npmSettings()
-    t.match(await launch(t, 'npx', ['--no', 'petstore', 'doctor'], { cwd, env }).ended, { code: 0, out: /^ok +migrations/m })
-    t.match(await launch(t, 'npx', ['--no', 'petstore', 'seed', '--pets', '10'], { cwd, env }).ended, { code: 0, out: /^psk_/ })
+    t.match(await launch(t, 'npx', ['--no', 'petstore', 'doctor'], { cwd, env }).ended, {
+      code: 0,
+      out: /^ok +migrations/m
+    })
+    t.match(await launch(t, 'npx', ['--no', 'petstore', 'seed', '--pets', '10'], { cwd, env }).ended, {
+      code: 0,
+      out: /^psk_/
+    })
   })
 
   await t.test('explains in one line that Studio needs another package', async (t) => {
-    const { code, out, err } = await launch(t, process.execPath, ['node_modules/petstore/dist/cli.js', 'studio'], { cwd }).ended
-    const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { devDependencies: Record<string, string> }
+    const { code, out, err } = await launch(t, process.execPath, ['node_modules/petstore/dist/cli.js', 'studio'], {
+      cwd
+    }).ended
+    const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      devDependencies: Record<string, string>
+    }
     t.same({ code, out }, { code: 1, out: '' })
-    t.equal(err, `Prisma Studio is part of the package prisma, which is not installed here. Install it with: npm install --save-dev prisma@${devDependencies['prisma']}\n`)
+    t.equal(
+      err,
+      `Prisma Studio is part of the package prisma, which is not installed here. Install it with: npm install --save-dev prisma@${devDependencies['prisma']}\n`
+    )
   })
 
   await t.test('exports buildApp with its types', async (t) => {
@@ -76,12 +118,32 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
       // @ts-expect-error -- the settings must be an object
       export const wrong = async () => await buildApp('file:./own.db')
     `)
-    const tsc = await launch(t, process.execPath, [
-      join(ROOT, 'node_modules/typescript/bin/tsc'), 'own.ts', '--ignoreConfig', '--module', 'nodenext', '--target', 'es2023', '--strict', '--skipLibCheck',
-      '--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node'
-    ], { cwd }).ended
+    const tsc = await launch(
+      t,
+      process.execPath,
+      [
+        join(ROOT, 'node_modules/typescript/bin/tsc'),
+        'own.ts',
+        '--ignoreConfig',
+        '--module',
+        'nodenext',
+        '--target',
+        'es2023',
+        '--strict',
+        '--skipLibCheck',
+        '--typeRoots',
+        join(ROOT, 'node_modules/@types'),
+        '--types',
+        'node'
+      ],
+      { cwd }
+    ).ended
     t.same({ code: tsc.code, out: tsc.out }, { code: 0, out: '' })
-    t.match(await launch(t, process.execPath, ['own.js'], { cwd }).ended, { code: 0, out: '200 {"status":"ok"}\n', err: '' })
+    t.match(await launch(t, process.execPath, ['own.js'], { cwd }).ended, {
+      code: 0,
+      out: '200 {"status":"ok"}\n',
+      err: ''
+    })
   })
 })
 

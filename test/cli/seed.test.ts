@@ -11,8 +11,11 @@ t.before(build)
 async function rows (url: string, sql: string): Promise<Array<Record<string, unknown>>> {
   const { reader, close } = await openDatabase({ url, pool: 2, timeout: 10_000 })
   try {
-    return (await reader.$queryRawUnsafe<Array<Record<string, unknown>>>(sql))
-      .map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, typeof value === 'bigint' ? Number(value) : value])))
+    return (await reader.$queryRawUnsafe<Array<Record<string, unknown>>>(sql)).map((row) =>
+      Object.fromEntries(
+        Object.entries(row).map(([name, value]) => [name, typeof value === 'bigint' ? Number(value) : value])
+      )
+    )
   } finally {
     await close()
   }
@@ -24,14 +27,29 @@ t.test('seed creates a store with valid records and without events', async (t) =
   t.equal(code, 0, err)
   const { withKey } = await startApp(t, { DATABASE_URL: url })
   const ada = withKey(out.trim())
-  t.match((await ada.get('/categories')).body, [{ name: 'Dogs' }, { name: 'Cats' }, { name: 'Birds' }, { name: 'Fish' }, { name: 'Small animals' }])
-  for (const path of ['/pets?limit=100', '/pets?status=sold', '/inventory?status=pending']) t.ok((await ada.get(path)).body.length >= 20, path)
+  t.match((await ada.get('/categories')).body, [
+    { name: 'Dogs' },
+    { name: 'Cats' },
+    { name: 'Birds' },
+    { name: 'Fish' },
+    { name: 'Small animals' }
+  ])
+  for (const path of ['/pets?limit=100', '/pets?status=sold', '/inventory?status=pending']) {
+    t.ok((await ada.get(path)).body.length >= 20, path)
+  }
   t.same((await ada.get('/events')).body, [])
 
-  const stock = await rows(url, `
-    SELECT CAST(p.status AS text) AS status, s.quantity, count(*) AS pets FROM pets p LEFT JOIN inventory_items s ON s.pet_id = p.id GROUP BY 1, 2`)
+  const stock = await rows(
+    url,
+    `
+    SELECT CAST(p.status AS text) AS status, s.quantity, count(*) AS pets FROM pets p LEFT JOIN inventory_items s ON s.pet_id = p.id GROUP BY 1, 2`
+  )
   t.equal(stock.reduce((sum, { pets }) => sum + Number(pets), 0), 60_000)
-  t.same(stock.filter(({ status, quantity }) => quantity === 0 && status !== 'sold'), [], 'an empty stock without orders is sold')
+  t.same(
+    stock.filter(({ status, quantity }) => quantity === 0 && status !== 'sold'),
+    [],
+    'an empty stock without orders is sold'
+  )
   for (const status of ['available', 'pending', 'sold']) t.ok(stock.some((row) => row['status'] === status), status)
   t.ok(stock.some(({ quantity }) => quantity === null), 'some were never counted')
   t.ok(stock.every(({ pets }) => Number(pets) > 1_000), 'each kind of shelf is common')
@@ -46,9 +64,14 @@ t.test('seed adds pets to an existing store, in its own categories, and changes 
   const { config: { DATABASE_URL }, openAccount } = await startApp(t)
   const [ada, ben] = [await openAccount(), await openAccount()]
   await ada.post('/categories', { name: 'Snakes' })
-  const { code, out } = await petstore(t, ['seed', '--pets', '100', '--account', String(ada.account)], { env: { DATABASE_URL } })
+  const { code, out } = await petstore(t, ['seed', '--pets', '100', '--account', String(ada.account)], {
+    env: { DATABASE_URL }
+  })
   t.same({ code, out }, { code: 0, out: '' }, 'no new key')
-  t.match((await ada.get('/categories')).body.map(({ name }: { name: string }) => name), ['Snakes', 'Cats', 'Birds', 'Fish', 'Small animals'])
+  t.match(
+    (await ada.get('/categories')).body.map(({ name }: { name: string }) => name),
+    ['Snakes', 'Cats', 'Birds', 'Fish', 'Small animals']
+  )
   t.equal((await ada.get('/pets?limit=100')).body.length, 100)
   t.equal((await ada.get('/events')).body.length, 1, 'the category made by hand')
   t.same((await ben.get('/pets')).body, [])
@@ -73,7 +96,11 @@ t.test('progress is a bar in a terminal, otherwise plain lines', async (t) => {
   // eslint-disable-next-line no-control-regex -- the test searches for them
   t.notMatch(err, /[\x00-\x09\x0b-\x1f]/, 'no escape sequences')
 
-  const { status, stdout, error } = spawnSync('script', ['-qec', `"${process.execPath}" "${CLI}" seed --pets 120000`, '/dev/null'], { cwd: folder(t), env: { PATH: process.env['PATH'], TERM: 'xterm', ...env }, encoding: 'utf8' })
+  const { status, stdout, error } = spawnSync(
+    'script',
+    ['-qec', `"${process.execPath}" "${CLI}" seed --pets 120000`, '/dev/null'],
+    { cwd: folder(t), env: { PATH: process.env['PATH'], TERM: 'xterm', ...env }, encoding: 'utf8' }
+  )
   if (error !== undefined) {
     t.pass('', { skip: 'there is no program `script` to make a terminal with' })
     return

@@ -25,14 +25,31 @@ t.test('conditional requests', async (t) => {
       const { read, method, path, bodies } = await prepare(ada)
       const before = await ada.get(read)
       const tag = before.headers.etag!
-      const change = async (headers: Record<string, string>, body = bodies[0]): Promise<Answer> => await ada.request(method, path, { headers, body })
+      const change = async (headers: Record<string, string>, body = bodies[0]): Promise<Answer> =>
+        await ada.request(method, path, { headers, body })
       for (const headers of [
-        ifMatch('"other"'), ifMatch(`W/${tag}`), ifMatch(tag.slice(1, -1)), ifMatch('"a", "b"'), ifMatch('"*"'), ifMatch(''),
-        ifNoneMatch(tag), ifNoneMatch('*'), ifNoneMatch(`W/${tag}`), ifNoneMatch(`"a", ${tag}`),
-        { ...ifMatch(tag), ...ifNoneMatch(tag) }, { ...ifMatch('"other"'), ...ifNoneMatch('"other"') }
+        ifMatch('"other"'),
+        ifMatch(`W/${tag}`),
+        ifMatch(tag.slice(1, -1)),
+        ifMatch('"a", "b"'),
+        ifMatch('"*"'),
+        ifMatch(''),
+        ifNoneMatch(tag),
+        ifNoneMatch('*'),
+        ifNoneMatch(`W/${tag}`),
+        ifNoneMatch(`"a", ${tag}`),
+        { ...ifMatch(tag), ...ifNoneMatch(tag) },
+        { ...ifMatch('"other"'), ...ifNoneMatch('"other"') }
       ]) {
         const answer = await change(headers)
-        assertError(t, answer, 412, 'precondition_failed', headers['if-none-match'] === undefined ? 'If-Match' : /If-(None-)?Match/, JSON.stringify(headers))
+        assertError(
+          t,
+          answer,
+          412,
+          'precondition_failed',
+          headers['if-none-match'] === undefined ? 'If-Match' : /If-(None-)?Match/,
+          JSON.stringify(headers)
+        )
         t.equal(answer.headers.etag, undefined)
       }
       const unchanged = await ada.get(read)
@@ -88,21 +105,51 @@ t.test('conditional requests', async (t) => {
       ['DELETE', `/account/keys/${(await ada.get('/account/keys')).body[0].id}`, undefined, 'last_api_key']
     ]
     for (const [method, path, body, code] of conflicts) {
-      assertError(t, await ada.request(method, path, { headers: ifMatch('"other"'), body }), 412, 'precondition_failed', /\w/, code)
+      assertError(
+        t,
+        await ada.request(method, path, { headers: ifMatch('"other"'), body }),
+        412,
+        'precondition_failed',
+        /\w/,
+        code
+      )
       assertError(t, await ada.request(method, path, { headers: ifMatch('*'), body }), 409, code)
     }
-    assertError(t, await ada.patch(`/pets/${petId}`, { status: 'lost' }, ifMatch('"other"')), 400, 'validation_failed', 'status')
+    assertError(
+      t,
+      await ada.patch(`/pets/${petId}`, { status: 'lost' }, ifMatch('"other"')),
+      400,
+      'validation_failed',
+      'status'
+    )
   })
 
   await t.test('before the first count no tag matches', async (t) => {
     const ada = await openAccount()
     const petId = await newPet(ada)
     for (const tag of ['*', '"1"', '"0-available"', '"1-available"']) {
-      assertError(t, await ada.patch(`/inventory/${petId}`, { quantity: 5 }, ifMatch(tag)), 412, 'precondition_failed', 'If-Match', tag)
+      assertError(
+        t,
+        await ada.patch(`/inventory/${petId}`, { quantity: 5 }, ifMatch(tag)),
+        412,
+        'precondition_failed',
+        'If-Match',
+        tag
+      )
     }
     assertError(t, await ada.get(`/inventory/${petId}`, ifNoneMatch('*')), 404, 'inventory_not_found')
-    assertResponse(t, await ada.patch(`/inventory/${petId}`, { quantity: 5 }, ifNoneMatch('*')), 200, { petId, quantity: 5, status: 'available' })
-    assertError(t, await ada.patch(`/inventory/${petId}`, { quantity: 6 }, ifNoneMatch('*')), 412, 'precondition_failed', 'If-None-Match')
+    assertResponse(t, await ada.patch(`/inventory/${petId}`, { quantity: 5 }, ifNoneMatch('*')), 200, {
+      petId,
+      quantity: 5,
+      status: 'available'
+    })
+    assertError(
+      t,
+      await ada.patch(`/inventory/${petId}`, { quantity: 6 }, ifNoneMatch('*')),
+      412,
+      'precondition_failed',
+      'If-None-Match'
+    )
     t.equal((await itemOf(ada, petId)).quantity, 5)
   })
 
@@ -110,7 +157,12 @@ t.test('conditional requests', async (t) => {
     const ada = await openAccount()
     for (let round = 0; round < 5; round++) {
       const petId = await newPet(ada)
-      const answers = await Promise.all(Array.from({ length: 10 }, async (_, i) => await ada.patch(`/inventory/${petId}`, { quantity: i + 1 }, ifNoneMatch('*'))))
+      const answers = await Promise.all(
+        Array.from(
+          { length: 10 },
+          async (_, i) => await ada.patch(`/inventory/${petId}`, { quantity: i + 1 }, ifNoneMatch('*'))
+        )
+      )
       const [first, ...others] = answers.filter(({ status }) => status === 200)
       t.same(others, [])
       t.same(await itemOf(ada, petId), first!.body)

@@ -91,34 +91,39 @@ t.test('conditional requests', async (t) => {
     t.ok(linkOf(page, 'next'))
   })
 
-  await t.test('the tags of a pet and its inventory item both change with their common status, and separately otherwise', async (t) => {
-    const ada = await openAccount()
-    const petId = await stocked(ada, 3)
-    const tags = async (): Promise<Array<string | undefined>> =>
-      [(await ada.get(`/pets?id=${petId}`)).headers.etag, (await ada.get(`/inventory/${petId}`)).headers.etag]
-    let known = await tags()
-    const moves = async (what: string, pet: boolean, entry: boolean): Promise<void> => {
-      const now = await tags()
-      t.same([now[0] !== known[0], now[1] !== known[1]], [pet, entry], what)
-      known = now
+  await t.test(
+    'the tags of a pet and its inventory item both change with their common status, and separately otherwise',
+    async (t) => {
+      const ada = await openAccount()
+      const petId = await stocked(ada, 3)
+      const tags = async (): Promise<Array<string | undefined>> => [
+        (await ada.get(`/pets?id=${petId}`)).headers.etag,
+        (await ada.get(`/inventory/${petId}`)).headers.etag
+      ]
+      let known = await tags()
+      const moves = async (what: string, pet: boolean, entry: boolean): Promise<void> => {
+        const now = await tags()
+        t.same([now[0] !== known[0], now[1] !== known[1]], [pet, entry], what)
+        known = now
+      }
+      await count(ada, petId, 3)
+      await moves('the same count', false, false)
+      await count(ada, petId, 4)
+      await moves('another count', false, true)
+      await newOrder(ada, petId, 1, true)
+      await moves('an order that leaves units', false, true)
+      await ada.patch(`/pets/${petId}`, { name: 'Waldi' })
+      await moves('a new name', true, false)
+      await setStatus(ada, petId, 'pending')
+      await moves('a status set by hand', true, true)
+      await count(ada, petId, 3)
+      await moves('the same count, which ends the hold', true, true)
+      const orderId = await newOrder(ada, petId, 3)
+      await moves('an order of the last units', true, true)
+      await ada.patch(`/store/orders/${orderId}`, { shipDate: '2026-12-24T18:00:00Z' })
+      await moves('a ship date', false, false)
+      await ada.patch(`/store/orders/${orderId}`, { complete: true })
+      await moves('the last open order complete, none in stock', true, true)
     }
-    await count(ada, petId, 3)
-    await moves('the same count', false, false)
-    await count(ada, petId, 4)
-    await moves('another count', false, true)
-    await newOrder(ada, petId, 1, true)
-    await moves('an order that leaves units', false, true)
-    await ada.patch(`/pets/${petId}`, { name: 'Waldi' })
-    await moves('a new name', true, false)
-    await setStatus(ada, petId, 'pending')
-    await moves('a status set by hand', true, true)
-    await count(ada, petId, 3)
-    await moves('the same count, which ends the hold', true, true)
-    const orderId = await newOrder(ada, petId, 3)
-    await moves('an order of the last units', true, true)
-    await ada.patch(`/store/orders/${orderId}`, { shipDate: '2026-12-24T18:00:00Z' })
-    await moves('a ship date', false, false)
-    await ada.patch(`/store/orders/${orderId}`, { complete: true })
-    await moves('the last open order complete, none in stock', true, true)
-  })
+  )
 })

@@ -38,12 +38,29 @@ t.test('Idempotency-Key', async (t) => {
   await t.test('the service refuses a key that is not 1 to 255 visible characters', async (t) => {
     const ada = await openAccount()
     for (const text of ['', ' ', '""', 'a b', 'é', 'a\tb', 'x'.repeat(256), `"${'x'.repeat(256)}"`, '"a b"']) {
-      assertError(t, await ada.post('/messages', { message: 'Hello' }, key(text)), 400, 'validation_failed', 'Idempotency-Key must be 1 to 255', JSON.stringify(text))
+      assertError(
+        t,
+        await ada.post('/messages', { message: 'Hello' }, key(text)),
+        400,
+        'validation_failed',
+        'Idempotency-Key must be 1 to 255',
+        JSON.stringify(text)
+      )
     }
-    const twice = await ada.request('POST', '/messages', { headers: { 'idempotency-key': ['a', 'b'] }, body: { message: 'Hello' } })
+    const twice = await ada.request('POST', '/messages', {
+      headers: { 'idempotency-key': ['a', 'b'] },
+      body: { message: 'Hello' }
+    })
     assertError(t, twice, 400, 'validation_failed', 'Idempotency-Key')
     assertResponse(t, await ada.get('/messages'), 200, [])
-    for (const text of ['!', '~', 'x'.repeat(255), `"${'y'.repeat(255)}"`, '7e1f0c1c-6d6c-4b0e-9a59-6f7c1b1f9b6a', "'"]) {
+    for (const text of [
+      '!',
+      '~',
+      'x'.repeat(255),
+      `"${'y'.repeat(255)}"`,
+      '7e1f0c1c-6d6c-4b0e-9a59-6f7c1b1f9b6a',
+      "'"
+    ]) {
       t.equal((await ada.post('/messages', { message: 'Hello' }, key(text))).status, 201, text)
     }
   })
@@ -61,7 +78,14 @@ t.test('Idempotency-Key', async (t) => {
     const ada = await openAccount()
     for (const [name, prepare] of Object.entries(SECRET)) {
       const [method, path, body] = await prepare(ada)
-      assertError(t, await ada.request(method, path, { headers: key('a'), body }), 400, 'validation_failed', 'Idempotency-Key is not allowed', name)
+      assertError(
+        t,
+        await ada.request(method, path, { headers: key('a'), body }),
+        400,
+        'validation_failed',
+        'Idempotency-Key is not allowed',
+        name
+      )
     }
     t.equal((await ada.get('/account/keys')).body.length, 1)
   })
@@ -82,10 +106,20 @@ t.test('Idempotency-Key', async (t) => {
     await t.test(`${name} sent ten times at once has one effect`, async (t) => {
       const ada = await openAccount()
       const [method, path, body] = await prepare(ada)
-      const answers = await Promise.all(Array.from({ length: 10 }, async () => await ada.request(method, path, { headers: key('once'), body })))
-      t.same(new Set(answers.map((answer) => JSON.stringify(replayableParts(answer)))).size, 1, answers.map(({ status }) => status).join())
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, async () => await ada.request(method, path, { headers: key('once'), body }))
+      )
+      t.same(
+        new Set(answers.map((answer) => JSON.stringify(replayableParts(answer)))).size,
+        1,
+        answers.map(({ status }) => status).join()
+      )
       t.ok([200, 201, 202, 204].includes(answers[0]!.status), answers[0]!.text)
-      t.equal(answers.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length, 1, 'one of them was the first')
+      t.equal(
+        answers.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length,
+        1,
+        'one of them was the first'
+      )
     })
   }
 
@@ -101,10 +135,18 @@ t.test('Idempotency-Key', async (t) => {
     assertReplayed(t, await ada.post('/messages', { message: 'Hello' }, key('"abc"')), first, 'quoted')
     const quoted = await ada.post('/messages', { message: 'Hello' }, key('"a\\"b\\\\c"'))
     assertReplayed(t, await ada.post('/messages', { message: 'Hello' }, key('a"b\\c')), quoted, 'with escapes')
-    const answers = await Promise.all(['new', '"new"', 'new', '"new"'].map(async (text) => await ada.post('/messages', { message: 'Hello' }, key(text))))
+    const answers = await Promise.all(
+      ['new', '"new"', 'new', '"new"'].map(
+        async (text) => await ada.post('/messages', { message: 'Hello' }, key(text))
+      )
+    )
     t.same(new Set(answers.map(({ body }) => body.id)).size, 1)
     const cased = await ada.post('/messages', { message: 'Hello' }, key('ABC'))
-    t.same([cased.status, cased.headers['idempotency-replayed']], [201, undefined], 'letters in another case are another key')
+    t.same(
+      [cased.status, cased.headers['idempotency-replayed']],
+      [201, undefined],
+      'letters in another case are another key'
+    )
     t.equal((await ada.get('/messages')).body.length, 4)
   })
 })

@@ -10,7 +10,9 @@ import { createRecords, loadFixtures, type CreatedIds } from '../support/fixture
 const fixtures = await loadFixtures()
 
 /** By the name of an id: the error code of an id that names no record. */
-const MISSING = new Map(fixtures.flatMap(({ record }) => record === undefined ? [] : [[record.idName, record.missingCode] as const]))
+const MISSING = new Map(
+  fixtures.flatMap(({ record }) => (record === undefined ? [] : [[record.idName, record.missingCode] as const]))
+)
 
 /** Operations on the key's own account, which have no id. */
 const OWN = new Set(['createAccount', 'getAccount', 'deleteAccount'])
@@ -51,9 +53,13 @@ t.test('isolation', async (t) => {
   t.test('every operation concerns a row, a list, a new row or the account itself', async (t) => {
     t.ok(named.length > 10 && listed.length > 5, `${named.length} operations with an id, ${listed.length} lists`)
     for (const operation of operations) {
-      const known = named.includes(operation) || listed.includes(operation) || OWN.has(operation.operationId) || operation.method === 'POST'
+      const known =
+        named.includes(operation) ||
+        listed.includes(operation) ||
+        OWN.has(operation.operationId) ||
+        operation.method === 'POST'
       t.ok(known, operation.operationId)
-      for (const name of idsIn(operation)) t.ok(MISSING.has(name), `${operation.operationId}: a fixture creates a record with a ${name}`)
+      for (const name of idsIn(operation)) { t.ok(MISSING.has(name), `${operation.operationId}: a fixture creates a record with a ${name}`) }
     }
   })
 
@@ -90,7 +96,9 @@ t.test('isolation', async (t) => {
       const hers = await storeOf(ada)
       for (const name of idsOf(operation.body)) {
         const send = async (id: string | number): Promise<Answer> =>
-          await ada.request(operation.method, pathOf(operation, hers), { body: bodyOf(operation, { ...hers, [name]: id }, name) })
+          await ada.request(operation.method, pathOf(operation, hers), {
+            body: bodyOf(operation, { ...hers, [name]: id }, name)
+          })
         const foreign = await send(his[name]!)
         t.same([foreign.status, foreign.body.code], [409, `unknown_${name.replace(/Id$/, '')}`], foreign.text)
         t.equal((await send(999_999_999)).text, foreign.text, 'and cannot tell it from one that never was')
@@ -160,8 +168,12 @@ function operationsOf (document: any): Operation[] {
       path,
       parameters: [...shared, ...parameters],
       body: resolve(requestBody?.content['application/json']?.schema),
-      answer: resolve(responses['200']?.content?.['application/json']?.schema ?? Object.values<any>(responses['200']?.content ?? {})[0]?.schema)
-    })))
+      answer: resolve(
+        responses['200']?.content?.['application/json']?.schema ??
+          Object.values<any>(responses['200']?.content ?? {})[0]?.schema
+      )
+    }))
+  )
 }
 
 /** Returns the names of the ids in an operation's path. */
@@ -171,7 +183,9 @@ function idsIn ({ path }: Operation): string[] {
 
 /** Returns the names of the ids of other rows in a body. */
 function idsOf (body: Schema | undefined): string[] {
-  return Object.entries(body?.properties ?? {}).filter(([name, { format }]) => format === 'int64' && MISSING.has(name)).map(([name]) => name)
+  return Object.entries(body?.properties ?? {})
+    .filter(([name, { format }]) => format === 'int64' && MISSING.has(name))
+    .map(([name]) => name)
 }
 
 function pathOf ({ path }: Operation, store: Store, nowhere?: 'nowhere'): string {

@@ -21,11 +21,29 @@ const rowNumber = fc.nat({ max: 11 })
 const petNumber = fc.nat({ max: 3 })
 const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ type: fc.constant('create' as const), status: fc.constantFrom(...STATUSES) }) },
-  { weight: 5, arbitrary: fc.record({ type: fc.constant('count' as const), pet: petNumber, quantity: fc.nat({ max: 4 }) }) },
-  { weight: 8, arbitrary: fc.record({ type: fc.constant('place' as const), pet: petNumber, quantity: fc.integer({ min: 1, max: 3 }), complete: fc.boolean() }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ type: fc.constant('count' as const), pet: petNumber, quantity: fc.nat({ max: 4 }) })
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      type: fc.constant('place' as const),
+      pet: petNumber,
+      quantity: fc.integer({ min: 1, max: 3 }),
+      complete: fc.boolean()
+    })
+  },
   { weight: 4, arbitrary: fc.record({ type: fc.constant('complete' as const), order: rowNumber }) },
   { weight: 4, arbitrary: fc.record({ type: fc.constant('cancel' as const), order: rowNumber }) },
-  { weight: 3, arbitrary: fc.record({ type: fc.constant('set status' as const), pet: petNumber, status: fc.constantFrom(...STATUSES) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      type: fc.constant('set status' as const),
+      pet: petNumber,
+      status: fc.constantFrom(...STATUSES)
+    })
+  },
   { weight: 2, arbitrary: fc.record({ type: fc.constant('delete' as const), pet: petNumber }) }
 )
 
@@ -42,14 +60,20 @@ t.test('random commands on a small store', async (t) => {
     await check(t, fc.array(fc.array(command, { minLength: 1, maxLength: 6 }), { minLength: 3, maxLength: 8 }))
   })
 
-  async function check (t: { ok: (value: unknown, text: string) => unknown }, batches: fc.Arbitrary<Command[][]>): Promise<void> {
+  async function check (
+    t: { ok: (value: unknown, text: string) => unknown },
+    batches: fc.Arbitrary<Command[][]>
+  ): Promise<void> {
     const deadline = Date.now() + TIME_LIMIT_MS
     let runs = 0
-    await fc.assert(fc.asyncProperty(fc.array(batches, { minLength: STORES, maxLength: STORES }), async (stores) => {
-      if (runs > 0 && Date.now() > deadline) return
-      await Promise.all(stores.map(runBatches))
-      runs++
-    }), { seed, numRuns: RUNS })
+    await fc.assert(
+      fc.asyncProperty(fc.array(batches, { minLength: STORES, maxLength: STORES }), async (stores) => {
+        if (runs > 0 && Date.now() > deadline) return
+        await Promise.all(stores.map(runBatches))
+        runs++
+      }),
+      { seed, numRuns: RUNS }
+    )
     t.ok(runs > 0, `${runs} runs of ${STORES} stores, seed ${seed}`)
   }
 
@@ -62,12 +86,19 @@ t.test('random commands on a small store', async (t) => {
     const opening: Command[][] = [[{ type: 'create', status: 'available' }], [{ type: 'count', pet: 0, quantity: 3 }]]
     for (const batch of [...opening, ...batches]) {
       const calls = batch.map((command) => callOf(command, ids, categoryId))
-      const answers = await Promise.all(calls.map(async ({ request: [method, path, body] }, i) => await clients[i % 2]!.request(method, path, { body })))
+      const answers = await Promise.all(
+        calls.map(
+          async ({ request: [method, path, body] }, i) => await clients[i % 2]!.request(method, path, { body })
+        )
+      )
       const seen = await look(ada)
       const next = someOrder(model, calls.map((call, i) => ({ call, answer: answers[i]! })), seen)
       if (next === undefined) {
-        throw new Error(`No order of these explains their answers and the store afterwards:\n${calls.map(({ request }, i) =>
-          `${JSON.stringify(request)} → ${answers[i]!.status} ${answers[i]!.text}`).join('\n')}\nbefore: ${show(model)}\nafter:  ${JSON.stringify(seen)}`)
+        throw new Error(
+          `No order of these explains their answers and the store afterwards:\n${calls
+            .map(({ request }, i) => `${JSON.stringify(request)} → ${answers[i]!.status} ${answers[i]!.text}`)
+            .join('\n')}\nbefore: ${show(model)}\nafter:  ${JSON.stringify(seen)}`
+        )
       }
       model = next
       holdsTogether(seen, model.counted)
@@ -95,8 +126,10 @@ function holdsTogether ({ pets, inventory, orders }: Seen, counted: Map<number, 
     const ofPet = orders.filter(({ petId }) => petId === id)
     const open = ofPet.filter(({ complete }) => !complete)
     const ordered = ofPet.reduce((sum, { quantity }) => sum + quantity, 0)
-    const say = (law: string): never => { throw new Error(`Pet ${id}: ${law}: ${JSON.stringify({ pets, inventory, orders })}`) }
-    if ((counted.get(id) ?? 0) !== (entry?.quantity ?? 0) + ordered) say(`${counted.get(id) ?? 0} units were counted in`)
+    const say = (law: string): never => {
+      throw new Error(`Pet ${id}: ${law}: ${JSON.stringify({ pets, inventory, orders })}`)
+    }
+    if ((counted.get(id) ?? 0) !== (entry?.quantity ?? 0) + ordered) { say(`${counted.get(id) ?? 0} units were counted in`) }
     if (entry === undefined) continue
     if (entry.status !== status) say('the entry shows another status')
     if (entry.quantity < 0) say('stock is negative')

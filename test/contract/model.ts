@@ -101,7 +101,9 @@ export function callOf (command: Command, ids: { pets: number[], orders: number[
           if (order === undefined) return { status: 404, code: 'order_not_found' }
           if (!order.complete) {
             order.complete = true
-            if (model.stock.get(order.petId) === 0 && openOf(model, order.petId) === 0) model.pets.get(order.petId)!.status = 'sold'
+            if (model.stock.get(order.petId) === 0 && openOf(model, order.petId) === 0) {
+              model.pets.get(order.petId)!.status = 'sold'
+            }
           }
           return { status: 200, body: { ...order } }
         }
@@ -147,7 +149,9 @@ export function callOf (command: Command, ids: { pets: number[], orders: number[
         request: ['DELETE', `/pets/${petId}`],
         apply (model) {
           if (!model.pets.has(petId)) return { status: 404, code: 'pet_not_found' }
-          if ([...model.orders.values()].some((order) => order.petId === petId)) return { status: 409, code: 'pet_in_use' }
+          if ([...model.orders.values()].some((order) => order.petId === petId)) {
+            return { status: 409, code: 'pet_in_use' }
+          }
           for (const rows of [model.pets, model.stock, model.counted]) rows.delete(petId)
           return { status: 204 }
         }
@@ -163,7 +167,9 @@ function openOf ({ orders }: Model, petId: number): number {
 export function seenOf ({ pets, stock, orders }: Model): Seen {
   return {
     pets: byId(pets),
-    inventory: [...stock].map(([petId, quantity]) => ({ petId, quantity, status: pets.get(petId)!.status })).sort((a, b) => a.petId - b.petId),
+    inventory: [...stock]
+      .map(([petId, quantity]) => ({ petId, quantity, status: pets.get(petId)!.status }))
+      .sort((a, b) => a.petId - b.petId),
     orders: byId(orders)
   }
 }
@@ -173,6 +179,7 @@ function byId<Row extends { id: number }> (rows: Map<number, Row>): Row[] {
 }
 
 export function copyOf ({ pets, stock, orders, counted }: Model): Model {
-  const copy = <Row>(rows: Map<number, Row>): Map<number, Row> => new Map([...rows].map(([id, row]) => [id, structuredClone(row)]))
+  const copy = <Row>(rows: Map<number, Row>): Map<number, Row> =>
+    new Map([...rows].map(([id, row]) => [id, structuredClone(row)]))
   return { pets: copy(pets), stock: copy(stock), orders: copy(orders), counted: copy(counted) }
 }

@@ -13,7 +13,10 @@ t.test('Idempotency-Key', async (t) => {
     const ada = await openAccount()
     const petId = await stocked(ada, 20)
     const send = async (body: string, headers = {}): Promise<Answer> =>
-      await ada.request('POST', '/store/orders', { headers: { 'content-type': 'application/json', ...key('order'), ...headers }, body })
+      await ada.request('POST', '/store/orders', {
+        headers: { 'content-type': 'application/json', ...key('order'), ...headers },
+        body
+      })
     const first = await send(`{"petId":${petId},"quantity":2,"complete":false}`)
     t.equal(first.status, 201)
     for (const body of [
@@ -22,8 +25,21 @@ t.test('Idempotency-Key', async (t) => {
       `{"petId":${petId},"quantity":7,"quantity":2,"complete":false}`,
       `{"\\u0070etId":${petId},"quantity":2e0,"complete":false}`
     ]) assertReplayed(t, await send(body), first, body)
-    assertReplayed(t, await send(`{"petId":${petId},"quantity":2,"complete":false}`, { 'request-id': 'other', accept: 'text/html', 'content-type': 'application/json; charset=utf-8' }), first, 'headers do not count')
-    for (const body of [`{"petId":${petId},"quantity":2}`, `{"petId":${petId},"quantity":3,"complete":false}`, `{"petId":${petId},"quantity":2,"complete":true}`]) {
+    assertReplayed(
+      t,
+      await send(`{"petId":${petId},"quantity":2,"complete":false}`, {
+        'request-id': 'other',
+        accept: 'text/html',
+        'content-type': 'application/json; charset=utf-8'
+      }),
+      first,
+      'headers do not count'
+    )
+    for (const body of [
+      `{"petId":${petId},"quantity":2}`,
+      `{"petId":${petId},"quantity":3,"complete":false}`,
+      `{"petId":${petId},"quantity":2,"complete":true}`
+    ]) {
       assertError(t, await send(body), 422, 'idempotency_key_reused', 'different request', body)
     }
     t.equal((await itemOf(ada, petId)).quantity, 18)
@@ -51,30 +67,68 @@ t.test('Idempotency-Key', async (t) => {
       ['POST', '/store/orders', { petId: 999_999 }]
     ]
     for (const [method, path, body] of others) {
-      assertError(t, await ada.request(method, path, { headers: key('k'), body }), 422, 'idempotency_key_reused', 'Use a new key', `${method} ${path}`)
+      assertError(
+        t,
+        await ada.request(method, path, { headers: key('k'), body }),
+        422,
+        'idempotency_key_reused',
+        'Use a new key',
+        `${method} ${path}`
+      )
     }
-    assertError(t, await ada.post('/categories', { name: '' }, key('k')), 400, 'validation_failed', 'name', 'form is judged first')
+    assertError(
+      t,
+      await ada.post('/categories', { name: '' }, key('k')),
+      400,
+      'validation_failed',
+      'name',
+      'form is judged first'
+    )
     t.same((await ada.get('/categories')).body, [{ id: dogs, name: 'Hounds' }, { id: cats, name: 'Cats' }])
-    assertReplayed(t, await ada.patch(`/categories/${dogs}`, { name: 'Hounds' }, key('k')), first, 'the first request still has it')
+    assertReplayed(
+      t,
+      await ada.patch(`/categories/${dogs}`, { name: 'Hounds' }, key('k')),
+      first,
+      'the first request still has it'
+    )
   })
 
-  await t.test('of simultaneous different requests with one key, one succeeds and the others are refused', async (t) => {
-    const ada = await openAccount()
-    const answers = await Promise.all(Array.from({ length: 12 }, async (_, i) => await ada.post('/categories', { name: `Kind ${i % 4}` }, key('k'))))
-    const done = answers.filter(({ status }) => status === 201)
-    for (const answer of answers) if (answer.status !== 201) assertError(t, answer, 422, 'idempotency_key_reused')
-    t.equal(done.length, 3)
-    assertResponse(t, await ada.get('/categories'), 200, [done[0]!.body])
-  })
+  await t.test(
+    'of simultaneous different requests with one key, one succeeds and the others are refused',
+    async (t) => {
+      const ada = await openAccount()
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, async (_, i) => await ada.post('/categories', { name: `Kind ${i % 4}` }, key('k')))
+      )
+      const done = answers.filter(({ status }) => status === 201)
+      for (const answer of answers) if (answer.status !== 201) assertError(t, answer, 422, 'idempotency_key_reused')
+      t.equal(done.length, 3)
+      assertResponse(t, await ada.get('/categories'), 200, [done[0]!.body])
+    }
+  )
 
   await t.test('the service does not store a failed request', async (t) => {
     const ada = await openAccount()
     const petId = await newPet(ada)
     const order = { petId, quantity: 3 }
-    for (let i = 0; i < 2; i++) assertError(t, await ada.post('/store/orders', order, key('k')), 409, 'insufficient_stock')
-    assertError(t, await ada.post('/store/orders', { petId: 999_999 }, key('k')), 409, 'unknown_pet', /\w/, 'the key is free for another request')
+    for (let i = 0; i < 2; i++) {
+      assertError(t, await ada.post('/store/orders', order, key('k')), 409, 'insufficient_stock')
+    }
+    assertError(
+      t,
+      await ada.post('/store/orders', { petId: 999_999 }, key('k')),
+      409,
+      'unknown_pet',
+      /\w/,
+      'the key is free for another request'
+    )
     assertError(t, await ada.patch('/categories/999999', { name: 'Dogs' }, key('k')), 404, 'category_not_found')
-    assertError(t, await ada.patch(`/pets/${petId}`, { name: 'Rex' }, { ...key('k'), 'if-match': '"0"' }), 412, 'precondition_failed')
+    assertError(
+      t,
+      await ada.patch(`/pets/${petId}`, { name: 'Rex' }, { ...key('k'), 'if-match': '"0"' }),
+      412,
+      'precondition_failed'
+    )
     assertError(t, await ada.post('/store/orders', {}, key('k')), 400, 'validation_failed')
     await count(ada, petId, 5)
     const placed = await ada.post('/store/orders', order, key('k'))
@@ -87,7 +141,8 @@ t.test('Idempotency-Key', async (t) => {
   await t.test('failures and successes in one group do not mix their keys', async (t) => {
     const ada = await openAccount()
     const petId = await stocked(ada, 5)
-    const send = async (i: number): Promise<Answer> => await ada.post('/store/orders', { petId, quantity: 2 }, key(`k${i}`))
+    const send = async (i: number): Promise<Answer> =>
+      await ada.post('/store/orders', { petId, quantity: 2 }, key(`k${i}`))
     const answers = await Promise.all(Array.from({ length: 6 }, async (_, i) => await send(i)))
     t.equal(answers.filter(({ status }) => status === 201).length, 2)
     await count(ada, petId, 20)
@@ -108,7 +163,10 @@ t.test('Idempotency-Key', async (t) => {
     const foreign = await bob.post('/messages', { message: 'Hello' }, key('k'))
     t.same([foreign.status, foreign.headers['idempotency-replayed']], [201, undefined], 'another account')
     t.not(foreign.body.id, first.body.id)
-    const [a, b] = await Promise.all([ada.post('/messages', { message: 'A' }, key('both')), bob.post('/messages', { message: 'B' }, key('both'))])
+    const [a, b] = await Promise.all([
+      ada.post('/messages', { message: 'A' }, key('both')),
+      bob.post('/messages', { message: 'B' }, key('both'))
+    ])
     t.same([a.status, b.status, a.body.message, b.body.message], [201, 201, 'A', 'B'])
   })
 
@@ -118,7 +176,12 @@ t.test('Idempotency-Key', async (t) => {
     const path = `/categories/${added.body.id}`
     const changed = await ada.patch(path, { name: 'Hounds' }, { ...key('change'), 'if-match': added.headers.etag! })
     t.equal(changed.status, 200)
-    assertReplayed(t, await ada.patch(path, { name: 'Hounds' }, { ...key('change'), 'if-match': added.headers.etag! }), changed, 'its own tag is stale by now')
+    assertReplayed(
+      t,
+      await ada.patch(path, { name: 'Hounds' }, { ...key('change'), 'if-match': added.headers.etag! }),
+      changed,
+      'its own tag is stale by now'
+    )
     const deleted = await ada.delete(path, key('delete'))
     assertResponse(t, deleted, 204)
     assertReplayed(t, await ada.delete(path, key('delete')), deleted, 'deleted')
@@ -128,7 +191,12 @@ t.test('Idempotency-Key', async (t) => {
 
     const petId = await stocked(ada, 1)
     const placed = await ada.post('/store/orders', { petId, complete: true }, key('order'))
-    assertReplayed(t, await ada.post('/store/orders', { petId, complete: true }, key('order')), placed, 'sold out since')
+    assertReplayed(
+      t,
+      await ada.post('/store/orders', { petId, complete: true }, key('order')),
+      placed,
+      'sold out since'
+    )
   })
 
   await t.test('a replay returns the first answer, not the current state', async (t) => {
@@ -147,44 +215,80 @@ t.test('Idempotency-Key', async (t) => {
     const account = BigInt(ada.account!)
     const [record] = await app.database.reader.idempotencyRecord.findMany({ where: { accountId: account } })
     t.equal(record!.expiresAt.getTime() - record!.createdAt.getTime(), 24 * 60 * 60 * 1000)
-    await app.database.writer.idempotencyRecord.updateMany({ where: { accountId: account }, data: { expiresAt: new Date(Date.now() - 1000) } })
+    await app.database.writer.idempotencyRecord.updateMany({
+      where: { accountId: account },
+      data: { expiresAt: new Date(Date.now() - 1000) }
+    })
     const later = await ada.post('/messages', { message: 'Bye' }, key('k'))
-    t.same([later.status, later.body.message, later.headers['idempotency-replayed']], [201, 'Bye', undefined], 'then the key is free')
+    t.same(
+      [later.status, later.body.message, later.headers['idempotency-replayed']],
+      [201, 'Bye', undefined],
+      'then the key is free'
+    )
     assertReplayed(t, await ada.post('/messages', { message: 'Bye' }, key('k')), later, 'and taken again')
     t.not(later.body.id, first.body.id)
   })
 
-  await t.test('a key that another transaction uses for long gives idempotency_key_in_use', { skip: database === 'sqlite' && 'SQLite has one writer at a time' }, async (t) => {
-    const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL, REQUEST_TIMEOUT_MS: '1000' })
-    const ada = await openAccount()
-    const there = second.withKey(ada.key!)
-    t.equal((await there.get('/account')).status, 200)
-    const now = new Date()
-    await app.database.writer.$transaction(async (prisma) => {
-      // Simulates a process that has started the same request and not completed it.
-      await prisma.idempotencyRecord.create({ data: { accountId: BigInt(ada.account!), key: 'k', fingerprint: 'f', createdAt: now, expiresAt: new Date(now.getTime() + 60_000) } })
-      const started = Date.now()
-      const answer = await there.post('/messages', { message: 'Hello' }, key('k'))
-      assertError(t, answer, 409, 'idempotency_key_in_use', 'Try again')
-      t.match(answer.headers['retry-after'], /^\d+$/)
-      t.ok(Date.now() - started < 5_000, 'soon')
-      throw new Error('the other gives up')
-    }).catch(() => {})
-    t.equal((await there.post('/messages', { message: 'Hello' }, key('k'))).status, 201, 'then the key is free')
-  })
+  await t.test(
+    'a key that another transaction uses for long gives idempotency_key_in_use',
+    { skip: database === 'sqlite' && 'SQLite has one writer at a time' },
+    async (t) => {
+      const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL, REQUEST_TIMEOUT_MS: '4000' })
+      const ada = await openAccount()
+      const there = second.withKey(ada.key!)
+      t.equal((await there.get('/account')).status, 200)
+      const now = new Date()
+      await app.database.writer
+        .$transaction(async (prisma) => {
+          // Simulates a process that has started the same request and not completed it.
+          await prisma.idempotencyRecord.create({
+            data: {
+              accountId: BigInt(ada.account!),
+              key: 'k',
+              fingerprint: 'f',
+              createdAt: now,
+              expiresAt: new Date(now.getTime() + 60_000)
+            }
+          })
+          const started = Date.now()
+          const answer = await there.post('/messages', { message: 'Hello' }, key('k'))
+          assertError(t, answer, 409, 'idempotency_key_in_use', 'Try again')
+          t.match(answer.headers['retry-after'], /^\d+$/)
+          t.ok(Date.now() - started < 20_000, 'soon')
+          throw new Error('the other gives up')
+        })
+        .catch(() => {})
+      t.equal((await there.post('/messages', { message: 'Hello' }, key('k'))).status, 201, 'then the key is free')
+    }
+  )
 
-  await t.test('a row that another transaction locks does not give idempotency_key_in_use', { skip: database === 'sqlite' && 'SQLite has one writer at a time' }, async (t) => {
-    const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL, REQUEST_TIMEOUT_MS: '1000' })
-    const ada = await openAccount()
-    const id = await newCategory(ada, 'Dogs')
-    const there = second.withKey(ada.key!)
-    t.equal((await there.get('/account')).status, 200)
-    await app.database.writer.$transaction(async (prisma) => {
-      await prisma.category.update({ where: { id }, data: { version: { increment: 0 } } })
-      assertError(t, await there.patch(`/categories/${id}`, { name: 'Hounds' }, key('k')), 503, 'database_unavailable')
-    }, { timeout: 20_000 })
-    assertResponse(t, await there.patch(`/categories/${id}`, { name: 'Hounds' }, key('k')), 200, { id, name: 'Hounds' })
-  })
+  await t.test(
+    'a row that another transaction locks does not give idempotency_key_in_use',
+    { skip: database === 'sqlite' && 'SQLite has one writer at a time' },
+    async (t) => {
+      const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL, REQUEST_TIMEOUT_MS: '4000' })
+      const ada = await openAccount()
+      const id = await newCategory(ada, 'Dogs')
+      const there = second.withKey(ada.key!)
+      t.equal((await there.get('/account')).status, 200)
+      await app.database.writer.$transaction(
+        async (prisma) => {
+          await prisma.category.update({ where: { id }, data: { version: { increment: 0 } } })
+          assertError(
+            t,
+            await there.patch(`/categories/${id}`, { name: 'Hounds' }, key('k')),
+            503,
+            'database_unavailable'
+          )
+        },
+        { timeout: 20_000 }
+      )
+      assertResponse(t, await there.patch(`/categories/${id}`, { name: 'Hounds' }, key('k')), 200, {
+        id,
+        name: 'Hounds'
+      })
+    }
+  )
 
   await t.test('two services on one database share their keys', async (t) => {
     const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL })
@@ -194,7 +298,11 @@ t.test('Idempotency-Key', async (t) => {
     for (let round = 0; round < 5; round++) {
       const answers = await Promise.all(Array.from({ length: 10 }, async (_, i) =>
         await (i % 2 === 0 ? ada : there).post('/store/orders', { petId }, key(`round-${round}`))))
-      t.same(new Set(answers.map((answer) => JSON.stringify(replayableParts(answer)))).size, 1, answers.map(({ text }) => text).join('\n'))
+      t.same(
+        new Set(answers.map((answer) => JSON.stringify(replayableParts(answer)))).size,
+        1,
+        answers.map(({ text }) => text).join('\n')
+      )
       t.equal(answers.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length, 1)
       t.equal(answers[0]!.status, 201)
     }

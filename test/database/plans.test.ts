@@ -26,7 +26,11 @@ t.test('every list reads the index of its filters, in both orders', async (t) =>
         t.same(plan.filter((line) => FULL_SCAN.test(line)), [], `${name}: no table is walked whole`)
         if (used.some((name) => listing.filters[name]?.type === 'json')) continue
         const { name: index } = indexOf(listing, used)
-        t.equal(plan.filter((line) => line.includes(index)).length, 2, `${name}: ${index} serves both the page and what is after it`)
+        t.equal(
+          plan.filter((line) => line.includes(index)).length,
+          2,
+          `${name}: ${index} serves both the page and what is after it`
+        )
       }
     }
   }

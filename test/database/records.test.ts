@@ -10,7 +10,12 @@ t.test('a read returns exactly the text that the write returned', async (t) => {
   const { openAccount } = await startApp(t)
   const store = await openAccount(NASTY)
 
-  async function same (name: string, written: { text: string, status: number }, path: string, list: string): Promise<void> {
+  async function same (
+    name: string,
+    written: { text: string, status: number },
+    path: string,
+    list: string
+  ): Promise<void> {
     t.ok([200, 201].includes(written.status), `${name} was written`)
     t.equal((await store.get(path)).text, written.text, `${name} by its id`)
     const records = (await store.get(list)).text
@@ -19,17 +24,42 @@ t.test('a read returns exactly the text that the write returned', async (t) => {
 
   const category = await store.post('/categories', { name: NASTY, description: NASTY })
   await same('a category', category, `/categories/${category.body.id}`, '/categories')
-  await same('a category without a description', await store.patch(`/categories/${category.body.id}`, { description: null }), `/categories/${category.body.id}`, '/categories')
-  await same('a category with an empty description', await store.patch(`/categories/${category.body.id}`, { description: '' }), `/categories/${category.body.id}`, '/categories')
+  await same(
+    'a category without a description',
+    await store.patch(`/categories/${category.body.id}`, { description: null }),
+    `/categories/${category.body.id}`,
+    '/categories'
+  )
+  await same(
+    'a category with an empty description',
+    await store.patch(`/categories/${category.body.id}`, { description: '' }),
+    `/categories/${category.body.id}`,
+    '/categories'
+  )
 
   const pet = await store.post('/pets', { status: 'pending', categoryId: category.body.id, name: NASTY })
   await same('a pet', pet, `/pets/${pet.body.id}`, '/pets')
-  await same('an inventory entry', await store.patch(`/inventory/${pet.body.id}`, { quantity: 2147483647 }), `/inventory/${pet.body.id}`, '/inventory')
+  await same(
+    'an inventory entry',
+    await store.patch(`/inventory/${pet.body.id}`, { quantity: 2147483647 }),
+    `/inventory/${pet.body.id}`,
+    '/inventory'
+  )
 
   const order = await store.post('/store/orders', { petId: pet.body.id, quantity: 3, shipDate: '0001-01-01T00:00:00Z' })
   await same('an order with a date', order, `/store/orders/${order.body.id}`, '/store/orders')
-  await same('an order of the last day', await store.patch(`/store/orders/${order.body.id}`, { shipDate: '9999-12-31T23:59:59.9999Z' }), `/store/orders/${order.body.id}`, '/store/orders')
-  await same('a complete order without a date', await store.patch(`/store/orders/${order.body.id}`, { shipDate: null, complete: true }), `/store/orders/${order.body.id}`, '/store/orders')
+  await same(
+    'an order of the last day',
+    await store.patch(`/store/orders/${order.body.id}`, { shipDate: '9999-12-31T23:59:59.9999Z' }),
+    `/store/orders/${order.body.id}`,
+    '/store/orders'
+  )
+  await same(
+    'a complete order without a date',
+    await store.patch(`/store/orders/${order.body.id}`, { shipDate: null, complete: true }),
+    `/store/orders/${order.body.id}`,
+    '/store/orders'
+  )
 
   const message = await store.post('/messages', { message: NASTY })
   await same('a message', message, `/messages/${message.body.id}`, '/messages')
@@ -42,5 +72,8 @@ t.test('an account and a key without optional values have no such fields', async
   const store = await openAccount()
   t.same(Object.keys((await store.get('/account')).body), ['id', 'name', 'createdAt'])
   // The service writes `lastUsedAt` after its answer, so that it can be missing.
-  t.same(Object.keys((await store.get('/account/keys')).body[0]).filter((name) => name !== 'lastUsedAt'), ['id', 'prefix', 'readOnly', 'createdAt'])
+  t.same(
+    Object.keys((await store.get('/account/keys')).body[0]).filter((name) => name !== 'lastUsedAt'),
+    ['id', 'prefix', 'readOnly', 'createdAt']
+  )
 })

@@ -67,7 +67,11 @@ t.test('a delivery fails after its last attempt, and its message with it', async
   for (let attempt = 1; attempt <= 11; attempt++) {
     await eventually(async () => (await ada.get(path)).body.attempts.length === attempt)
     await skipPause(service)
-    const wake = { name: 'wake', run: async (_tx: unknown, inputs: object[]) => inputs.map(() => ({ record: undefined, changes: { deliveries: [] } })) }
+    const wake = {
+      name: 'wake',
+      run: async (_tx: unknown, inputs: object[]) =>
+        inputs.map(() => ({ record: undefined, changes: { deliveries: [] } }))
+    }
     await service.app.commit(wake, {}, { account: ada.account! })
   }
   await becomes(ada, id, 'failed')

@@ -29,7 +29,11 @@ t.test('a dispatcher ends when nothing is left, also after its receiver responde
     const dispatcher = createWebhookDispatcher(webhookIdOf(path), dispatchContext(t, app, 0), () => { ends++ })
     dispatcher.notify()
     await receiver.until(1)
-    await eventually(async () => ends > 0, undefined, () => `the dispatcher of a receiver that responds ${status} stays`)
+    await eventually(
+      async () => ends > 0,
+      undefined,
+      () => `the dispatcher of a receiver that responds ${status} stays`
+    )
     await sleep(1_500)
     t.equal(ends, 1, `after ${status}, once`)
   }

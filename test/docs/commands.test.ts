@@ -20,7 +20,11 @@ const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm run torture$/, 'test/torture/torture.test.ts', /await runScenario\(name, /],
   [/^npm run (build|generate)$/, 'test/support/cli.ts', /scripts\/prepare\.mjs', 'build'/],
   [/^npm run reference$/, 'test/docs/reference.test.ts', /await referencePages\(\)/],
-  [/^node --import=tsx test\/architecture\/rooms\.ts$/, 'test/architecture/architecture.test.ts', /drawPictures\(imports\)/],
+  [
+    /^node --import=tsx test\/architecture\/rooms\.ts$/,
+    'test/architecture/architecture.test.ts',
+    /drawPictures\(imports\)/
+  ],
   [/^npm run migration -- \w+$/, 'test/docs/migration.test.ts', /'add_category_color'/],
   [/^npx --no petstore worker$/, 'test/deliveries/delivery-worker.test.ts', /'worker'/],
   [/^npx --no petstore /, 'test/cli/readme.test.ts', /README\.md/],
@@ -48,11 +52,16 @@ function commandsOf (page: string): string[] {
       .map((line) => line.replace(/^([A-Z_]+=[^\s$(]+ )+/, '')))
 }
 
-const docs = readdirSync(`${ROOT}docs`, { recursive: true, encoding: 'utf8' }).map((name) => name.replaceAll('\\', '/')).filter((name) => name.endsWith('.md')).sort()
+const docs = readdirSync(`${ROOT}docs`, { recursive: true, encoding: 'utf8' })
+  .map((name) => name.replaceAll('\\', '/'))
+  .filter((name) => name.endsWith('.md'))
+  .sort()
 const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...docs.map((name) => `docs/${name}`)]
 
 t.test('every command in the documents is run by a test or by .ci/run', async (t) => {
-  const commands = pages.filter((page) => PASTED[page] === undefined).flatMap((page) => commandsOf(read(page)).map((command) => ({ page, command })))
+  const commands = pages
+    .filter((page) => PASTED[page] === undefined)
+    .flatMap((page) => commandsOf(read(page)).map((command) => ({ page, command })))
   t.ok(commands.length > 20)
   for (const { page, command } of commands) {
     if (NOT_RUN.some(([pattern]) => pattern.test(command))) continue
@@ -66,20 +75,27 @@ t.test('every command in the documents is run by a test or by .ci/run', async (t
     t.ok(commandsOf(read(page)).length > 10 && how.test(read(file)), `${file} runs ${page}`)
   }
   const all = commands.map(({ command }) => command)
-  for (const [pattern] of [...RUN.filter(([, file]) => existsSync(ROOT + file)), ...NOT_RUN]) t.ok(all.some((command) => pattern.test(command)), `some page has ${pattern}`)
+  for (const [pattern] of [...RUN.filter(([, file]) => existsSync(ROOT + file)), ...NOT_RUN]) {
+    t.ok(
+      all.some((command) => pattern.test(command)),
+      `some page has ${pattern}`
+    )
+  }
 })
 
 t.test('every command of petstore in the documents is one of the command line', async (t) => {
-  const names = readdirSync(`${ROOT}src/cli`).flatMap((file) => [...read(`src/cli/${file}`).matchAll(/\bprogram\.command\('(\w+)'\)/g)].map(([, name]) => name!))
+  const names = readdirSync(`${ROOT}src/cli`).flatMap((file) =>
+    [...read(`src/cli/${file}`).matchAll(/\bprogram\.command\('(\w+)'\)/g)].map(([, name]) => name!)
+  )
   t.ok(names.length >= 10)
   for (const page of pages) {
-    for (const [, name] of read(page).matchAll(/npx --no petstore ([a-z]+)/g)) t.ok(names.includes(name!), `${page}: petstore ${name}`)
+    for (const [, name] of read(page).matchAll(/npx --no petstore ([a-z]+)/g)) { t.ok(names.includes(name!), `${page}: petstore ${name}`) }
   }
 })
 
 t.test('every npm script that the documents name is there', async (t) => {
   for (const page of pages) {
-    for (const [, name] of read(page).matchAll(/npm run (?:-s )?([a-z:]+)/g)) t.ok(scripts[name!], `${page}: npm run ${name}`)
+    for (const [, name] of read(page).matchAll(/npm run (?:-s )?([a-z:]+)/g)) { t.ok(scripts[name!], `${page}: npm run ${name}`) }
   }
   t.match(scripts['test'], /test\/run\.ts$/, 'one file is tested as all are: what follows -- goes to the runner')
 })
@@ -104,8 +120,12 @@ t.test('the first requests of the README work as pasted', async (t) => {
   }
   const { port } = await startApp(t, { DELIVERY: 'true' })
   const section = read('README.md').split(/^## /m).find((text) => text.startsWith('First request'))!
-  const [requests = '', stream = ''] = [...section.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, block]) => block!.replaceAll(':3000', `:${port}`))
-  const shell = spawn('bash', ['-c', `${requests}\necho\n${stream.replace('curl', 'exec curl -s')}`], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [requests = '', stream = ''] = [...section.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, block]) =>
+    block!.replaceAll(':3000', `:${port}`)
+  )
+  const shell = spawn('bash', ['-c', `${requests}\necho\n${stream.replace('curl', 'exec curl -s')}`], {
+    stdio: ['ignore', 'pipe', 'inherit']
+  })
   t.teardown(() => { shell.kill() })
   let out = ''
   for await (const chunk of shell.stdout.setEncoding('utf8')) {

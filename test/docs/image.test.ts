@@ -9,7 +9,9 @@ import { readConfig } from '../../src/config.ts'
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const dockerfile = readFileSync(`${ROOT}Dockerfile`, 'utf8')
 const ignored = readFileSync(`${ROOT}.dockerignore`, 'utf8').split('\n')
-const { services } = parse(readFileSync(`${ROOT}compose.yaml`, 'utf8'), { merge: true }) as { services: Record<string, Service> }
+const { services } = parse(readFileSync(`${ROOT}compose.yaml`, 'utf8'), { merge: true }) as {
+  services: Record<string, Service>
+}
 
 interface Service {
   image: string
@@ -24,7 +26,11 @@ const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as {
 
 t.test('the image runs what is compiled, as nobody special, with a health check', async (t) => {
   const [, command = '[]'] = /^CMD (\[.*\])$/m.exec(dockerfile) ?? []
-  t.equal((JSON.parse(command) as string[]).join(' '), scripts.start.replace('scripts/run.mjs build -- ', '').replace(' --demo', ''), 'as npm start, but for the demo')
+  t.equal(
+    (JSON.parse(command) as string[]).join(' '),
+    scripts.start.replace('scripts/run.mjs build -- ', '').replace(' --demo', ''),
+    'as npm start, but for the demo'
+  )
   t.match(dockerfile, /^USER node$/m)
   t.match(dockerfile, /^HEALTHCHECK [\s\S]*\/readyz/m)
   for (const [, image] of dockerfile.matchAll(/^FROM (\S+)/gm)) t.match(image, /^node:\d+\.\d+\.\d+-/, 'pinned')
@@ -32,13 +38,24 @@ t.test('the image runs what is compiled, as nobody special, with a health check'
 
 t.test('the build has every file it needs, and no other', async (t) => {
   t.equal(ignored[0], '*', 'nothing that is not named')
-  for (const name of ['package.json', 'package-lock.json', '.npmrc', 'tsconfig.json', 'tsconfig.build.json', 'scripts', 'prisma', 'src']) {
+  for (const name of [
+    'package.json',
+    'package-lock.json',
+    '.npmrc',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'scripts',
+    'prisma',
+    'src'
+  ]) {
     t.ok(ignored.includes(`!${name}`) && existsSync(ROOT + name), name)
   }
 })
 
 t.test('the settings of the image and of compose.yaml are settings of the service', async (t) => {
-  const environment = Object.fromEntries([...dockerfile.matchAll(/\b([A-Z_]{4,})=(\S+)/g)].map(([, name, value]) => [name!, value!]))
+  const environment = Object.fromEntries(
+    [...dockerfile.matchAll(/\b([A-Z_]{4,})=(\S+)/g)].map(([, name, value]) => [name!, value!])
+  )
   t.match(readConfig(environment), { HOST: '0.0.0.0', PORT: 3000, DATABASE_URL: 'file:/data/petstore.db' })
   const config = readConfig(services['petstore']!.environment)
   t.match(config, { RATE_LIMIT_SIGNUP: 10, RATE_LIMIT_FAILED_AUTH: 60, DATABASE_URL: /^postgresql:/ })

@@ -8,29 +8,45 @@ import { database } from '../support/database.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
-t.test('npm run migration writes the difference to the committed models for both databases', { skip: database !== 'sqlite' && 'it is for both' }, async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'petstore-migration-'))
-  t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
-  for (const path of ['package.json', 'scripts', 'prisma', 'src/database', 'src/errors.ts', 'test/support']) cpSync(join(ROOT, path), join(folder, path), { recursive: true })
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
-  const run = (program: string, ...args: string[]) => spawnSync(program, args, { cwd: folder, encoding: 'utf8' })
-  const migration = (...args: string[]) => run(process.execPath, '--import=tsx', 'scripts/migration.ts', ...args)
-  run('git', 'init', '-q')
-  t.match(migration('add_category_color'), { status: 1, stderr: /no committed models/ })
-  run('git', 'add', 'prisma')
-  run('git', '-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', 'commit', '-qm', 'models')
+t.test(
+  'npm run migration writes the difference to the committed models for both databases',
+  { skip: database !== 'sqlite' && 'it is for both' },
+  async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'petstore-migration-'))
+    t.teardown(() => {
+      rmSync(folder, { recursive: true, force: true })
+    })
+    for (const path of ['package.json', 'scripts', 'prisma', 'src/database', 'src/errors.ts', 'test/support']) {
+      cpSync(join(ROOT, path), join(folder, path), { recursive: true })
+    }
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+    const run = (program: string, ...args: string[]) => spawnSync(program, args, { cwd: folder, encoding: 'utf8' })
+    const migration = (...args: string[]) => run(process.execPath, '--import=tsx', 'scripts/migration.ts', ...args)
+    run('git', 'init', '-q')
+    t.match(migration('add_category_color'), { status: 1, stderr: /no committed models/ })
+    run('git', 'add', 'prisma')
+    run('git', '-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', 'commit', '-qm', 'models')
 
-  t.match(migration('Add color'), { status: 1, stderr: /small letters/ })
-  t.match(migration('add_category_color'), { status: 1, stderr: /same as in the last commit/ })
-  const models = join(folder, 'prisma/models/categories.prisma')
-  writeFileSync(models, readFileSync(models, 'utf8').replace('model Category {', 'model Category {\n  color String?'))
-  const { status, stdout, stderr } = migration('add_category_color')
-  t.equal(status, 0, stderr)
-  for (const name of ['sqlite', 'postgresql']) {
-    const migrations = readdirSync(join(folder, 'prisma', name, 'migrations')).filter((entry) => /^\d{14}_/.test(entry)).sort()
-    const last = migrations.at(-1)!
-    t.match(last, /^\d{14}_add_category_color$/, 'the new one is the last')
-    t.match(stdout, `Wrote prisma/${name}/migrations/${last}/migration.sql\n`)
-    t.match(readFileSync(join(folder, 'prisma', name, 'migrations', last, 'migration.sql'), 'utf8'), /^ALTER TABLE "categories" ADD COLUMN +"color" TEXT;$/m)
+    t.match(migration('Add color'), { status: 1, stderr: /small letters/ })
+    t.match(migration('add_category_color'), { status: 1, stderr: /same as in the last commit/ })
+    const models = join(folder, 'prisma/models/categories.prisma')
+    writeFileSync(
+      models,
+      readFileSync(models, 'utf8').replace('model Category {', 'model Category {\n  color String?')
+    )
+    const { status, stdout, stderr } = migration('add_category_color')
+    t.equal(status, 0, stderr)
+    for (const name of ['sqlite', 'postgresql']) {
+      const migrations = readdirSync(join(folder, 'prisma', name, 'migrations'))
+        .filter((entry) => /^\d{14}_/.test(entry))
+        .sort()
+      const last = migrations.at(-1)!
+      t.match(last, /^\d{14}_add_category_color$/, 'the new one is the last')
+      t.match(stdout, `Wrote prisma/${name}/migrations/${last}/migration.sql\n`)
+      t.match(
+        readFileSync(join(folder, 'prisma', name, 'migrations', last, 'migration.sql'), 'utf8'),
+        /^ALTER TABLE "categories" ADD COLUMN +"color" TEXT;$/m
+      )
+    }
   }
-})
+)

@@ -11,6 +11,11 @@ t.test('docs/reference is as npm run reference writes it', { skip }, async (t) =
   t.strictSame(readdirSync(FOLDER).sort(), Object.keys(pages).sort())
   for (const [name, text] of Object.entries(pages)) {
     const skip = name === 'metrics.md' && process.platform !== 'linux' && 'other systems lack some metrics of a process'
-    t.equal(readFileSync(new URL(name, FOLDER), 'utf8'), text, `docs/reference/${name}: npm run reference brings it up to date`, { skip })
+    t.equal(
+      readFileSync(new URL(name, FOLDER), 'utf8'),
+      text,
+      `docs/reference/${name}: npm run reference brings it up to date`,
+      { skip }
+    )
   }
 })

@@ -28,7 +28,10 @@ interface Step {
 
 /** Returns the blocks of the page after `npm start`, each with the answer that follows it. */
 function stepsOf (page: string, port: string): Step[] {
-  const blocks = [...page.matchAll(/^```(sh|json|text)\n([\s\S]*?)^```/gm)].map(([, kind, text]) => ({ kind, text: text!.replaceAll(':3000', `:${port}`) }))
+  const blocks = [...page.matchAll(/^```(sh|json|text)\n([\s\S]*?)^```/gm)].map(([, kind, text]) => ({
+    kind,
+    text: text!.replaceAll(':3000', `:${port}`)
+  }))
   return blocks.flatMap(({ kind, text }, i) => {
     if (kind !== 'sh' || text === 'npm start\n') return []
     const next = blocks[i + 1]
@@ -37,7 +40,13 @@ function stepsOf (page: string, port: string): Step[] {
 }
 
 function pattern (expected: string): RegExp {
-  return new RegExp(`^${expected.trim().split('…').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('[\\s\\S]+?')}$`)
+  return new RegExp(
+    `^${expected
+      .trim()
+      .split('…')
+      .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+      .join('[\\s\\S]+?')}$`
+  )
 }
 
 /** Starts a shell in a folder and returns a function that runs commands in it and returns what they print. */
@@ -84,5 +93,7 @@ t.test('every program and every answer of the tutorial is compared', async (t) =
   const kinds = [...page.matchAll(/^```(\w+)\n/gm)].map(([, kind]) => kind!)
   t.strictSame(kinds.filter((kind) => kind === 'js').length, 1)
   t.strictSame([...new Set(kinds)].sort(), ['js', 'json', 'sh', 'text'])
-  for (const [i, kind] of kinds.entries()) if (kind === 'json' || kind === 'text') t.equal(kinds[i - 1], 'sh', 'an answer follows its commands')
+  for (const [i, kind] of kinds.entries()) {
+    if (kind === 'json' || kind === 'text') t.equal(kinds[i - 1], 'sh', 'an answer follows its commands')
+  }
 })

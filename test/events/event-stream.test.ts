@@ -198,6 +198,7 @@ t.test('more accounts can be followed than reads may wait', { timeout: 300_000 }
   let ended = 0
   for (const stream of streams) stream.ended.then(() => { ended++ }, () => {})
   t.equal((await last.delete(`/account/keys/${second.id}`)).status, 204)
+  await eventually(() => ended > 0)
   // Until after the next poll and the next check of the keys.
   await sleep(6_500)
   t.equal(ended, 1, 'only the stream of the revoked key')

@@ -9,21 +9,38 @@ t.test('the store at a glance', { skip: withoutBrowser }, async (t) => {
   const { visit } = await openBrowser(t, `http://127.0.0.1:${service.port}`)
 
   /** Opens the page in the store of a client. */
-  async function glanceOf (client: Client): Promise<Visit & { figure: (name: string, value: string) => Promise<void> }> {
+  async function glanceOf (
+    client: Client
+  ): Promise<Visit & { figure: (name: string, value: string) => Promise<void> }> {
     const visited = await visit('/')
     const { page } = visited
     await page.getByText('I already have an API key').click()
     await page.locator('#key-text').fill(client.key!)
     await page.keyboard.press('Enter')
     await page.locator('#feed-state[data-state="live"]').waitFor()
-    return { ...visited, figure: async (name, value) => { await page.locator(`#count-${name}`).getByText(value, { exact: true }).waitFor() } }
+    return {
+      ...visited,
+      figure: async (name, value) => {
+        await page.locator(`#count-${name}`).getByText(value, { exact: true }).waitFor()
+      }
+    }
   }
 
   await t.test('shows existing records, and the writes of other clients', async (t) => {
     const client = await service.openAccount()
     const { body: category } = await client.post('/categories', { name: 'Dogs' })
     // More than one page of each list.
-    await Promise.all(Array.from({ length: 120 }, async (_, i) => await client.post('/pets', { name: `Pet ${i}`, categoryId: category.id, status: i % 3 === 0 ? 'sold' : 'available' })))
+    await Promise.all(
+      Array.from(
+        { length: 120 },
+        async (_, i) =>
+          await client.post('/pets', {
+            name: `Pet ${i}`,
+            categoryId: category.id,
+            status: i % 3 === 0 ? 'sold' : 'available'
+          })
+      )
+    )
     const { page, figure, complaints } = await glanceOf(client)
     await figure('available', '80')
     await figure('sold', '40')
@@ -44,7 +61,10 @@ t.test('the store at a glance', { skip: withoutBrowser }, async (t) => {
     await client.delete(`/pets/${other.id}`)
     await page.locator('#events').getByText('Waldi was removed').waitFor()
     await figure('available', '80')
-    await page.locator('#glance-summary').filter({ hasText: '80 available, 0 pending, 41 sold' }).waitFor({ state: 'attached' })
+    await page
+      .locator('#glance-summary')
+      .filter({ hasText: '80 available, 0 pending, 41 sold' })
+      .waitFor({ state: 'attached' })
     t.same(complaints, [])
   })
 
@@ -68,7 +88,10 @@ t.test('the store at a glance', { skip: withoutBrowser }, async (t) => {
       await figure('available', String(round))
       await page.locator('#feed-state[data-state="live"]').waitFor()
       t.same(resumed.slice(before), [String(round)], 'once, after the last received event')
-      t.same((await texts()).filter((text) => text.startsWith('Minka')), [2, 1].slice(2 - round).map((number) => `Minka ${number} was added`))
+      t.same(
+        (await texts()).filter((text) => text.startsWith('Minka')),
+        [2, 1].slice(2 - round).map((number) => `Minka ${number} was added`)
+      )
     }
   })
 

@@ -22,12 +22,23 @@ t.test('its content security policy allows only its own files and this service',
   const { nobody } = await startApp(t, { PUBLIC_URL: 'https://pets.example' })
   const { headers, text } = await nobody.get('/')
   const policy = String(headers['content-security-policy'])
-  for (const rule of ["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "form-action 'none'", "frame-ancestors 'none'"]) {
+  for (const rule of [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    "form-action 'none'",
+    "frame-ancestors 'none'"
+  ]) {
     t.ok(policy.split(';').includes(rule), rule)
   }
   t.notMatch(policy, /unsafe|https?:|\*/)
   t.notMatch(text, /<style|<script(?![^>]* src=)|\son[a-z]+=|\sstyle=|javascript:/, 'the page has no inline code')
-  t.notMatch(text.replaceAll('https://pets.example', ''), /(?:src|href)="(?!\.\/|#)|https?:/, 'the page loads only its own files')
+  t.notMatch(
+    text.replaceAll('https://pets.example', ''),
+    /(?:src|href)="(?!\.\/|#)|https?:/,
+    'the page loads only its own files'
+  )
 })
 
 t.test('browsers can store its files, but must revalidate them', async (t) => {
@@ -46,5 +57,5 @@ t.test('browsers can store its files, but must revalidate them', async (t) => {
       t.equal((await nobody.get(address, { 'if-none-match': String(headers.etag) })).status, 304)
     }
   }
-  for (const name of ['page.html', '../routes.ts', '%2e%2e/routes.ts', 'nothing.js', '']) t.equal((await nobody.get(`/shop/v1/docs/home/${name}`)).status, 404, name)
+  for (const name of ['page.html', '../routes.ts', '%2e%2e/routes.ts', 'nothing.js', '']) { t.equal((await nobody.get(`/shop/v1/docs/home/${name}`)).status, 404, name) }
 })

@@ -35,12 +35,19 @@ function idOf (row: { id?: unknown, petId?: unknown }): unknown {
 }
 
 /** A row that is added stays half of the time; the other rows are deleted one after the other. */
-function churn (create: () => Promise<unknown>, destroy?: (id: unknown) => Promise<unknown>): Pick<Walked, 'add' | 'remove'> & { added: unknown[] } {
+function churn (
+  create: () => Promise<unknown>,
+  destroy?: (id: unknown) => Promise<unknown>
+): Pick<Walked, 'add' | 'remove'> & { added: unknown[] } {
   const added: unknown[] = []
   return {
     added,
-    add: async () => { added.push(await create()) },
-    remove: async () => { if (destroy !== undefined && added.length > 0) await destroy(added.splice(Math.floor(added.length / 2), 1)[0]) }
+    add: async () => {
+      added.push(await create())
+    },
+    remove: async () => {
+      if (destroy !== undefined && added.length > 0) await destroy(added.splice(Math.floor(added.length / 2), 1)[0])
+    }
   }
 }
 
@@ -64,7 +71,15 @@ async function lists (client: Client): Promise<Walked[]> {
   const keys = churn(async () => await idFrom(client.post('/account/keys', {})), deleteAt('/account/keys'))
   const messages = churn(async () => await idFrom(client.post('/messages', { message: 'Hello' })))
 
-  const stays = { pets: [] as unknown[], entries: [] as unknown[], orders: [] as unknown[], complete: [] as unknown[], categories: [dogs, cats] as unknown[], keys: [] as unknown[], messages: [] as unknown[] }
+  const stays = {
+    pets: [] as unknown[],
+    entries: [] as unknown[],
+    orders: [] as unknown[],
+    complete: [] as unknown[],
+    categories: [dogs, cats] as unknown[],
+    keys: [] as unknown[],
+    messages: [] as unknown[]
+  }
   stays.keys.push((await client.get('/account/keys')).body[0].id)
   for (let i = 0; i < 12; i++) {
     stays.pets.push(await newPet(client, { categoryId: dogs }))
@@ -83,7 +98,13 @@ async function lists (client: Client): Promise<Walked[]> {
     { path: '/pets', query: '', sorts, stays: [stock, ...dogsThatStay], ...pets },
     { path: '/pets', query: `categoryId=${dogs}`, sorts, stays: dogsThatStay, ...pets },
     { path: '/pets', query: 'status=available', sorts, stays: [stock, ...dogsThatStay], ...pets },
-    { path: '/pets', query: [...stays.pets, ...pets.added].map((id) => `id=${id}`).join('&'), sorts, stays: stays.pets, ...pets },
+    {
+      path: '/pets',
+      query: [...stays.pets, ...pets.added].map((id) => `id=${id}`).join('&'),
+      sorts,
+      stays: stays.pets,
+      ...pets
+    },
     { path: '/categories', query: '', sorts, stays: stays.categories, ...categories },
     { path: '/store/orders', query: '', sorts, stays: allOrders, ...orders },
     { path: '/store/orders', query: `petId=${stock}`, sorts, stays: allOrders, ...orders },
@@ -91,7 +112,13 @@ async function lists (client: Client): Promise<Walked[]> {
     { path: '/store/orders', query: `complete=false&petId=${stock}`, sorts, stays: stays.orders, ...orders },
     { path: '/inventory', query: '', sorts: [''], stays: [stock, ...stays.entries], ...entries },
     { path: '/inventory', query: 'status=available', sorts: [''], stays: [stock, ...stays.entries], ...entries },
-    { path: '/inventory', query: stays.entries.map((id) => `petId=${id}`).join('&'), sorts: [''], stays: stays.entries, ...entries },
+    {
+      path: '/inventory',
+      query: stays.entries.map((id) => `petId=${id}`).join('&'),
+      sorts: [''],
+      stays: stays.entries,
+      ...entries
+    },
     { path: '/messages', query: '', sorts, stays: stays.messages, ...messages },
     { path: '/account/keys', query: '', sorts, stays: stays.keys, ...keys }
   ]
@@ -117,7 +144,10 @@ t.test('a walk through a list under concurrent writes finds each permanent row e
       const limit = LIMITS[Math.floor(random() * LIMITS.length)]!
       const found: unknown[] = []
       for (let next: string | undefined = address(path, query, sort, `limit=${limit}`); next !== undefined;) {
-        const changes = Array.from({ length: Math.floor(random() * 3) }, async () => await (random() < 0.5 ? add() : remove()))
+        const changes = Array.from(
+          { length: Math.floor(random() * 3) },
+          async () => await (random() < 0.5 ? add() : remove())
+        )
         // Some changes finish before the page is read, and others run at the same time.
         if (random() < 0.5) await Promise.all(changes)
         const page: Answer = await done(client.get(next))
@@ -127,7 +157,11 @@ t.test('a walk through a list under concurrent writes finds each permanent row e
       }
       const label = `${address(path, query, sort).slice(0, 60)} limit ${limit}, SEED=${seed}`
       t.equal(new Set(found).size, found.length, `${label}: nothing twice`)
-      t.same(found.filter((id) => stays.includes(id)), sort === 'sort=-id' ? [...stays].reverse() : stays, `${label}: all that stayed`)
+      t.same(
+        found.filter((id) => stays.includes(id)),
+        sort === 'sort=-id' ? [...stays].reverse() : stays,
+        `${label}: all that stayed`
+      )
     }
   }
 })
@@ -161,9 +195,23 @@ t.test('a page links to a next page exactly if there are more records', async (t
 t.test('an empty list is one page', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
-  for (const path of ['/pets', '/categories', '/store/orders', '/inventory', '/messages', '/pets?status=sold', '/inventory?petId=1', '/pets?id=1', '/account/keys?cursor=zzzzzzzzzz']) {
+  for (const path of [
+    '/pets',
+    '/categories',
+    '/store/orders',
+    '/inventory',
+    '/messages',
+    '/pets?status=sold',
+    '/inventory?petId=1',
+    '/pets?id=1',
+    '/account/keys?cursor=zzzzzzzzzz'
+  ]) {
     const page = await client.get(path)
-    t.same({ status: page.status, body: page.body, next: linkOf(page, 'next') }, { status: 200, body: [], next: undefined }, path)
+    t.same(
+      { status: page.status, body: page.body, next: linkOf(page, 'next') },
+      { status: 200, body: [], next: undefined },
+      path
+    )
     t.ok(linkOf(page, 'first'))
   }
 })

@@ -1,6 +1,16 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { assertResponse, linkOf, assertListed, assertRequiresAuth, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey, walk } from '../support/checks.ts'
+import {
+  assertResponse,
+  linkOf,
+  assertListed,
+  assertRequiresAuth,
+  assertError,
+  assertRejectsInput,
+  assertRejectsOtherThanJson,
+  assertRejectsReadOnlyKey,
+  walk
+} from '../support/checks.ts'
 import { count, itemOf, newOrder, newPet, petOf, setStatus, stocked } from '../support/fixtures.ts'
 
 const UNKNOWN = '9223372036854775807'
@@ -10,7 +20,11 @@ t.test('inventory', async (t) => {
   const running = await startApp(t)
   const { openAccount } = running
 
-  await assertRequiresAuth(t, running, [['GET', '/inventory'], ['GET', '/inventory/1'], ['PATCH', '/inventory/1', { quantity: 1 }]])
+  await assertRequiresAuth(t, running, [
+    ['GET', '/inventory'],
+    ['GET', '/inventory/1'],
+    ['PATCH', '/inventory/1', { quantity: 1 }]
+  ])
   await assertRejectsReadOnlyKey(t, running, [['PATCH', '/inventory/1']])
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
@@ -27,10 +41,22 @@ t.test('inventory', async (t) => {
       [{ quantity: 1, petId }, '"petId" is not allowed']
     ])
     await assertRejectsOtherThanJson(t, ada, 'PATCH', `/inventory/${petId}`, '{"quantity":5}')
-    await assertRejectsInput(t, async (id) => await ada.get(`/inventory/${id}`), [['0', 'petId'], ['-1', 'petId'], ['01', 'petId'], ['rex', 'petId']])
+    await assertRejectsInput(t, async (id) => await ada.get(`/inventory/${id}`), [
+      ['0', 'petId'],
+      ['-1', 'petId'],
+      ['01', 'petId'],
+      ['rex', 'petId']
+    ])
     await assertRejectsInput(t, async (query) => await ada.get(`/inventory?${query}`), [
-      ['limit=0', 'limit'], ['limit=101', 'limit'], ['cursor=', 'cursor'], ['status=lost', 'status'], ['status=sold&status=sold', 'status'],
-      ['petId=0', 'petId'], ['petId=x&petId=1', 'petId'], ['sort=id', '"sort" is not allowed'], ['id=1', '"id" is not allowed']
+      ['limit=0', 'limit'],
+      ['limit=101', 'limit'],
+      ['cursor=', 'cursor'],
+      ['status=lost', 'status'],
+      ['status=sold&status=sold', 'status'],
+      ['petId=0', 'petId'],
+      ['petId=x&petId=1', 'petId'],
+      ['sort=id', '"sort" is not allowed'],
+      ['id=1', '"id" is not allowed']
     ])
     assertResponse(t, await ada.get('/inventory'), 200, [], 'nothing was counted')
   })
@@ -54,7 +80,10 @@ t.test('inventory', async (t) => {
       assertResponse(t, again, 200, counted.body, 'the same count changes nothing')
       t.equal(again.headers.etag, tag)
     }
-    const text = await ada.request('PATCH', `/inventory/${petId}`, { headers: { 'content-type': 'application/merge-patch+json' }, body: '{"quantity": 5.0}' })
+    const text = await ada.request('PATCH', `/inventory/${petId}`, {
+      headers: { 'content-type': 'application/merge-patch+json' },
+      body: '{"quantity": 5.0}'
+    })
     assertResponse(t, text, 200, { petId, quantity: 5, status: 'available' }, '5.0 is an integer')
   })
 
@@ -62,14 +91,28 @@ t.test('inventory', async (t) => {
     const ada = await openAccount()
     for (const status of ['available', 'pending', 'sold']) {
       const never = await newPet(ada, { status })
-      assertResponse(t, await ada.patch(`/inventory/${never}`, { quantity: 3 }), 200, { petId: never, quantity: 3, status: 'available' })
+      assertResponse(t, await ada.patch(`/inventory/${never}`, { quantity: 3 }), 200, {
+        petId: never,
+        quantity: 3,
+        status: 'available'
+      })
       const counted = await stocked(ada, 3)
       if (status !== 'available') await setStatus(ada, counted, status)
       const before = await ada.get(`/inventory/${counted}`)
       t.equal(before.body.status, status, 'the entry shows the status of the pet')
       const same = await ada.patch(`/inventory/${counted}`, { quantity: 3 })
-      assertResponse(t, same, 200, { petId: counted, quantity: 3, status: 'available' }, 'also when it is the figure it had')
-      t.equal(same.headers.etag === before.headers.etag, status === 'available', 'the tag is of the count and the status')
+      assertResponse(
+        t,
+        same,
+        200,
+        { petId: counted, quantity: 3, status: 'available' },
+        'also when it is the figure it had'
+      )
+      t.equal(
+        same.headers.etag === before.headers.etag,
+        status === 'available',
+        'the tag is of the count and the status'
+      )
       t.equal((await petOf(ada, counted)).status, 'available')
     }
   })
@@ -78,14 +121,30 @@ t.test('inventory', async (t) => {
     const ada = await openAccount()
     for (const status of ['available', 'pending', 'sold']) {
       const never = await newPet(ada, { status })
-      assertResponse(t, await ada.patch(`/inventory/${never}`, { quantity: 0 }), 200, { petId: never, quantity: 0, status: 'sold' }, `${status}, never counted`)
+      assertResponse(
+        t,
+        await ada.patch(`/inventory/${never}`, { quantity: 0 }),
+        200,
+        { petId: never, quantity: 0, status: 'sold' },
+        `${status}, never counted`
+      )
       for (const [open, expected] of [[false, 'sold'], [true, 'pending']] as const) {
         const petId = await stocked(ada, 3)
         await newOrder(ada, petId, 1, !open)
         if (status !== 'available') await setStatus(ada, petId, status)
-        assertResponse(t, await ada.patch(`/inventory/${petId}`, { quantity: 0 }), 200, { petId, quantity: 0, status: expected }, `${status}, ${open ? 'one' : 'none'} open`)
+        assertResponse(
+          t,
+          await ada.patch(`/inventory/${petId}`, { quantity: 0 }),
+          200,
+          { petId, quantity: 0, status: expected },
+          `${status}, ${open ? 'one' : 'none'} open`
+        )
         t.equal((await petOf(ada, petId)).status, expected)
-        assertResponse(t, await ada.patch(`/inventory/${petId}`, { quantity: 2 }), 200, { petId, quantity: 2, status: 'available' })
+        assertResponse(t, await ada.patch(`/inventory/${petId}`, { quantity: 2 }), 200, {
+          petId,
+          quantity: 2,
+          status: 'available'
+        })
       }
     }
   })
@@ -107,8 +166,14 @@ t.test('inventory', async (t) => {
       await count(ada, other, MOST)
     }
     for (const orderId of orders) assertResponse(t, await ada.delete(`/store/orders/${orderId}`), 204)
-    assertResponse(t, await ada.get(`/inventory/${other}`), 200, { petId: other, quantity: 5 * MOST, status: 'available' })
-    assertResponse(t, await ada.get(`/inventory?petId=${other}`), 200, [{ petId: other, quantity: 5 * MOST, status: 'available' }])
+    assertResponse(t, await ada.get(`/inventory/${other}`), 200, {
+      petId: other,
+      quantity: 5 * MOST,
+      status: 'available'
+    })
+    assertResponse(t, await ada.get(`/inventory?petId=${other}`), 200, [
+      { petId: other, quantity: 5 * MOST, status: 'available' }
+    ])
     await newOrder(ada, other, MOST)
     t.equal((await itemOf(ada, other)).quantity, 4 * MOST)
   })
@@ -120,7 +185,11 @@ t.test('inventory', async (t) => {
     for (const petId of [three, one, two]) await count(ada, petId, 4)
     await setStatus(ada, two, 'pending')
     const item = (petId: number, status: string): object => ({ petId, quantity: 4, status })
-    assertResponse(t, await ada.get('/inventory'), 200, [item(one, 'available'), item(two, 'pending'), item(three, 'available')])
+    assertResponse(t, await ada.get('/inventory'), 200, [
+      item(one, 'available'),
+      item(two, 'pending'),
+      item(three, 'available')
+    ])
     const table: Array<[query: string, pets: number[]]> = [
       ['status=available', [one, three]],
       ['status=pending', [two]],

@@ -1,6 +1,17 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { assertResponse, linkOf, assertListed, assertRequiresAuth, readerOf, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey, walk } from '../support/checks.ts'
+import {
+  assertResponse,
+  linkOf,
+  assertListed,
+  assertRequiresAuth,
+  readerOf,
+  assertError,
+  assertRejectsInput,
+  assertRejectsOtherThanJson,
+  assertRejectsReadOnlyKey,
+  walk
+} from '../support/checks.ts'
 
 const ID = /^msg_[0-9a-z]{26}$/
 const UNKNOWN = 'msg_zzzzzzzzzzzzzzzzzzzzzzzzzz'
@@ -9,7 +20,11 @@ t.test('messages', async (t) => {
   const running = await startApp(t)
   const { nobody, openAccount, withKey } = running
 
-  await assertRequiresAuth(t, running, [['POST', '/messages', { message: 'Hello' }], ['GET', '/messages'], ['GET', `/messages/${UNKNOWN}`]])
+  await assertRequiresAuth(t, running, [
+    ['POST', '/messages', { message: 'Hello' }],
+    ['GET', '/messages'],
+    ['GET', `/messages/${UNKNOWN}`]
+  ])
   await assertRejectsReadOnlyKey(t, running, [['POST', '/messages']])
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
@@ -47,7 +62,8 @@ t.test('messages', async (t) => {
     const { apiKey } = account.body
     const json = { 'content-type': 'application/json' }
     const bearer = { authorization: `Bearer ${apiKey}` }
-    const send = async (headers: Record<string, string>, body: string) => await nobody.request('POST', '/messages', { headers, body })
+    const send = async (headers: Record<string, string>, body: string) =>
+      await nobody.request('POST', '/messages', { headers, body })
 
     const began = Date.now()
     const sent = await send({ ...bearer, ...json }, '{"message": "Hello"}')
@@ -62,16 +78,40 @@ t.test('messages', async (t) => {
     assertError(t, await send(bearer, '{"message": "Hello"}'), 400, 'invalid_content_type', 'application/json')
     assertError(t, await send(json, '{"message": "Hello"}'), 401, 'unauthorized')
     assertError(t, await send({ authorization: 'Bearer wrong', ...json }, '{"message": "Hello"}'), 401, 'unauthorized')
-    for (const authorization of [apiKey, `Token ${apiKey}`, `Basic ${apiKey}`, `Bearer: ${apiKey}`, `Bearer${apiKey}`, 'Bearer', `Bearer ${apiKey} ${apiKey}`]) {
-      assertError(t, await send({ authorization, ...json }, '{"message": "Hello"}'), 401, 'unauthorized', /\w/, authorization.replace(apiKey, '<key>'))
+    for (const authorization of [
+      apiKey,
+      `Token ${apiKey}`,
+      `Basic ${apiKey}`,
+      `Bearer: ${apiKey}`,
+      `Bearer${apiKey}`,
+      'Bearer',
+      `Bearer ${apiKey} ${apiKey}`
+    ]) {
+      assertError(
+        t,
+        await send({ authorization, ...json }, '{"message": "Hello"}'),
+        401,
+        'unauthorized',
+        /\w/,
+        authorization.replace(apiKey, '<key>')
+      )
     }
   })
 
   await t.test('a message is created queued, with its address and its entity tag', async (t) => {
     const ada = await openAccount()
     const sent = await ada.post('/messages', { message: 'Hello' })
-    assertResponse(t, sent, 201, { id: sent.body.id, message: 'Hello', status: 'queued', createdAt: sent.body.createdAt })
-    t.match(sent.headers, { location: `/messages/${sent.body.id}`, 'cache-control': 'private, no-cache', 'content-type': 'application/json; charset=utf-8' })
+    assertResponse(t, sent, 201, {
+      id: sent.body.id,
+      message: 'Hello',
+      status: 'queued',
+      createdAt: sent.body.createdAt
+    })
+    t.match(sent.headers, {
+      location: `/messages/${sent.body.id}`,
+      'cache-control': 'private, no-cache',
+      'content-type': 'application/json; charset=utf-8'
+    })
     t.match(sent.headers.etag, /^"[^"]+"$/)
 
     const read = await ada.get(String(sent.headers.location))
@@ -83,13 +123,23 @@ t.test('messages', async (t) => {
     t.equal(known.headers.etag, read.headers.etag)
 
     const head = await ada.request('HEAD', `/messages/${sent.body.id}`)
-    t.same({ status: head.status, text: head.text, etag: head.headers.etag }, { status: 200, text: '', etag: read.headers.etag })
+    t.same(
+      { status: head.status, text: head.text, etag: head.headers.etag },
+      { status: 200, text: '', etag: read.headers.etag }
+    )
     t.equal(head.headers['content-length'], read.headers['content-length'])
   })
 
   await t.test('a text comes back as it was sent', async (t) => {
     const ada = await openAccount()
-    for (const message of [' ', '\u0001\n\t"\\/', 'Grüße 🐶 \u2028', '🐶'.repeat(10_000), 'null', "'; DROP TABLE messages; --"]) {
+    for (const message of [
+      ' ',
+      '\u0001\n\t"\\/',
+      'Grüße 🐶 \u2028',
+      '🐶'.repeat(10_000),
+      'null',
+      "'; DROP TABLE messages; --"
+    ]) {
       const sent = await ada.post('/messages', { message })
       t.equal(sent.body.message, message)
       t.equal((await ada.get(`/messages/${sent.body.id}`)).body.message, message)

@@ -21,7 +21,12 @@ async function measured (t: Test, settings: Record<string, string> = {}): Promis
   const METRICS_PORT = String(await freePort())
   const app = await startApp(t, { METRICS_PORT, ...settings })
   const address = `http://127.0.0.1:${METRICS_PORT}/metrics`
-  return { ...app, ada: await app.openAccount(), figures: async () => parse(await (await fetch(address)).text()), address }
+  return {
+    ...app,
+    ada: await app.openAccount(),
+    figures: async () => parse(await (await fetch(address)).text()),
+    address
+  }
 }
 
 function parse (text: string): Figures {
@@ -71,7 +76,12 @@ t.test('errors are counted by code, including errors before a request is parsed'
   socket.resume()
   await once(socket, 'close')
   const found = await figures()
-  for (const [code, count] of [['pet_not_found', 1], ['validation_failed', 1], ['rate_limited', 1], ['bad_request', 2]] as const) {
+  for (const [code, count] of [
+    ['pet_not_found', 1],
+    ['validation_failed', 1],
+    ['rate_limited', 1],
+    ['bad_request', 2]
+  ] as const) {
     t.equal(found.get(`petstore_errors_total{code="${code}"}`), count, code)
   }
 })
@@ -80,7 +90,10 @@ t.test('requests to deprecated operations are counted', async (t) => {
   const { ada, figures } = await measured(t)
   await ada.get('/pets/77')
   await ada.delete('/pets/77')
-  t.same([...await figures()].filter(([name]) => name.startsWith('petstore_deprecated')), [['petstore_deprecated_requests_total{operation="getPet"}', 1]])
+  t.same(
+    [...(await figures())].filter(([name]) => name.startsWith('petstore_deprecated')),
+    [['petstore_deprecated_requests_total{operation="getPet"}', 1]]
+  )
 })
 
 t.test('batches report their sizes and waits, and queues report their depths', async (t) => {
@@ -127,10 +140,13 @@ t.test('waiting requests count as the depth of their queue', async (t) => {
 
 t.test('deliveries are counted by outcome', async (t) => {
   const { ada, figures } = await measured(t, { DELIVERY: 'true', WEBHOOKS_ALLOW_PRIVATE: 'true' })
-  const { url } = await openReceiver(t, (response, _received, nth) => { response.writeHead(nth === 1 ? 204 : 500).end() })
+  const { url } = await openReceiver(t, (response, _received, nth) => {
+    response.writeHead(nth === 1 ? 204 : 500).end()
+  })
   await ada.post('/webhooks', { url, events: ['category.created'] })
   await ada.post('/categories', { name: 'Dogs' })
-  const count = async (outcome: string): Promise<number | undefined> => (await figures()).get(`petstore_deliveries_total{outcome="${outcome}"}`)
+  const count = async (outcome: string): Promise<number | undefined> =>
+    (await figures()).get(`petstore_deliveries_total{outcome="${outcome}"}`)
   await eventually(async () => await count('accepted') === 1)
   await ada.post('/categories', { name: 'Cats' })
   await eventually(async () => await count('retried') === 1)
@@ -141,8 +157,12 @@ t.test('deliveries are counted by outcome', async (t) => {
 
 t.test('a stream counts as a request after its end, and its duration is not recorded', async (t) => {
   const { ada, figures, port } = await measured(t)
-  const { body: { apiKey } } = await ada.post('/account/keys', { expiresAt: new Date(Date.now() + 1_500).toISOString() })
-  const stream = await fetch(`http://127.0.0.1:${port}/events`, { headers: { authorization: `Bearer ${apiKey}`, accept: 'text/event-stream' } })
+  const {
+    body: { apiKey }
+  } = await ada.post('/account/keys', { expiresAt: new Date(Date.now() + 1_500).toISOString() })
+  const stream = await fetch(`http://127.0.0.1:${port}/events`, {
+    headers: { authorization: `Bearer ${apiKey}`, accept: 'text/event-stream' }
+  })
   t.equal(stream.status, 200)
   await stream.text()
   const found = await figures()
@@ -155,14 +175,22 @@ t.test('the process reports its own metrics, including the event loop', async (t
   const answer = await fetch(address)
   t.match(answer.headers.get('content-type'), /^text\/plain; version=0\.0\.4/)
   const text = await answer.text()
-  for (const name of ['nodejs_eventloop_lag_p99_seconds', 'process_cpu_seconds_total', 'process_resident_memory_bytes']) t.match(text, new RegExp(`^${name} `, 'm'))
+  for (const name of [
+    'nodejs_eventloop_lag_p99_seconds',
+    'process_cpu_seconds_total',
+    'process_resident_memory_bytes'
+  ]) { t.match(text, new RegExp(`^${name} `, 'm')) }
   for (const line of text.split('\n').filter((line) => line.startsWith('# HELP'))) t.match(line, /^# HELP \w+ \S/)
   t.equal((await fetch(new URL('/pets', address))).status, 404, 'and nothing else is served there')
 })
 
 t.test('the pages about metrics name the metrics that exist, and all of them', async (t) => {
   // Without the metrics of the Node process, which differ by platform: test/docs/reference.test.ts compares those.
-  const page = ['reference/metrics.md', 'how-to/operate.md'].map((name) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8').split('## The Node process')[0]!).join('\n')
+  const page = ['reference/metrics.md', 'how-to/operate.md']
+    .map(
+      (name) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8').split('## The Node process')[0]!
+    )
+    .join('\n')
   const { address } = await measured(t)
   const text = await (await fetch(address)).text()
   const there = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!))
@@ -181,9 +209,16 @@ t.test('metrics are neither on the port of the service nor in its document, and 
 
 t.test('a port in use stops the start with an explanation', async (t) => {
   const { config } = await measured(t)
-  const other = await buildApp(readConfig({ LOG_LEVEL: 'silent', DATABASE_URL: config.DATABASE_URL, METRICS_PORT: String(config.METRICS_PORT) }))
+  const other = await buildApp(
+    readConfig({ LOG_LEVEL: 'silent', DATABASE_URL: config.DATABASE_URL, METRICS_PORT: String(config.METRICS_PORT) })
+  )
   t.teardown(async () => { await other.close() })
-  await t.rejects(async () => { await other.ready() }, { message: `METRICS_PORT ${config.METRICS_PORT} is in use. Set METRICS_PORT to another port, or leave it empty.` })
+  await t.rejects(
+    async () => {
+      await other.ready()
+    },
+    { message: `METRICS_PORT ${config.METRICS_PORT} is in use. Set METRICS_PORT to another port, or leave it empty.` }
+  )
 })
 
 t.test('without METRICS_PORT, there is no instrumentation', async (t) => {

@@ -12,7 +12,9 @@ const { scripts } = JSON.parse(readFileSync(`${ROOT}/package.json`, 'utf8')) as 
 
 t.setTimeout(120_000)
 
-t.before(() => { spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] }) })
+t.before(() => {
+  spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] })
+})
 
 t.test('in a terminal, the log has readable lines', async (t) => {
   // `script` from util-linux runs a program in a terminal.
@@ -21,12 +23,26 @@ t.test('in a terminal, the log has readable lines', async (t) => {
     return
   }
   const PORT = String(await freePort())
-  const env = { ...process.env, PORT, DATABASE_URL: await freshDatabase(t), LOG_LEVEL: 'info', METRICS_PORT: '', NO_COLOR: '1' }
-  const service = spawn('script', ['-qefc', `exec ${scripts.start}`, '/dev/null'], { cwd: ROOT, env, stdio: ['pipe', 'pipe', 'inherit'] })
+  const env = {
+    ...process.env,
+    PORT,
+    DATABASE_URL: await freshDatabase(t),
+    LOG_LEVEL: 'info',
+    METRICS_PORT: '',
+    NO_COLOR: '1'
+  }
+  const service = spawn('script', ['-qefc', `exec ${scripts.start}`, '/dev/null'], {
+    cwd: ROOT,
+    env,
+    stdio: ['pipe', 'pipe', 'inherit']
+  })
   t.teardown(() => { service.kill() })
   let out = ''
   service.stdout.setEncoding('utf8').on('data', (text: string) => { out += text })
-  await eventually(async () => (await fetch(`http://127.0.0.1:${PORT}/pets?secret=yes`).catch(() => undefined))?.status === 401, 30_000)
+  await eventually(
+    async () => (await fetch(`http://127.0.0.1:${PORT}/pets?secret=yes`).catch(() => undefined))?.status === 401,
+    30_000
+  )
   await eventually(async () => /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: GET \/pets 401 [\d.]+ ms\r$/m.test(out))
   t.match(out, /INFO: Server listening at http/)
   t.notMatch(out, /[{}]|secret/, 'neither JSON nor the query')

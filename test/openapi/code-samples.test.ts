@@ -11,49 +11,80 @@ const run = promisify(execFile)
 
 /** How the samples of a language are run; each prints the status of its answer first. */
 const LANGUAGES: Record<string, { program: string, start: (source: string) => Promise<{ stdout: string }> }> = {
-  curl: { program: 'curl', start: async (source) => await run('bash', ['-c', `${source} -s -o /dev/null -m 30 -w '%{http_code}'`]) },
-  JavaScript: { program: process.execPath, start: async (source) => await run(process.execPath, ['--input-type=module', '-e', source]) },
+  curl: {
+    program: 'curl',
+    start: async (source) => await run('bash', ['-c', `${source} -s -o /dev/null -m 30 -w '%{http_code}'`])
+  },
+  JavaScript: {
+    program: process.execPath,
+    start: async (source) => await run(process.execPath, ['--input-type=module', '-e', source])
+  },
   Python: { program: 'python3', start: async (source) => await run('python3', ['-c', source]) }
 }
 
-t.test('every operation has samples in three languages, and each of them works once it has a key and ids', async (t) => {
-  const service = await startApp(t)
-  const { paths } = service.app.swagger() as unknown as Document
-  const operations = operationsOf(service.app)
-  const samplesOf = ({ path, method }: Operation) => paths[path]![method.toLowerCase()]!['x-codeSamples'] ?? []
-  for (const operation of operations) {
-    t.same(samplesOf(operation).map(({ lang, label }) => [lang, label]), [['shell', 'curl'], ['javascript', 'JavaScript'], ['python', 'Python']], operation.operationId)
-  }
-
-  await Promise.all(Object.entries(LANGUAGES).map(async ([label, { program, start }]) => {
-    if (process.env['CI'] !== 'true' && !await run(program, ['--version']).then(() => true, () => false)) {
-      t.pass(`${label} samples are not run: there is no ${program} on this machine`, { skip: true })
-      return
-    }
-    let client = await service.openAccount()
-    let ids = await stockedStore(client)
+t.test(
+  'every operation has samples in three languages, and each of them works once it has a key and ids',
+  async (t) => {
+    const service = await startApp(t)
+    const { paths } = service.app.swagger() as unknown as Document
+    const operations = operationsOf(service.app)
+    const samplesOf = ({ path, method }: Operation) => paths[path]![method.toLowerCase()]!['x-codeSamples'] ?? []
     for (const operation of operations) {
-      const { operationId, path, method } = operation
-      const { source } = samplesOf(operation).find((sample) => sample.label === label)!
-      const success = Object.keys(paths[path]![method.toLowerCase()]!.responses).find((status) => status.startsWith('2'))
-      // What orders and pets refer to is not deleted.
-      const own = { ...ids }
-      if (operationId === 'deletePet') own.petId = (await client.post('/pets', { name: 'Waldi', categoryId: ids.categoryId })).body.id
-      if (operationId === 'deleteCategory') own.categoryId = (await client.post('/categories', { name: 'Cats' })).body.id
-      const { stdout } = await start(filledIn(source, service.port, client.key!, operation, own))
-      t.equal(stdout.slice(0, 3), success, `${operationId} in ${label}`)
-      if (method === 'DELETE') {
-        client = await service.openAccount()
-        ids = await stockedStore(client)
-      }
+      t.same(
+        samplesOf(operation).map(({ lang, label }) => [lang, label]),
+        [
+          ['shell', 'curl'],
+          ['javascript', 'JavaScript'],
+          ['python', 'Python']
+        ],
+        operation.operationId
+      )
     }
-  }))
-})
+
+    await Promise.all(
+      Object.entries(LANGUAGES).map(async ([label, { program, start }]) => {
+        if (
+          process.env['CI'] !== 'true' &&
+          !(await run(program, ['--version']).then(
+            () => true,
+            () => false
+          ))
+        ) {
+          t.pass(`${label} samples are not run: there is no ${program} on this machine`, { skip: true })
+          return
+        }
+        let client = await service.openAccount()
+        let ids = await stockedStore(client)
+        for (const operation of operations) {
+          const { operationId, path, method } = operation
+          const { source } = samplesOf(operation).find((sample) => sample.label === label)!
+          const success = Object.keys(paths[path]![method.toLowerCase()]!.responses).find((status) =>
+            status.startsWith('2')
+          )
+          // What orders and pets refer to is not deleted.
+          const own = { ...ids }
+          if (operationId === 'deletePet') {
+            own.petId = (await client.post('/pets', { name: 'Waldi', categoryId: ids.categoryId })).body.id
+          }
+          if (operationId === 'deleteCategory') {
+            own.categoryId = (await client.post('/categories', { name: 'Cats' })).body.id
+          }
+          const { stdout } = await start(filledIn(source, service.port, client.key!, operation, own))
+          t.equal(stdout.slice(0, 3), success, `${operationId} in ${label}`)
+          if (method === 'DELETE') {
+            client = await service.openAccount()
+            ids = await stockedStore(client)
+          }
+        }
+      })
+    )
+  }
+)
 
 t.test('samples name the public address', async (t) => {
   const { app } = await startApp(t, { PUBLIC_URL: 'https://pets.example/shop', BASE_PATH: '/v1' })
   const { paths } = app.swagger() as unknown as Document
-  for (const { source } of paths['/pets/{petId}']!['get']!['x-codeSamples']!) t.match(source, 'https://pets.example/shop/v1/pets/7')
+  for (const { source } of paths['/pets/{petId}']!['get']!['x-codeSamples']!) { t.match(source, 'https://pets.example/shop/v1/pets/7') }
 })
 
 /** A sample with one's own key and ids, sent to the service of this test. */
@@ -63,5 +94,7 @@ function filledIn (source: string, port: number, key: string, operation: Operati
     .replace('http://127.0.0.1:0', `http://127.0.0.1:${port}`)
     .replace(example, pathOf(operation, ids))
     .replace('<API_KEY>', key)
-    .replace(/((\w+Id)"?: ?)\d+/g, (whole, before: string, name: string) => name in ids ? before + String(ids[name]) : whole)
+    .replace(/((\w+Id)"?: ?)\d+/g, (whole, before: string, name: string) =>
+      name in ids ? before + String(ids[name]) : whole
+    )
 }

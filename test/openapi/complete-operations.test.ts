@@ -33,20 +33,30 @@ const CODES: Record<number, string[]> = {
 t.test('the OpenAPI document', async (t) => {
   const { document, operations } = await servedDocument(t)
   const codesOf = ({ responses }: Operation): string[] =>
-    Object.entries(responses).filter(([status]) => Number(status) >= 400).flatMap(([, { content }]) => Object.keys(content?.['application/json']?.examples ?? {}))
+    Object.entries(responses)
+      .filter(([status]) => Number(status) >= 400)
+      .flatMap(([, { content }]) => Object.keys(content?.['application/json']?.examples ?? {}))
 
   await t.test('has every operation of the contract, each with what a reader needs', async (t) => {
     const tags = new Set(operations.flatMap(({ operation }) => operation.tags))
     const expected = Object.entries(OPERATIONS).filter(([, [, tag]]) => tags.has(tag))
-    t.same(Object.fromEntries(operations.map(({ path, method, operation }) => [`${method} ${path}`, operation.operationId])),
-      Object.fromEntries(expected.map(([name, [id]]) => [name, id])))
+    t.same(
+      Object.fromEntries(
+        operations.map(({ path, method, operation }) => [`${method} ${path}`, operation.operationId])
+      ),
+      Object.fromEntries(expected.map(([name, [id]]) => [name, id]))
+    )
     for (const { path, method, operation } of operations) {
       const [id, tag, status] = OPERATIONS[`${method} ${path}`]!
       t.same(operation.tags, [tag], `tag of ${id}`)
       t.match(operation.summary, /^[A-Z].{5,60}[^.]$/, `summary of ${id}`)
       t.match(operation.description, /^[A-Z].{10,}\.$/s, `description of ${id}`)
-      t.same(Object.keys(operation.responses).filter((code) => code.startsWith('2')), [String(status)], `success of ${id}`)
-      for (const answer of Object.values(operation.responses)) t.match(answer.description, /^(?!Default Response).+\.$/s, `descriptions of ${id}`)
+      t.same(
+        Object.keys(operation.responses).filter((code) => code.startsWith('2')),
+        [String(status)],
+        `success of ${id}`
+      )
+      for (const answer of Object.values(operation.responses)) { t.match(answer.description, /^(?!Default Response).+\.$/s, `descriptions of ${id}`) }
       t.same(operation.security, id === 'createAccount' ? [] : undefined, `security of ${id}`)
     }
     t.same(document.security, [{ bearerAuth: [] }])
@@ -55,7 +65,9 @@ t.test('the OpenAPI document', async (t) => {
   await t.test('documents the errors of each operation, and of no other', async (t) => {
     const statuses = Object.fromEntries([
       ...Object.entries(CODES).flatMap(([status, codes]) => codes.map((code) => [code, Number(status)] as const)),
-      ...Object.entries(mergeTables(fixtures.map(({ errors }) => errors))).map(([code, { status }]) => [code, status] as const)
+      ...Object.entries(mergeTables(fixtures.map(({ errors }) => errors))).map(
+        ([code, { status }]) => [code, status] as const
+      )
     ])
     for (const { code, status } of errorCodes()) t.equal(statuses[code], status, `${code} is on the list`)
 
@@ -64,12 +76,20 @@ t.test('the OpenAPI document', async (t) => {
       const write = method !== 'get'
       const keyed = write && !SECRET.includes(id)
       const expected = [
-        'validation_failed', 'bad_request', 'request_timeout', 'uri_too_long', 'headers_too_large', 'rate_limited', 'internal_error',
-        'overloaded', 'database_unavailable', 'shutting_down',
-        ...id === 'createAccount' ? [] : ['unauthorized', ...write ? ['read_only_key'] : []],
-        ...operation.requestBody === undefined ? [] : ['invalid_json', 'invalid_content_type', 'payload_too_large'],
-        ...keyed ? ['idempotency_key_in_use', 'idempotency_key_reused'] : [],
-        ...['patch', 'delete'].includes(method) ? ['precondition_failed'] : [],
+        'validation_failed',
+        'bad_request',
+        'request_timeout',
+        'uri_too_long',
+        'headers_too_large',
+        'rate_limited',
+        'internal_error',
+        'overloaded',
+        'database_unavailable',
+        'shutting_down',
+        ...(id === 'createAccount' ? [] : ['unauthorized', ...(write ? ['read_only_key'] : [])]),
+        ...(operation.requestBody === undefined ? [] : ['invalid_json', 'invalid_content_type', 'payload_too_large']),
+        ...(keyed ? ['idempotency_key_in_use', 'idempotency_key_reused'] : []),
+        ...(['patch', 'delete'].includes(method) ? ['precondition_failed'] : []),
         ...own
       ]
       t.same(codesOf(operation).sort(), expected.sort(), id)
@@ -96,13 +116,25 @@ t.test('the OpenAPI document', async (t) => {
       t.equal(fields.includes('If-Match'), ['patch', 'delete'].includes(method), `If-Match of ${id}`)
       t.equal(fields.includes('If-None-Match'), ['get', 'patch', 'delete'].includes(method), `If-None-Match of ${id}`)
       if (requestBody !== undefined) {
-        t.same(Object.keys(requestBody.content), method === 'patch' ? ['application/json', 'application/merge-patch+json'] : ['application/json'])
+        t.same(
+          Object.keys(requestBody.content),
+          method === 'patch' ? ['application/json', 'application/merge-patch+json'] : ['application/json']
+        )
       }
       for (const [status, answer] of Object.entries(responses)) {
         t.ok(carried(answer).includes('Request-Id'), `Request-Id of ${id} ${status}`)
-        t.equal(carried(answer).includes('ETag'), status === '304' || (status.startsWith('2') && answer.content !== undefined), `ETag of ${id} ${status}`)
+        t.equal(
+          carried(answer).includes('ETag'),
+          status === '304' || (status.startsWith('2') && answer.content !== undefined),
+          `ETag of ${id} ${status}`
+        )
         if (status === '401') t.ok(carried(answer).includes('WWW-Authenticate'))
-        if (status === '429') t.same(['RateLimit', 'RateLimit-Policy', 'Retry-After'].filter((name) => !carried(answer).includes(name)), [])
+        if (status === '429') {
+          t.same(
+            ['RateLimit', 'RateLimit-Policy', 'Retry-After'].filter((name) => !carried(answer).includes(name)),
+            []
+          )
+        }
         if (status === '503') t.ok(carried(answer).includes('Retry-After'))
         if (status === '201') t.equal(carried(answer).includes('Location'), id !== 'createApiKey', `Location of ${id}`)
         if (id === 'getPet' && ['200', '304', '404', '410'].includes(status)) {
@@ -128,7 +160,12 @@ t.test('the OpenAPI document', async (t) => {
     t.match(byId('getPet'), { deprecated: true, 'x-deprecated-sunset': '2030-12-05', 'x-sunset': '2030-12-05' })
     for (const { operation } of operations) {
       const { operationId: id } = operation
-      const stability = id === 'cancelOrder' ? 'beta' : ['updateInventory', 'listEvents'].includes(id) || id.includes('Webhook') ? 'experimental' : undefined
+      const stability =
+        id === 'cancelOrder'
+          ? 'beta'
+          : ['updateInventory', 'listEvents'].includes(id) || id.includes('Webhook')
+              ? 'experimental'
+              : undefined
       t.equal(operation['x-stability'], stability, `x-stability of ${id}`)
       t.same(operation['x-badges'], stability === undefined ? undefined : [{ name: stability }])
       t.equal(operation['x-hideTryItPanel'], id === 'listOrders' ? true : undefined)
@@ -137,8 +174,21 @@ t.test('the OpenAPI document', async (t) => {
   })
 
   await t.test('links what is created to what can be done with its id', async (t) => {
-    const linked = (id: string) => Object.keys(operations.find(({ operation }) => operation.operationId === id)!.operation.responses['201']!.links ?? {}).sort()
-    t.same(linked('createPet'), ['deletePet', 'getInventoryItem', 'getPet', 'listInventory', 'listOrders', 'listPets', 'placeOrder', 'updateInventory', 'updatePet'])
+    const linked = (id: string) =>
+      Object.keys(
+        operations.find(({ operation }) => operation.operationId === id)!.operation.responses['201']!.links ?? {}
+      ).sort()
+    t.same(linked('createPet'), [
+      'deletePet',
+      'getInventoryItem',
+      'getPet',
+      'listInventory',
+      'listOrders',
+      'listPets',
+      'placeOrder',
+      'updateInventory',
+      'updatePet'
+    ])
     t.same(linked('createCategory'), ['createPet', 'deleteCategory', 'getCategory', 'listPets', 'updateCategory'])
     t.same(linked('placeOrder'), ['cancelOrder', 'getOrder', 'updateOrder'])
     t.same(linked('createMessage'), ['getMessage'])
@@ -148,7 +198,12 @@ t.test('the OpenAPI document', async (t) => {
       for (const { operationId, parameters = {} } of Object.values(operation.responses['201']?.links ?? {})) {
         const target = operations.find((other) => other.operation.operationId === operationId)
         t.ok(target, operationId)
-        t.same(Object.keys(parameters).filter((name) => !target!.operation.parameters!.some((parameter) => parameter.name === name)), [])
+        t.same(
+          Object.keys(parameters).filter(
+            (name) => !target!.operation.parameters!.some((parameter) => parameter.name === name)
+          ),
+          []
+        )
       }
     }
   })

@@ -20,8 +20,12 @@ t.test('the judge of answers', async (t) => {
   const options = await nobody.request('OPTIONS', path)
   const deleted = await ada.delete(path)
 
-  const accepts = (t: Test, method: string, path: string, answer: Answer): void => { t.equal(problemOf(method, path, answer), undefined, `${method} ${path} ${answer.status}`) }
-  const refuses = (t: Test, method: string, path: string, answer: Answer, problem: RegExp | string): void => { t.match(problemOf(method, path, answer) ?? 'no problem', problem) }
+  const accepts = (t: Test, method: string, path: string, answer: Answer): void => {
+    t.equal(problemOf(method, path, answer), undefined, `${method} ${path} ${answer.status}`)
+  }
+  const refuses = (t: Test, method: string, path: string, answer: Answer, problem: RegExp | string): void => {
+    t.match(problemOf(method, path, answer) ?? 'no problem', problem)
+  }
 
   await t.test('accepts what the service answers', async (t) => {
     accepts(t, 'GET', path, read)
@@ -40,32 +44,67 @@ t.test('the judge of answers', async (t) => {
   await t.test('refuses a status that the operation does not document', async (t) => {
     refuses(t, 'GET', path, { ...read, status: 202 }, 'getPet does not document 202')
     refuses(t, 'POST', '/pets', { ...pet, status: 200 }, 'createPet does not document 200')
-    refuses(t, 'GET', '/pets', withCode(missing, 'pet_not_found', 404), 'listPets does not document 404 (pet_not_found)')
+    refuses(
+      t,
+      'GET',
+      '/pets',
+      withCode(missing, 'pet_not_found', 404),
+      'listPets does not document 404 (pet_not_found)'
+    )
   })
 
-  await t.test('refuses an answer without a header field that it promises, and one with a field of another', async (t) => {
-    for (const name of ['etag', 'deprecation', 'sunset', 'link']) refuses(t, 'GET', path, without(read, name), 'promises the header')
-    refuses(t, 'GET', '/pets', without(list, 'link'), 'promises the header Link')
-    refuses(t, 'POST', '/pets', without(pet, 'location'), 'promises the header Location')
-    refuses(t, 'GET', path, without(missing, 'sunset'), 'promises the header Sunset')
-    refuses(t, 'GET', '/pets', without(await nobody.get('/pets'), 'www-authenticate'), 'promises the header WWW-Authenticate')
-    refuses(t, 'GET', path, without(read, 'request-id'), 'no Request-Id')
-    refuses(t, 'GET', '/pets', withHeader(list, 'location', '/pets/1'), 'does not document the header location')
-    refuses(t, 'DELETE', path, withHeader(deleted, 'etag', '"1"'), 'does not document the header etag')
-  })
+  await t.test(
+    'refuses an answer without a header field that it promises, and one with a field of another',
+    async (t) => {
+      for (const name of ['etag', 'deprecation', 'sunset', 'link']) {
+        refuses(t, 'GET', path, without(read, name), 'promises the header')
+      }
+      refuses(t, 'GET', '/pets', without(list, 'link'), 'promises the header Link')
+      refuses(t, 'POST', '/pets', without(pet, 'location'), 'promises the header Location')
+      refuses(t, 'GET', path, without(missing, 'sunset'), 'promises the header Sunset')
+      refuses(
+        t,
+        'GET',
+        '/pets',
+        without(await nobody.get('/pets'), 'www-authenticate'),
+        'promises the header WWW-Authenticate'
+      )
+      refuses(t, 'GET', path, without(read, 'request-id'), 'no Request-Id')
+      refuses(t, 'GET', '/pets', withHeader(list, 'location', '/pets/1'), 'does not document the header location')
+      refuses(t, 'DELETE', path, withHeader(deleted, 'etag', '"1"'), 'does not document the header etag')
+    }
+  )
 
   await t.test('refuses a body that the schema does not describe', async (t) => {
     const { id, name, categoryId, status } = read.body
-    refuses(t, 'GET', path, withBody(read, { id, name, categoryId, status, note: null }), 'additional properties (note)')
+    refuses(
+      t,
+      'GET',
+      path,
+      withBody(read, { id, name, categoryId, status, note: null }),
+      'additional properties (note)'
+    )
     refuses(t, 'GET', path, withBody(read, { id, name, categoryId, status: null }), '/status')
     refuses(t, 'GET', path, withBody(read, { id, name, status }), "must have required property 'categoryId'")
     refuses(t, 'GET', path, withBody(read, { id: String(id), name, categoryId, status }), '/id must be integer')
     refuses(t, 'GET', path, withBody(read, { id, name, categoryId, status: 'lost' }), '/status')
     refuses(t, 'GET', '/pets', withBody(list, [{ id, name }]), '/0')
-    refuses(t, 'GET', '/categories/1', withBody(await ada.get(`/categories/${categoryId}`), { id: 1, name, description: null }), '/description must be string')
+    refuses(
+      t,
+      'GET',
+      '/categories/1',
+      withBody(await ada.get(`/categories/${categoryId}`), { id: 1, name, description: null }),
+      '/description must be string'
+    )
     refuses(t, 'GET', path, { ...read, body: undefined, text: '{' }, 'is no JSON')
     const account = await ada.get('/account')
-    refuses(t, 'GET', '/account', withBody(account, { ...account.body, createdAt: '2026-11-21T10:00:00Z' }), '/createdAt')
+    refuses(
+      t,
+      'GET',
+      '/account',
+      withBody(account, { ...account.body, createdAt: '2026-11-21T10:00:00Z' }),
+      '/createdAt'
+    )
   })
 
   await t.test('refuses another content type, a body where there is none, and what caches would keep', async (t) => {
@@ -80,15 +119,24 @@ t.test('the judge of answers', async (t) => {
     refuses(t, 'POST', '/account/keys', withHeader(key, 'cache-control', 'private, no-cache'), 'not no-store')
   })
 
-  await t.test('refuses an error of another shape, with another status, or with a code that is not documented', async (t) => {
-    refuses(t, 'GET', path, withBody(missing, { ...missing.body, error: 'Not Found' }), 'additional properties (error)')
-    refuses(t, 'GET', path, withBody(missing, { code: 'pet_not_found', message: 'x' }), "'status'")
-    refuses(t, 'GET', path, withBody(missing, { ...missing.body, status: 400 }), 'the error says 400')
-    refuses(t, 'GET', path, withCode(missing, 'lost', 404), 'lost is no code of a 404')
-    refuses(t, 'GET', path, withCode(missing, 'order_not_found', 404), 'does not document the code order_not_found')
-    refuses(t, 'GET', '/nowhere', withCode(unknown, 'nowhere', 404), 'nowhere is no code')
-    refuses(t, 'GET', '/nowhere', withBody(unknown, { ...unknown.body, stack: '' }), 'additional properties (stack)')
-  })
+  await t.test(
+    'refuses an error of another shape, with another status, or with a code that is not documented',
+    async (t) => {
+      refuses(
+        t,
+        'GET',
+        path,
+        withBody(missing, { ...missing.body, error: 'Not Found' }),
+        'additional properties (error)'
+      )
+      refuses(t, 'GET', path, withBody(missing, { code: 'pet_not_found', message: 'x' }), "'status'")
+      refuses(t, 'GET', path, withBody(missing, { ...missing.body, status: 400 }), 'the error says 400')
+      refuses(t, 'GET', path, withCode(missing, 'lost', 404), 'lost is no code of a 404')
+      refuses(t, 'GET', path, withCode(missing, 'order_not_found', 404), 'does not document the code order_not_found')
+      refuses(t, 'GET', '/nowhere', withCode(unknown, 'nowhere', 404), 'nowhere is no code')
+      refuses(t, 'GET', '/nowhere', withBody(unknown, { ...unknown.body, stack: '' }), 'additional properties (stack)')
+    }
+  )
 
   await t.test('refuses answers where nothing is documented', async (t) => {
     refuses(t, 'GET', '/nowhere', read, 'nothing is documented')

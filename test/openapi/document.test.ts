@@ -8,19 +8,37 @@ import { servedDocument } from './document.ts'
 
 /** What clients were promised: every field with its type, and which are required. */
 const INTERFACE: Record<string, { fields: Record<string, string>, required?: string[] }> = {
-  NewPet: { fields: { name: 'string', categoryId: 'integer int64', status: 'PetStatus' }, required: ['name', 'categoryId'] },
-  Pet: { fields: { id: 'integer int64', name: 'string', categoryId: 'integer int64', status: 'PetStatus' }, required: ['id', 'name', 'categoryId'] },
+  NewPet: {
+    fields: { name: 'string', categoryId: 'integer int64', status: 'PetStatus' },
+    required: ['name', 'categoryId']
+  },
+  Pet: {
+    fields: { id: 'integer int64', name: 'string', categoryId: 'integer int64', status: 'PetStatus' },
+    required: ['id', 'name', 'categoryId']
+  },
   NewCategory: { fields: { name: 'string', description: 'string' }, required: ['name'] },
   Category: { fields: { id: 'integer int64', name: 'string', description: 'string' }, required: ['id', 'name'] },
-  Order: { fields: { id: 'integer int64', petId: 'integer int64', quantity: 'integer', shipDate: 'string date-time', complete: 'boolean' } },
-  InventoryItem: { fields: { petId: 'integer int64', quantity: 'integer', status: 'PetStatus' }, required: ['petId', 'quantity', 'status'] },
+  Order: {
+    fields: {
+      id: 'integer int64',
+      petId: 'integer int64',
+      quantity: 'integer',
+      shipDate: 'string date-time',
+      complete: 'boolean'
+    }
+  },
+  InventoryItem: {
+    fields: { petId: 'integer int64', quantity: 'integer', status: 'PetStatus' },
+    required: ['petId', 'quantity', 'status']
+  },
   InventoryUpdate: { fields: { quantity: 'integer' }, required: ['quantity'] },
   Error: { fields: { code: 'string', message: 'string', status: 'integer' }, required: ['code', 'message', 'status'] }
 }
 
 t.test('the OpenAPI document', async (t) => {
   const { nobody, document, text, operations } = await servedDocument(t)
-  const resolve = (schema: Schema): Schema => schema.$ref === undefined ? schema : document.components.schemas[schema.$ref.split('/').at(-1)!]!
+  const resolve = (schema: Schema): Schema =>
+    schema.$ref === undefined ? schema : document.components.schemas[schema.$ref.split('/').at(-1)!]!
 
   await t.test('is valid OpenAPI 3.0.3 by the recommended rules', async (t) => {
     t.equal(document.openapi, '3.0.3')
@@ -31,7 +49,10 @@ t.test('the OpenAPI document', async (t) => {
   })
 
   await t.test('is served to everybody as JSON and as YAML, and only once to who asks again', async (t) => {
-    for (const [path, type] of [['/openapi.json', 'application/json; charset=utf-8'], ['/openapi.yaml', 'application/yaml; charset=utf-8']] as const) {
+    for (const [path, type] of [
+      ['/openapi.json', 'application/json; charset=utf-8'],
+      ['/openapi.yaml', 'application/yaml; charset=utf-8']
+    ] as const) {
       const { status, headers } = await nobody.get(`${path}?unknown=1`, { origin: 'https://elsewhere.example' })
       t.equal(status, 200)
       t.equal(headers['content-type'], type)
@@ -62,7 +83,9 @@ t.test('the OpenAPI document', async (t) => {
   await t.test('names its components, closes what clients send, and speaks OpenAPI 3.0', async (t) => {
     t.notMatch(text, /def-\d/)
     t.notMatch(text, /"(const|allOf|patternProperties)":|"type":"null"|"type":\[/)
-    const sent = operations.flatMap(({ operation }) => operation.requestBody?.content['application/json']?.schema?.$ref ?? []).map((ref) => ref.split('/').at(-1)!)
+    const sent = operations
+      .flatMap(({ operation }) => operation.requestBody?.content['application/json']?.schema?.$ref ?? [])
+      .map((ref) => ref.split('/').at(-1)!)
     for (const [name, schema] of Object.entries(document.components.schemas)) {
       if (schema.type !== 'object') continue
       const { additionalProperties } = schema as { additionalProperties?: boolean }
@@ -70,7 +93,9 @@ t.test('the OpenAPI document', async (t) => {
     }
     for (const { operation } of operations) {
       const schema = operation.requestBody?.content['application/json']?.schema
-      if (schema !== undefined) t.match(schema.$ref, /^#\/components\/schemas\/(New[A-Z]|[A-Za-z]+Update$)/, operation.operationId)
+      if (schema !== undefined) {
+        t.match(schema.$ref, /^#\/components\/schemas\/(New[A-Z]|[A-Za-z]+Update$)/, operation.operationId)
+      }
     }
   })
 
@@ -78,22 +103,27 @@ t.test('the OpenAPI document', async (t) => {
     const ajv = new Ajv({ strict: false, formats: { int64: true, uri: true, 'date-time': true } })
     ajv.addSchema({ $id: 'document', ...document })
     const isValid = (schema: Schema, example: unknown): unknown =>
-      ajv.validate(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')), example) ? true : ajv.errorsText()
+      ajv.validate(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')), example)
+        ? true
+        : ajv.errorsText()
     for (const { operation } of operations) {
       for (const [status, { content }] of Object.entries(operation.responses)) {
         const media = content?.['application/json']
         if (media === undefined) continue
-        const examples = media.examples === undefined ? [media.example] : Object.values(media.examples).map(({ value }) => value)
+        const examples =
+          media.examples === undefined ? [media.example] : Object.values(media.examples).map(({ value }) => value)
         t.ok(examples.length > 0 && examples[0] !== undefined, `${operation.operationId} ${status} has an example`)
-        for (const example of examples) t.equal(isValid(media.schema!, example), true, `${operation.operationId} ${status}`)
+        for (const example of examples) { t.equal(isValid(media.schema!, example), true, `${operation.operationId} ${status}`) }
       }
-      for (const media of Object.values(operation.requestBody?.content ?? {})) t.equal(isValid(media.schema!, media.example), true, `${operation.operationId} body`)
+      for (const media of Object.values(operation.requestBody?.content ?? {})) { t.equal(isValid(media.schema!, media.example), true, `${operation.operationId} body`) }
     }
   })
 
   await t.test('shows an event of each type', async (t) => {
     const { content } = document.paths['/events']!['get']!.responses['200']!
-    const shown = Object.entries(content!['application/json']!.examples ?? {}) as Array<[string, { value: Array<{ type: string }> }]>
+    const shown = Object.entries(content!['application/json']!.examples ?? {}) as Array<
+      [string, { value: Array<{ type: string }> }]
+    >
     const { oneOf = [] } = document.components.schemas['Event'] as { oneOf?: unknown[] }
     t.ok(oneOf.length > 10)
     t.equal(shown.length, oneOf.length)
@@ -110,27 +140,54 @@ t.test('the OpenAPI document', async (t) => {
     for (const { name, description, 'x-parent': parent } of document.tags) {
       t.ok(description, `${name} is described`)
       t.equal(used.includes(name), !['Pets', 'Store'].includes(name), `${name} carries operations, or navigates`)
-      t.equal(parent, groups['Pets']!.includes(name) ? 'Pets' : groups['Store']!.includes(name) ? 'Store' : undefined, `parent of ${name}`)
+      t.equal(
+        parent,
+        groups['Pets']!.includes(name) ? 'Pets' : groups['Store']!.includes(name) ? 'Store' : undefined,
+        `parent of ${name}`
+      )
     }
   })
 
   await t.test('says of ids that they are int64 from 1, and of text what it may hold', async (t) => {
     for (const { operation } of operations) {
       for (const { in: place, name, schema } of operation.parameters ?? []) {
-        const { type, format, minimum, maximum, pattern } = resolve(schema) as Schema & { format?: string, minimum?: number }
-        if (place === 'path' && name !== 'messageId') t.match({ type, format, minimum, maximum }, { type: 'integer', format: 'int64', minimum: 1, maximum: undefined })
+        const { type, format, minimum, maximum, pattern } = resolve(schema) as Schema & {
+          format?: string
+          minimum?: number
+        }
+        if (place === 'path' && name !== 'messageId') {
+          t.match(
+            { type, format, minimum, maximum },
+            { type: 'integer', format: 'int64', minimum: 1, maximum: undefined }
+          )
+        }
         if (name === 'cursor') t.equal(pattern, '^[0-9a-z]{1,10}$')
         if (name === 'limit') t.match(schema, { type: 'integer', minimum: 1, maximum: 100, default: 20 })
       }
     }
-    t.match(document.components.schemas['NewPet']!.properties!['name'], { minLength: 1, maxLength: 255, pattern: '^[^\\u0000]*$' })
-    t.match(document.components.schemas['CategoryUpdate']!.properties!['description'], { type: 'string', nullable: true })
-    t.match(document.components.schemas['OrderUpdate']!.properties!['shipDate'], { type: 'string', format: 'date-time', nullable: true })
+    t.match(document.components.schemas['NewPet']!.properties!['name'], {
+      minLength: 1,
+      maxLength: 255,
+      pattern: '^[^\\u0000]*$'
+    })
+    t.match(document.components.schemas['CategoryUpdate']!.properties!['description'], {
+      type: 'string',
+      nullable: true
+    })
+    t.match(document.components.schemas['OrderUpdate']!.properties!['shipDate'], {
+      type: 'string',
+      format: 'date-time',
+      nullable: true
+    })
   })
 })
 
 t.test('with a base path and a public address the document and its pages say so', async (t) => {
-  const { nobody } = await startApp(t, { BASE_PATH: '/v1', PUBLIC_URL: 'https://pets.example', PET_READ_SUNSET: '2027-02-03' })
+  const { nobody } = await startApp(t, {
+    BASE_PATH: '/v1',
+    PUBLIC_URL: 'https://pets.example',
+    PET_READ_SUNSET: '2027-02-03'
+  })
   const { body: document } = await nobody.get('/v1/openapi.json')
   t.same(document.servers.map(({ url }: { url: string }) => url), ['https://pets.example/v1'])
   t.ok(document.paths['/pets'])
@@ -143,7 +200,10 @@ t.test('with a base path and a public address the document and its pages say so'
   const catalog = await nobody.get('/.well-known/api-catalog')
   t.match(catalog.body.linkset[0], {
     anchor: 'https://pets.example/v1',
-    'service-desc': [{ href: 'https://pets.example/v1/openapi.json' }, { href: 'https://pets.example/v1/openapi.yaml' }],
+    'service-desc': [
+      { href: 'https://pets.example/v1/openapi.json' },
+      { href: 'https://pets.example/v1/openapi.yaml' }
+    ],
     status: [{ href: 'https://pets.example/readyz' }]
   })
 })
@@ -159,9 +219,16 @@ t.test('the catalog of RFC 9727 leads to the document', async (t) => {
   const { nobody } = await startApp(t)
   const { status, headers, body } = await nobody.get('/.well-known/api-catalog?unknown=1')
   t.equal(status, 200)
-  t.match(headers['content-type'], /^application\/linkset\+json; profile="https:\/\/www\.rfc-editor\.org\/info\/rfc9727"/)
+  t.match(
+    headers['content-type'],
+    /^application\/linkset\+json; profile="https:\/\/www\.rfc-editor\.org\/info\/rfc9727"/
+  )
   t.equal(headers['access-control-allow-origin'], '*')
-  for (const { href } of [...body.linkset[0]['service-desc'], ...body.linkset[0]['service-doc'], ...body.linkset[0].status]) {
+  for (const { href } of [
+    ...body.linkset[0]['service-desc'],
+    ...body.linkset[0]['service-doc'],
+    ...body.linkset[0].status
+  ]) {
     t.equal((await nobody.get(href)).status, 200, href)
   }
   const head = await nobody.request('HEAD', '/.well-known/api-catalog')

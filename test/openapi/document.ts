@@ -10,11 +10,19 @@ type Full = Document & {
 type Extended = Operation & Record<`x-${string}`, unknown> & { summary?: string }
 
 /** The document as a service answers it, and its operations in a row. */
-export async function servedDocument (t: Test): Promise<{ nobody: Client, document: Full, text: string, operations: Array<{ path: string, method: string, operation: Extended }> }> {
+export async function servedDocument (
+  t: Test
+): Promise<{
+  nobody: Client
+  document: Full
+  text: string
+  operations: Array<{ path: string, method: string, operation: Extended }>
+}> {
   const { nobody } = await startApp(t)
   const { body, text } = await nobody.get('/openapi.json')
   const document = body as Full
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ path, method, operation: operation as Extended })))
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation: operation as Extended }))
+  )
   return { nobody, document, text, operations }
 }

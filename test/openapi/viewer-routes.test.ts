@@ -12,7 +12,9 @@ const TEST_BUTTON = '.show-api-client-button'
 
 t.test('/docs in a browser', { skip: withoutBrowser }, async (t) => {
   const { app, port } = await startApp(t)
-  const operations = Object.values((app.swagger() as unknown as Document).paths).flatMap((methods) => Object.values(methods)).map(({ operationId }) => operationId)
+  const operations = Object.values((app.swagger() as unknown as Document).paths)
+    .flatMap((methods) => Object.values(methods))
+    .map(({ operationId }) => operationId)
   const origin = `http://127.0.0.1:${port}`
   const { visit } = await openBrowser(t, origin)
   const { page, complaints, foreign } = await visit('/docs')
@@ -21,7 +23,19 @@ t.test('/docs in a browser', { skip: withoutBrowser }, async (t) => {
   await t.test('the operations stand in their groups', async (t) => {
     const [sidebar = ''] = await page.locator('aside, nav').allInnerTexts()
     const lines = sidebar.split('\n').map((line) => line.trim())
-    const order = ['Pets', 'Animals', 'List pets', 'Categories', 'Store', 'Orders', 'Place an order', 'Inventory', 'Platform', 'Messages', 'Accounts']
+    const order = [
+      'Pets',
+      'Animals',
+      'List pets',
+      'Categories',
+      'Store',
+      'Orders',
+      'Place an order',
+      'Inventory',
+      'Platform',
+      'Messages',
+      'Accounts'
+    ]
     t.same(order.filter((name) => !lines.includes(name)), [], 'all are there')
     t.same([...order].sort((a, b) => lines.indexOf(a) - lines.indexOf(b)), order, 'in this order')
   })
@@ -51,7 +65,11 @@ t.test('/docs in a browser', { skip: withoutBrowser }, async (t) => {
 
     await page.keyboard.press('Control+b')
     await page.waitForTimeout(500)
-    t.equal(await client.getByText('Orders', { exact: true }).filter({ visible: true }).count(), 0, 'a list of the others stays away')
+    t.equal(
+      await client.getByText('Orders', { exact: true }).filter({ visible: true }).count(),
+      0,
+      'a list of the others stays away'
+    )
     t.equal(await client.locator('.scalar-sidebar-toggle').isVisible(), false)
   })
 
@@ -74,30 +92,37 @@ t.test('/docs in a browser', { skip: withoutBrowser }, async (t) => {
   })
 })
 
-t.test('/docs tries this very service, with the key of the first page, whatever its public address', { skip: withoutBrowser }, async (t) => {
-  const { port } = await startApp(t, { BASE_PATH: '/v1', PUBLIC_URL: 'https://pets.example' })
-  const origin = `http://127.0.0.1:${port}`
-  const { visit } = await openBrowser(t, origin)
-  const { page, complaints, foreign } = await visit('/v1')
-  await page.locator('#open-form button:enabled').click()
-  await page.locator('#new-key').waitFor()
-  await page.getByRole('link', { name: 'Reference', exact: true }).click()
+t.test(
+  '/docs tries this very service, with the key of the first page, whatever its public address',
+  { skip: withoutBrowser },
+  async (t) => {
+    const { port } = await startApp(t, { BASE_PATH: '/v1', PUBLIC_URL: 'https://pets.example' })
+    const origin = `http://127.0.0.1:${port}`
+    const { visit } = await openBrowser(t, origin)
+    const { page, complaints, foreign } = await visit('/v1')
+    await page.locator('#open-form button:enabled').click()
+    await page.locator('#new-key').waitFor()
+    await page.getByRole('link', { name: 'Reference', exact: true }).click()
 
-  for (const [operation, path, status] of [['getAccount', '/v1/account', 200], ['listPets', '/v1/pets', 200]] as const) {
-    await sectionOf(page, operation).locator(TEST_BUTTON).click({ timeout: 60_000 })
-    const answered = page.waitForResponse((response) => new URL(response.url()).pathname === path)
-    const client = page.getByRole('dialog', { name: 'API Client' })
-    await client.getByRole('button', { name: 'Send', exact: false }).first().click()
-    const response = await answered
-    t.equal(new URL(response.url()).origin, origin)
-    t.equal(response.status(), status, operation)
-    await client.getByText(String(status)).first().waitFor()
-    await page.keyboard.press('Escape')
-    await client.waitFor({ state: 'hidden' })
+    for (const [operation, path, status] of [
+      ['getAccount', '/v1/account', 200],
+      ['listPets', '/v1/pets', 200]
+    ] as const) {
+      await sectionOf(page, operation).locator(TEST_BUTTON).click({ timeout: 60_000 })
+      const answered = page.waitForResponse((response) => new URL(response.url()).pathname === path)
+      const client = page.getByRole('dialog', { name: 'API Client' })
+      await client.getByRole('button', { name: 'Send', exact: false }).first().click()
+      const response = await answered
+      t.equal(new URL(response.url()).origin, origin)
+      t.equal(response.status(), status, operation)
+      await client.getByText(String(status)).first().waitFor()
+      await page.keyboard.press('Escape')
+      await client.waitFor({ state: 'hidden' })
+    }
+    t.same(complaints, [])
+    t.same(foreign, [])
   }
-  t.same(complaints, [])
-  t.same(foreign, [])
-})
+)
 
 t.test('/docs and its programs', async (t) => {
   const service = await startApp(t)
@@ -131,10 +156,21 @@ t.test('/docs and its programs', async (t) => {
     t.equal(packed.headers.get('content-encoding'), 'gzip')
     t.equal(packed.headers.get('vary'), 'Accept-Encoding')
     const { nobody: elsewhere } = await startApp(t, { CORS_ORIGINS: 'https://a.example' })
-    t.equal((await elsewhere.get('/docs/viewer.js', { origin: 'https://a.example' })).headers['vary'], 'Origin, Accept-Encoding')
+    t.equal(
+      (await elsewhere.get('/docs/viewer.js', { origin: 'https://a.example' })).headers['vary'],
+      'Origin, Accept-Encoding'
+    )
     t.not(packed.headers.get('etag'), plain.headers.etag, 'other bytes have another tag')
     t.equal(await packed.text(), plain.text)
-    t.equal((await nobody.get('/docs/viewer.js', { 'accept-encoding': 'gzip', 'if-none-match': packed.headers.get('etag')! })).status, 304)
+    t.equal(
+      (
+        await nobody.get('/docs/viewer.js', {
+          'accept-encoding': 'gzip',
+          'if-none-match': packed.headers.get('etag')!
+        })
+      ).status,
+      304
+    )
   })
 })
 

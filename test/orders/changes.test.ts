@@ -41,7 +41,12 @@ t.test('orders', async (t) => {
     const ada = await openAccount()
     const petId = await stocked(ada, 3)
     const orderId = await newOrder(ada, petId, 2)
-    assertResponse(t, await ada.patch(`/store/orders/${orderId}`, { complete: true }), 200, { id: orderId, petId, quantity: 2, complete: true })
+    assertResponse(t, await ada.patch(`/store/orders/${orderId}`, { complete: true }), 200, {
+      id: orderId,
+      petId,
+      quantity: 2,
+      complete: true
+    })
     t.same(await itemOf(ada, petId), { petId, quantity: 1, status: 'available' })
   })
 
@@ -80,9 +85,22 @@ t.test('orders', async (t) => {
       [completed, [{ complete: false }, { shipDate: null }, { shipDate: '2026-12-25T18:00:00Z' }]]
     ] as const) {
       const before = await ada.get(`/store/orders/${id}`)
-      for (const patch of patches) assertError(t, await ada.patch(`/store/orders/${id}`, patch), 409, 'order_already_shipped', 'changed', JSON.stringify(patch))
+      for (const patch of patches) {
+        assertError(
+          t,
+          await ada.patch(`/store/orders/${id}`, patch),
+          409,
+          'order_already_shipped',
+          'changed',
+          JSON.stringify(patch)
+        )
+      }
       assertError(t, await ada.delete(`/store/orders/${id}`), 409, 'order_already_shipped', 'cancelled')
-      for (const patch of [{}, { complete: true }, before.body.shipDate === undefined ? { shipDate: null } : { shipDate: '2026-12-24T19:00:00+01:00' }]) {
+      for (const patch of [
+        {},
+        { complete: true },
+        before.body.shipDate === undefined ? { shipDate: null } : { shipDate: '2026-12-24T19:00:00+01:00' }
+      ]) {
         const same = await ada.patch(`/store/orders/${id}`, patch)
         assertResponse(t, same, 200, before.body, JSON.stringify(patch))
         t.equal(same.headers.etag, before.headers.etag)
@@ -100,7 +118,11 @@ t.test('orders', async (t) => {
     assertResponse(t, cancelled, 204)
     t.equal(cancelled.text, '')
     t.same(await itemOf(ada, petId), { petId, quantity: 3, status: 'available' })
-    for (const answer of [await ada.get(`/store/orders/${orderId}`), await ada.patch(`/store/orders/${orderId}`, {}), await ada.delete(`/store/orders/${orderId}`)]) {
+    for (const answer of [
+      await ada.get(`/store/orders/${orderId}`),
+      await ada.patch(`/store/orders/${orderId}`, {}),
+      await ada.delete(`/store/orders/${orderId}`)
+    ]) {
       assertError(t, answer, 404, 'order_not_found')
     }
     assertResponse(t, await ada.get('/store/orders'), 200, [])

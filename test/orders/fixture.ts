@@ -26,9 +26,7 @@ export const fixture: Fixture = {
   },
   operations: {
     'get /store/orders': ['listOrders', 'orders', 200],
-    'post /store/orders': [
-      'placeOrder', 'orders', 201, 'unknown_pet', 'pet_not_available', 'insufficient_stock'
-    ],
+    'post /store/orders': ['placeOrder', 'orders', 201, 'unknown_pet', 'pet_not_available', 'insufficient_stock'],
     'get /store/orders/{orderId}': ['getOrder', 'orders', 200, 'order_not_found'],
     'patch /store/orders/{orderId}': ['updateOrder', 'orders', 200, 'order_not_found', 'order_already_shipped'],
     'delete /store/orders/{orderId}': ['cancelOrder', 'orders', 204, 'order_not_found', 'order_already_shipped']
@@ -39,7 +37,11 @@ export const fixture: Fixture = {
       shows: '/inventory'
     },
     updateOrder: {
-      prepare: async (ada) => ['PATCH', `/store/orders/${await newOrder(ada, await stocked(ada, 5))}`, { complete: true }],
+      prepare: async (ada) => [
+        'PATCH',
+        `/store/orders/${await newOrder(ada, await stocked(ada, 5))}`,
+        { complete: true }
+      ],
       shows: '/store/orders'
     },
     cancelOrder: {

@@ -1,6 +1,16 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { assertResponse, linkOf, assertListed, assertRequiresAuth, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey, walk } from '../support/checks.ts'
+import {
+  assertResponse,
+  linkOf,
+  assertListed,
+  assertRequiresAuth,
+  assertError,
+  assertRejectsInput,
+  assertRejectsOtherThanJson,
+  assertRejectsReadOnlyKey,
+  walk
+} from '../support/checks.ts'
 import { itemOf, newOrder, newPet, petOf, setStatus, stocked } from '../support/fixtures.ts'
 
 const UNKNOWN = '9223372036854775807'
@@ -14,7 +24,11 @@ t.test('orders', async (t) => {
     ['GET', '/store/orders'], ['POST', '/store/orders', { petId: 1 }],
     ['GET', '/store/orders/1'], ['PATCH', '/store/orders/1', { complete: true }], ['DELETE', '/store/orders/1']
   ])
-  await assertRejectsReadOnlyKey(t, running, [['POST', '/store/orders'], ['PATCH', '/store/orders/1'], ['DELETE', '/store/orders/1']])
+  await assertRejectsReadOnlyKey(t, running, [
+    ['POST', '/store/orders'],
+    ['PATCH', '/store/orders/1'],
+    ['DELETE', '/store/orders/1']
+  ])
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
     const ada = await openAccount()
@@ -49,10 +63,22 @@ t.test('orders', async (t) => {
     ])
     await assertRejectsOtherThanJson(t, ada, 'POST', '/store/orders', `{"petId":${petId}}`)
     await assertRejectsOtherThanJson(t, ada, 'PATCH', `/store/orders/${orderId}`, '{"complete":true}')
-    await assertRejectsInput(t, async (id) => await ada.get(`/store/orders/${id}`), [['0', 'orderId'], ['-1', 'orderId'], ['01', 'orderId'], ['x', 'orderId']])
+    await assertRejectsInput(t, async (id) => await ada.get(`/store/orders/${id}`), [
+      ['0', 'orderId'],
+      ['-1', 'orderId'],
+      ['01', 'orderId'],
+      ['x', 'orderId']
+    ])
     await assertRejectsInput(t, async (query) => await ada.get(`/store/orders?${query}`), [
-      ['limit=0', 'limit'], ['limit=101', 'limit'], ['cursor=', 'cursor'], ['sort=shipDate', 'sort'],
-      ['petId=0', 'petId'], ['petId=1&petId=2', 'petId'], ['complete=1', 'complete'], ['complete=TRUE', 'complete'], ['complete=true&complete=true', 'complete'],
+      ['limit=0', 'limit'],
+      ['limit=101', 'limit'],
+      ['cursor=', 'cursor'],
+      ['sort=shipDate', 'sort'],
+      ['petId=0', 'petId'],
+      ['petId=1&petId=2', 'petId'],
+      ['complete=1', 'complete'],
+      ['complete=TRUE', 'complete'],
+      ['complete=true&complete=true', 'complete'],
       ['status=open', '"status" is not allowed']
     ])
     assertListed(t, await ada.get('/store/orders'), [orderId], 'nothing was ordered')
@@ -65,7 +91,11 @@ t.test('orders', async (t) => {
     const placed = await ada.post('/store/orders', { petId })
     const { id } = placed.body
     assertResponse(t, placed, 201, { id, petId, quantity: 1, complete: false })
-    t.match(placed.headers, { location: `/store/orders/${id}`, etag: /^"[^"]+"$/, 'cache-control': 'private, no-cache' })
+    t.match(placed.headers, {
+      location: `/store/orders/${id}`,
+      etag: /^"[^"]+"$/,
+      'cache-control': 'private, no-cache'
+    })
     assertResponse(t, await ada.get(`/inventory/${petId}`), 200, { petId, quantity: 9, status: 'available' })
 
     const read = await ada.get(`/store/orders/${id}`)
@@ -75,7 +105,12 @@ t.test('orders', async (t) => {
     const head = await ada.request('HEAD', `/store/orders/${id}`)
     t.same([head.status, head.text, head.headers.etag], [200, '', read.headers.etag])
 
-    const full = await ada.post('/store/orders', { petId, quantity: 3, shipDate: '2026-12-24T19:00:00.0009+01:00', complete: true })
+    const full = await ada.post('/store/orders', {
+      petId,
+      quantity: 3,
+      shipDate: '2026-12-24T19:00:00.0009+01:00',
+      complete: true
+    })
     assertResponse(t, full, 201, { id: full.body.id, petId, quantity: 3, shipDate: SHIP_DATE, complete: true })
     assertResponse(t, await ada.get(`/store/orders/${full.body.id}`), 200, full.body)
     t.equal((await itemOf(ada, petId)).quantity, 6)
@@ -114,25 +149,55 @@ t.test('orders', async (t) => {
     const [ada, bob] = [await openAccount(), await openAccount()]
     const foreign = await stocked(bob, 3)
     for (const petId of [foreign, 999_999, 2 ** 53, 1e300]) {
-      assertError(t, await ada.post('/store/orders', { petId, quantity: 5 }), 409, 'unknown_pet', 'petId', String(petId))
+      assertError(
+        t,
+        await ada.post('/store/orders', { petId, quantity: 5 }),
+        409,
+        'unknown_pet',
+        'petId',
+        String(petId)
+      )
     }
     for (const status of ['pending', 'sold']) {
       const [never, some] = [await newPet(ada, { status }), await stocked(ada, 3)]
       await setStatus(ada, some, status)
       for (const [petId, quantity] of [[never, 1], [some, 1], [some, 3], [some, 4]] as const) {
-        assertError(t, await ada.post('/store/orders', { petId, quantity }), 409, 'pet_not_available', status, `${quantity} of ${status}`)
+        assertError(
+          t,
+          await ada.post('/store/orders', { petId, quantity }),
+          409,
+          'pet_not_available',
+          status,
+          `${quantity} of ${status}`
+        )
       }
     }
     const soldOut = await stocked(ada, 2)
     await newOrder(ada, soldOut, 2)
     assertError(t, await ada.post('/store/orders', { petId: soldOut }), 409, 'pet_not_available', 'pending')
 
-    assertError(t, await ada.post('/store/orders', { petId: await newPet(ada) }), 409, 'insufficient_stock', 'never been counted')
+    assertError(
+      t,
+      await ada.post('/store/orders', { petId: await newPet(ada) }),
+      409,
+      'insufficient_stock',
+      'never been counted'
+    )
     const some = await stocked(ada, 3)
     for (const complete of [false, true]) {
-      assertError(t, await ada.post('/store/orders', { petId: some, quantity: 4, complete }), 409, 'insufficient_stock', '3 in stock')
+      assertError(
+        t,
+        await ada.post('/store/orders', { petId: some, quantity: 4, complete }),
+        409,
+        'insufficient_stock',
+        '3 in stock'
+      )
     }
-    t.same(await itemOf(ada, some), { petId: some, quantity: 3, status: 'available' }, 'a refused order changes nothing')
+    t.same(
+      await itemOf(ada, some),
+      { petId: some, quantity: 3, status: 'available' },
+      'a refused order changes nothing'
+    )
     t.equal((await itemOf(bob, foreign)).quantity, 3)
     t.equal((await ada.get('/store/orders')).body.length, 1)
   })
@@ -140,18 +205,31 @@ t.test('orders', async (t) => {
   await t.test('of many orders at once, no more succeed than there are units', async (t) => {
     const ada = await openAccount()
     const petId = await stocked(ada, 10)
-    const answers = await Promise.all(Array.from({ length: 30 }, async () => await ada.post('/store/orders', { petId, quantity: 3 })))
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, async () => await ada.post('/store/orders', { petId, quantity: 3 }))
+    )
     const placed = answers.filter(({ status }) => status === 201)
     t.equal(placed.length, 3)
-    for (const answer of answers) if (answer.status !== 201) assertError(t, answer, 409, 'insufficient_stock', '1 in stock')
+    for (const answer of answers) {
+      if (answer.status !== 201) assertError(t, answer, 409, 'insufficient_stock', '1 in stock')
+    }
     t.same(await itemOf(ada, petId), { petId, quantity: 1, status: 'available' })
-    assertListed(t, await ada.get(`/store/orders?petId=${petId}`), placed.map(({ body }) => body.id).sort((a, b) => a - b))
+    assertListed(
+      t,
+      await ada.get(`/store/orders?petId=${petId}`),
+      placed.map(({ body }) => body.id).sort((a, b) => a - b)
+    )
   })
 
   await t.test('filters narrow the list together', async (t) => {
     const ada = await openAccount()
     const [rex, minka] = [await stocked(ada, 10), await stocked(ada, 10)]
-    const [a, b, c, d] = [await newOrder(ada, rex), await newOrder(ada, minka, 2), await newOrder(ada, rex, 1, true), await newOrder(ada, minka, 1, true)]
+    const [a, b, c, d] = [
+      await newOrder(ada, rex),
+      await newOrder(ada, minka, 2),
+      await newOrder(ada, rex, 1, true),
+      await newOrder(ada, minka, 1, true)
+    ]
     const table: Array<[query: string, ids: number[]]> = [
       ['', [a, b, c, d]],
       ['sort=-id', [d, c, b, a]],
@@ -169,8 +247,17 @@ t.test('orders', async (t) => {
     const page = await ada.get('/store/orders?limit=3')
     assertListed(t, page, [a, b, c])
     t.equal(linkOf(page, 'first'), '/store/orders?limit=3')
-    for (const query of ['limit=1', `limit=1&petId=${rex}`, 'limit=1&complete=true', 'limit=1&complete=false&sort=-id']) {
-      t.same(await walk(ada, `/store/orders?${query}`), (await ada.get(`/store/orders?${query.slice('limit=1'.length + 1)}`)).body, query)
+    for (const query of [
+      'limit=1',
+      `limit=1&petId=${rex}`,
+      'limit=1&complete=true',
+      'limit=1&complete=false&sort=-id'
+    ]) {
+      t.same(
+        await walk(ada, `/store/orders?${query}`),
+        (await ada.get(`/store/orders?${query.slice('limit=1'.length + 1)}`)).body,
+        query
+      )
     }
   })
 

@@ -40,14 +40,25 @@ t.test('pets', async (t) => {
   await t.test('a patch is sent as JSON or as a merge patch', async (t) => {
     const ada = await openAccount()
     const petId = await newPet(ada)
-    for (const type of ['application/json', 'application/merge-patch+json', 'Application/Merge-Patch+JSON; charset=utf-8', 'application/json;charset=UTF-8']) {
-      const changed = await ada.request('PATCH', `/pets/${petId}`, { headers: { 'content-type': type }, body: JSON.stringify({ name: type }) })
+    for (const type of [
+      'application/json',
+      'application/merge-patch+json',
+      'Application/Merge-Patch+JSON; charset=utf-8',
+      'application/json;charset=UTF-8'
+    ]) {
+      const changed = await ada.request('PATCH', `/pets/${petId}`, {
+        headers: { 'content-type': type },
+        body: JSON.stringify({ name: type })
+      })
       t.same([changed.status, changed.body.name], [200, type])
     }
     const options = await ada.request('OPTIONS', `/pets/${petId}`)
     t.same([options.status, options.headers['accept-patch']], [204, 'application/json, application/merge-patch+json'])
     t.equal(options.headers.allow, 'GET, HEAD, PATCH, DELETE, OPTIONS')
-    const wrong = await ada.request('PATCH', `/pets/${petId}`, { headers: { 'content-type': 'application/json-patch+json' }, body: '[]' })
+    const wrong = await ada.request('PATCH', `/pets/${petId}`, {
+      headers: { 'content-type': 'application/json-patch+json' },
+      body: '[]'
+    })
     assertError(t, wrong, 400, 'invalid_content_type', 'application/merge-patch+json')
     t.equal(wrong.headers['accept-patch'], 'application/json, application/merge-patch+json')
     t.equal((await ada.request('OPTIONS', '/pets')).headers['accept-patch'], undefined)
@@ -62,7 +73,10 @@ t.test('pets', async (t) => {
     await ada.delete(`/categories/${gone}`)
     const answers: string[] = []
     for (const categoryId of [foreign, gone, 999_999, 2 ** 53, 1e300]) {
-      const [added, changed] = [await ada.post('/pets', { name: 'Rex', categoryId }), await ada.patch(`/pets/${petId}`, { categoryId, name: 'Waldi' })]
+      const [added, changed] = [
+        await ada.post('/pets', { name: 'Rex', categoryId }),
+        await ada.patch(`/pets/${petId}`, { categoryId, name: 'Waldi' })
+      ]
       for (const answer of [added, changed]) {
         assertError(t, answer, 409, 'unknown_category', 'categoryId', String(categoryId))
         answers.push(answer.text)
@@ -76,7 +90,11 @@ t.test('pets', async (t) => {
   await t.test('a status moves by hand only as the rules say', async (t) => {
     const ada = await openAccount()
     const categoryId = await newCategory(ada)
-    const allowed: Record<string, string[]> = { available: ['pending', 'sold'], pending: ['available', 'sold'], sold: [] }
+    const allowed: Record<string, string[]> = {
+      available: ['pending', 'sold'],
+      pending: ['available', 'sold'],
+      sold: []
+    }
     for (const from of Object.keys(allowed)) {
       for (const to of Object.keys(allowed)) {
         const petId = await newPet(ada, { categoryId, status: from })
@@ -96,11 +114,20 @@ t.test('pets', async (t) => {
     const petId = await stocked(ada, 1)
     const orderId = await newOrder(ada, petId)
     t.equal((await petOf(ada, petId)).status, 'pending')
-    assertError(t, await ada.patch(`/pets/${petId}`, { status: 'available' }), 409, 'invalid_status_transition', 'stock is 0')
+    assertError(
+      t,
+      await ada.patch(`/pets/${petId}`, { status: 'available' }),
+      409,
+      'invalid_status_transition',
+      'stock is 0'
+    )
     await ada.delete(`/store/orders/${orderId}`)
     t.equal((await petOf(ada, petId)).status, 'available', 'the cancelled order gave it back')
     await setStatus(ada, petId, 'pending')
-    assertResponse(t, await ada.patch(`/pets/${petId}`, { status: 'available' }), 200, { ...await petOf(ada, petId), status: 'available' })
+    assertResponse(t, await ada.patch(`/pets/${petId}`, { status: 'available' }), 200, {
+      ...(await petOf(ada, petId)),
+      status: 'available'
+    })
     await count(ada, petId, 0)
     assertError(t, await ada.patch(`/pets/${petId}`, { status: 'available' }), 409, 'invalid_status_transition', 'sold')
   })
@@ -124,11 +151,17 @@ t.test('pets', async (t) => {
     const deleted = await ada.delete(`/pets/${petId}`)
     assertResponse(t, deleted, 204)
     t.equal(deleted.text, '')
-    for (const answer of [await ada.get(`/pets/${petId}`), await ada.patch(`/pets/${petId}`, {}), await ada.delete(`/pets/${petId}`), await ada.get(`/inventory/${petId}`), await ada.patch(`/inventory/${petId}`, { quantity: 1 })]) {
+    for (const answer of [
+      await ada.get(`/pets/${petId}`),
+      await ada.patch(`/pets/${petId}`, {}),
+      await ada.delete(`/pets/${petId}`),
+      await ada.get(`/inventory/${petId}`),
+      await ada.patch(`/inventory/${petId}`, { quantity: 1 })
+    ]) {
       assertError(t, answer, 404, 'pet_not_found')
     }
     assertError(t, await ada.post('/store/orders', { petId }), 409, 'unknown_pet')
-    for (const path of ['/pets', `/pets?id=${petId}`, '/inventory', `/inventory?petId=${petId}`]) assertResponse(t, await ada.get(path), 200, [])
+    for (const path of ['/pets', `/pets?id=${petId}`, '/inventory', `/inventory?petId=${petId}`]) { assertResponse(t, await ada.get(path), 200, []) }
     t.ok(await newPet(ada) > petId, 'its id is not used again')
   })
 

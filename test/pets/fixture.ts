@@ -33,7 +33,12 @@ export const fixture: Fixture = {
     'post /pets': ['createPet', 'animals', 201, 'unknown_category'],
     'get /pets/{petId}': ['getPet', 'animals', 200, 'operation_sunset', 'pet_not_found'],
     'patch /pets/{petId}': [
-      'updatePet', 'animals', 200, 'pet_not_found', 'invalid_status_transition', 'unknown_category'
+      'updatePet',
+      'animals',
+      200,
+      'pet_not_found',
+      'invalid_status_transition',
+      'unknown_category'
     ],
     'delete /pets/{petId}': ['deletePet', 'animals', 204, 'pet_not_found', 'pet_in_use']
   },
@@ -42,7 +47,10 @@ export const fixture: Fixture = {
       prepare: async (ada) => ['POST', '/pets', { name: 'Rex', categoryId: await newCategory(ada) }],
       shows: '/pets'
     },
-    updatePet: { prepare: async (ada) => ['PATCH', `/pets/${await newPet(ada)}`, { status: 'pending' }], shows: '/pets' },
+    updatePet: {
+      prepare: async (ada) => ['PATCH', `/pets/${await newPet(ada)}`, { status: 'pending' }],
+      shows: '/pets'
+    },
     deletePet: { prepare: async (ada) => ['DELETE', `/pets/${await newPet(ada)}`], shows: '/pets' }
   },
   errors: {

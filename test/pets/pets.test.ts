@@ -1,6 +1,16 @@
 import t from 'tap'
 import { startApp, type Answer } from '../support/app.ts'
-import { assertResponse, linkOf, assertListed, assertRequiresAuth, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey, walk } from '../support/checks.ts'
+import {
+  assertResponse,
+  linkOf,
+  assertListed,
+  assertRequiresAuth,
+  assertError,
+  assertRejectsInput,
+  assertRejectsOtherThanJson,
+  assertRejectsReadOnlyKey,
+  walk
+} from '../support/checks.ts'
 import { newCategory, newPet, petOf } from '../support/fixtures.ts'
 
 const UNKNOWN = '9223372036854775807'
@@ -10,7 +20,11 @@ t.test('pets', async (t) => {
   const { openAccount } = running
 
   await assertRequiresAuth(t, running, [
-    ['GET', '/pets'], ['POST', '/pets', { name: 'Rex', categoryId: 1 }], ['GET', '/pets/1'], ['PATCH', '/pets/1', { name: 'Rex' }], ['DELETE', '/pets/1']
+    ['GET', '/pets'],
+    ['POST', '/pets', { name: 'Rex', categoryId: 1 }],
+    ['GET', '/pets/1'],
+    ['PATCH', '/pets/1', { name: 'Rex' }],
+    ['DELETE', '/pets/1']
   ])
   await assertRejectsReadOnlyKey(t, running, [['POST', '/pets'], ['PATCH', '/pets/1'], ['DELETE', '/pets/1']])
 
@@ -44,15 +58,33 @@ t.test('pets', async (t) => {
     await assertRejectsOtherThanJson(t, ada, 'POST', '/pets', '{"name":"Rex","categoryId":1}')
     await assertRejectsOtherThanJson(t, ada, 'PATCH', `/pets/${petId}`, '{"name":"Rex"}')
     await assertRejectsInput(t, async (id) => await ada.get(`/pets/${id}`), [
-      ['0', 'petId'], ['-1', 'petId'], ['01', 'petId'], ['1e3', 'petId'], ['1.0', 'petId'], ['rex', 'petId'], ['9223372036854775808', 'petId']
+      ['0', 'petId'],
+      ['-1', 'petId'],
+      ['01', 'petId'],
+      ['1e3', 'petId'],
+      ['1.0', 'petId'],
+      ['rex', 'petId'],
+      ['9223372036854775808', 'petId']
     ])
     await assertRejectsInput(t, async (query) => await ada.get(`/pets?${query}`), [
-      ['limit=0', 'limit'], ['limit=101', 'limit'], ['limit=', 'limit'], ['limit=Infinity', 'limit'], ['limit=1&limit=2', 'limit'],
-      ['cursor=', 'cursor'], ['cursor=K', 'cursor'], ['cursor=01234567890', 'cursor'],
-      ['sort=name', 'sort'], ['sort=+id', 'sort'],
-      ['status=lost', 'status'], ['status=sold&status=pending', 'status'],
-      ['categoryId=0', 'categoryId'], ['categoryId=1&categoryId=2', 'categoryId'],
-      ['id=', 'id'], ['id=0', 'id'], ['id=1&id=x', 'id'], [Array.from({ length: 101 }, (_, i) => `id=${i + 1}`).join('&'), 'id must have at most 100'],
+      ['limit=0', 'limit'],
+      ['limit=101', 'limit'],
+      ['limit=', 'limit'],
+      ['limit=Infinity', 'limit'],
+      ['limit=1&limit=2', 'limit'],
+      ['cursor=', 'cursor'],
+      ['cursor=K', 'cursor'],
+      ['cursor=01234567890', 'cursor'],
+      ['sort=name', 'sort'],
+      ['sort=+id', 'sort'],
+      ['status=lost', 'status'],
+      ['status=sold&status=pending', 'status'],
+      ['categoryId=0', 'categoryId'],
+      ['categoryId=1&categoryId=2', 'categoryId'],
+      ['id=', 'id'],
+      ['id=0', 'id'],
+      ['id=1&id=x', 'id'],
+      [Array.from({ length: 101 }, (_, i) => `id=${i + 1}`).join('&'), 'id must have at most 100'],
       ['name=Rex', '"name" is not allowed']
     ])
     assertListed(t, await ada.get('/pets'), [petId], 'nothing was added')
@@ -112,7 +144,10 @@ t.test('pets', async (t) => {
     ]
     for (const [query, ids] of table) assertListed(t, await ada.get(`/pets?${query}`), ids, query)
     const list = await ada.get(`/pets?id=${rex}&id=${bella}`)
-    t.same(list.body, [{ id: rex, name: 'Rex', categoryId: dogs, status: 'available' }, { id: bella, name: 'Rex', categoryId: dogs, status: 'pending' }])
+    t.same(list.body, [
+      { id: rex, name: 'Rex', categoryId: dogs, status: 'available' },
+      { id: bella, name: 'Rex', categoryId: dogs, status: 'pending' }
+    ])
   })
 
   await t.test('a list comes in pages of 20, or of the limit', async (t) => {
@@ -129,12 +164,22 @@ t.test('pets', async (t) => {
     assertListed(t, whole, ids)
     t.equal(whole.headers.link, '</pets?limit=25>; rel="first"', 'there is no next page')
     assertListed(t, await ada.get('/pets?limit=100'), ids)
-    for (const query of ['limit=1', 'limit=7', 'limit=24', 'limit=7&sort=-id', `limit=7&status=available&categoryId=${categoryId}`]) {
+    for (const query of [
+      'limit=1',
+      'limit=7',
+      'limit=24',
+      'limit=7&sort=-id',
+      `limit=7&status=available&categoryId=${categoryId}`
+    ]) {
       const expected = query.includes('-id') ? [...ids].reverse() : ids
-      t.same((await walk(ada, `/pets?${query}`)).map((pet: any) => pet.id), expected, query)
+      t.same(
+        (await walk(ada, `/pets?${query}`)).map((pet: any) => pet.id),
+        expected,
+        query
+      )
     }
     // Any position is a cursor, also one that no page gave out.
-    for (const cursor of ['0', 'zzzzzzzzzz', '0000000001']) t.equal((await ada.get(`/pets?cursor=${cursor}`)).status, 200, cursor)
+    for (const cursor of ['0', 'zzzzzzzzzz', '0000000001']) { t.equal((await ada.get(`/pets?cursor=${cursor}`)).status, 200, cursor) }
     assertListed(t, await ada.get('/pets?cursor=zzzzzzzzzz'), [])
 
     const asked = ids.map((id) => `id=${id}`).join('&')
@@ -164,7 +209,11 @@ t.test('pets', async (t) => {
     const changed = await ada.patch(`/pets/${added.body.id}`, { name: 'Waldi' }, { 'if-match': list.headers.etag! })
     t.equal(changed.status, 200, 'the tag is good for a conditional change')
     t.equal((await ada.get(path, { 'if-none-match': list.headers.etag! })).headers.etag, changed.headers.etag)
-    t.match((await ada.get(`/pets?id=${UNKNOWN}`)).headers.etag, /^"[^"]{20,}"$/, 'a list of nothing has a tag of its own')
+    t.match(
+      (await ada.get(`/pets?id=${UNKNOWN}`)).headers.etag,
+      /^"[^"]{20,}"$/,
+      'a list of nothing has a tag of its own'
+    )
   })
 })
 
@@ -194,7 +243,11 @@ t.test('the deprecated read of one pet', async (t) => {
     assertError(t, missing, 404, 'pet_not_found')
     t.same(successor(missing), announced(999_999))
     const digits = '9223372036854775807'
-    t.equal((await ada.get(`/pets/${digits}`)).headers.link, `</pets?id=${digits}>; rel="successor-version"`, 'as it was asked for')
+    t.equal(
+      (await ada.get(`/pets/${digits}`)).headers.link,
+      `</pets?id=${digits}>; rel="successor-version"`,
+      'as it was asked for'
+    )
 
     const none = { deprecation: undefined, sunset: undefined, link: undefined }
     t.same(successor(await ada.patch(`/pets/${petId}`, {})), none)

@@ -67,7 +67,7 @@ t.test('a count', async (t) => {
   forEachState(t, table, (stock, [toNone, toSome], name) => {
     t.same(setStock(stock, 0), { ...stock, quantity: 0, status: LETTERS[toNone] }, `${name} to 0`)
     // 5 is the figure that some of them have: a count is a count.
-    for (const quantity of [1, 5, 2147483647]) t.same(setStock(stock, quantity), { ...stock, quantity, status: LETTERS[toSome] }, `${name} to ${quantity}`)
+    for (const quantity of [1, 5, 2147483647]) { t.same(setStock(stock, quantity), { ...stock, quantity, status: LETTERS[toSome] }, `${name} to ${quantity}`) }
   })
 })
 
@@ -129,7 +129,11 @@ t.test('a cancelled order', async (t) => {
   }
   forEachState(t, table, (stock, [cancelled], name) => {
     for (const open of [1, 2]) {
-      t.same(releaseStock({ ...stock, open }, 3), { status: LETTERS[cancelled], quantity: stock.quantity! + 3, open: open - 1 }, `${name}, ${open} of them`)
+      t.same(
+        releaseStock({ ...stock, open }, 3),
+        { status: LETTERS[cancelled], quantity: stock.quantity! + 3, open: open - 1 },
+        `${name}, ${open} of them`
+      )
     }
   })
 })
@@ -137,7 +141,13 @@ t.test('a cancelled order', async (t) => {
 t.test('no rule changes the state it is given', async (t) => {
   for (const [name, stock] of Object.entries(STATES)) {
     const before = Object.freeze({ ...stock })
-    for (const rule of [() => setStatus(before, 'sold'), () => setStock(before, 0), () => reserveStock(before, 5, false), () => completeOrder(before), () => releaseStock(before, 1)]) {
+    for (const rule of [
+      () => setStatus(before, 'sold'),
+      () => setStock(before, 0),
+      () => reserveStock(before, 5, false),
+      () => completeOrder(before),
+      () => releaseStock(before, 1)
+    ]) {
       t.doesNotThrow(rule, name)
     }
   }
@@ -150,7 +160,7 @@ t.test('no order of events leads to a state that cannot occur, or loses a unit',
     for (const { event, next, units } of steps(stock)) {
       const story = `${JSON.stringify(stock)} ${event} ${JSON.stringify(next)}`
       if (next.quantity === 0 && next.status === 'available') t.fail(`none in stock and available: ${story}`)
-      if (next.quantity === 0 && next.open === 0 && next.status !== 'sold') t.fail(`none in stock, none open and not sold: ${story}`)
+      if (next.quantity === 0 && next.open === 0 && next.status !== 'sold') { t.fail(`none in stock, none open and not sold: ${story}`) }
       if (next.quantity !== undefined && next.quantity < 0) t.fail(`less than none: ${story}`)
       if ((next.quantity ?? 0) - (stock.quantity ?? 0) !== units) t.fail(`units lost or made: ${story}`)
       if (next.open <= 3 && (next.quantity ?? 0) <= 4) seen.set(JSON.stringify(next), next)
@@ -171,7 +181,7 @@ function steps (stock: Stock): Array<{ event: string, next: Stock, units: number
   }
   for (const [quantity, done] of [[1, false], [2, false], [1, true], [2, true]] as const) {
     const next = reserveStock(stock, quantity, done)
-    if (typeof next !== 'string') found.push({ event: `order ${quantity}${done ? ' complete' : ''}`, next, units: -quantity })
+    if (typeof next !== 'string') { found.push({ event: `order ${quantity}${done ? ' complete' : ''}`, next, units: -quantity }) }
   }
   if (stock.open > 0) {
     found.push({ event: 'complete', next: completeOrder(stock), units: 0 })
@@ -181,7 +191,11 @@ function steps (stock: Stock): Array<{ event: string, next: Stock, units: number
 }
 
 /** A table without a row for a state of its kind has forgotten it. */
-function forEachState<Row> (t: Test, table: Record<string, Row>, check: (stock: Stock, row: Row, name: string) => void): void {
+function forEachState<Row> (
+  t: Test,
+  table: Record<string, Row>,
+  check: (stock: Stock, row: Row, name: string) => void
+): void {
   const whole = Object.keys(table).length === Object.keys(STATES).length
   for (const [name, stock] of Object.entries(STATES)) {
     if (!whole && stock.open === 0) continue

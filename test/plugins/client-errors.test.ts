@@ -10,20 +10,47 @@ import { sendBytes, type RawAnswer } from '../support/socket.ts'
 const HEAD = 'Host: x\r\nContent-Type: application/json\r\n'
 
 /** Asserts an error in the Error shape, after which the connection ends. */
-function refusedBare (t: Pick<typeof import('tap').default, 'same' | 'match'>, answer: RawAnswer | undefined, status: number, code: string, label: string): void {
-  t.same({ status: answer?.status, body: answer?.body }, { status, body: { code, message: answer?.body?.message, status } }, label)
+function refusedBare (
+  t: Pick<typeof import('tap').default, 'same' | 'match'>,
+  answer: RawAnswer | undefined,
+  status: number,
+  code: string,
+  label: string
+): void {
+  t.same(
+    { status: answer?.status, body: answer?.body },
+    { status, body: { code, message: answer?.body?.message, status } },
+    label
+  )
   t.match(answer?.body?.message, /^[A-Z].*\.$/)
-  t.match(answer?.headers, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', 'request-id': /^[\w-]+$/ })
+  t.match(answer?.headers, {
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+    'request-id': /^[\w-]+$/
+  })
 }
 
 t.test('bytes that are not HTTP are rejected', async (t) => {
   const { port, openAccount } = await startApp(t)
   const { key } = await openAccount()
   for (const bytes of [
-    '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', '\x00\x00\x00\x00', 'hello\r\n\r\n', '{}\r\n\r\n', 'GET\r\n\r\n', 'get /livez HTTP/1.1\r\nHost: x\r\n\r\n',
-    'GET /livez HTTP/9.9\r\nHost: x\r\n\r\n', 'FOO /livez HTTP/1.1\r\nHost: x\r\n\r\n', 'GET livez HTTP/1.1\r\nHost: x\r\n\r\n', 'GET  HTTP/1.1\r\nHost: x\r\n\r\n',
-    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'GET /liv\xe9z HTTP/1.1\r\nHost: x\r\n\r\n', 'GET /livez HTTP/1.1\r\nHost x\r\n\r\n', 'GET /livez HTTP/1.1\r\nHost: x\r\nA\x00: b\r\n\r\n',
-    'GET /livez HTTP/1.1\r\nHost: x\r\nA: \x00\r\n\r\n', 'GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n', 'GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n',
+    '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+    '\x00\x00\x00\x00',
+    'hello\r\n\r\n',
+    '{}\r\n\r\n',
+    'GET\r\n\r\n',
+    'get /livez HTTP/1.1\r\nHost: x\r\n\r\n',
+    'GET /livez HTTP/9.9\r\nHost: x\r\n\r\n',
+    'FOO /livez HTTP/1.1\r\nHost: x\r\n\r\n',
+    'GET livez HTTP/1.1\r\nHost: x\r\n\r\n',
+    'GET  HTTP/1.1\r\nHost: x\r\n\r\n',
+    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+    'GET /liv\xe9z HTTP/1.1\r\nHost: x\r\n\r\n',
+    'GET /livez HTTP/1.1\r\nHost x\r\n\r\n',
+    'GET /livez HTTP/1.1\r\nHost: x\r\nA\x00: b\r\n\r\n',
+    'GET /livez HTTP/1.1\r\nHost: x\r\nA: \x00\r\n\r\n',
+    'GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n',
+    'GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n',
     `POST /accounts HTTP/1.1\r\n${HEAD}Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}`,
     `POST /accounts HTTP/1.1\r\n${HEAD}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
     `POST /accounts HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\nzz\r\n{}`,
@@ -41,7 +68,11 @@ t.test('garbage after a request does not change its response', async (t) => {
   const { port } = await startApp(t)
   for (const garbage of ['garbage\r\n\r\n', '\x00', '{', `GET /livez HTTP/1.1\r\nA: ${'x'.repeat(17_000)}`]) {
     for (const path of ['/livez', '/readyz']) {
-      t.match(await sendBytes(port, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n${garbage}`), { status: 200, body: { status: 'ok' } }, `${path} ${JSON.stringify(garbage.slice(0, 20))}`)
+      t.match(
+        await sendBytes(port, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n${garbage}`),
+        { status: 200, body: { status: 'ok' } },
+        `${path} ${JSON.stringify(garbage.slice(0, 20))}`
+      )
     }
   }
 })
@@ -69,9 +100,21 @@ t.test('repeated garbage after the request of a stream adds no listeners, and th
 t.test('header fields above the limit are rejected, and header fields at the limit are accepted', async (t) => {
   const { port } = await startApp(t)
   for (const fields of [`A: ${'x'.repeat(17_000)}\r\n`, 'A: xxxx\r\n'.repeat(4_000), `${'a'.repeat(17_000)}: x\r\n`]) {
-    refusedBare(t, await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\n${fields}\r\n`), 431, 'headers_too_large', fields.slice(0, 20))
+    refusedBare(
+      t,
+      await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\n${fields}\r\n`),
+      431,
+      'headers_too_large',
+      fields.slice(0, 20)
+    )
   }
-  refusedBare(t, await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(100_000)}\r\n\r\n`), 431, 'headers_too_large', 'more than is read')
+  refusedBare(
+    t,
+    await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(100_000)}\r\n\r\n`),
+    431,
+    'headers_too_large',
+    'more than is read'
+  )
   t.match(await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(15_000)}\r\n\r\n`), { status: 200 })
   t.match(await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\n${'A: x\r\n'.repeat(1_500)}\r\n`), { status: 200 })
 })
@@ -79,9 +122,16 @@ t.test('header fields above the limit are rejected, and header fields at the lim
 t.test('a request that arrives too slowly is rejected', async (t) => {
   const { port } = await startApp(t, { REQUEST_TIMEOUT_MS: '300' })
   const started = Date.now()
-  const slow = ['GET /livez HTT', 'GET /livez HTTP/1.1\r\nHost: x\r\nA: ', `POST /accounts HTTP/1.1\r\n${HEAD}Content-Length: 20\r\n\r\n{`, `POST /accounts HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n5\r\n{`]
+  const slow = [
+    'GET /livez HTT',
+    'GET /livez HTTP/1.1\r\nHost: x\r\nA: ',
+    `POST /accounts HTTP/1.1\r\n${HEAD}Content-Length: 20\r\n\r\n{`,
+    `POST /accounts HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n5\r\n{`
+  ]
   const answers = await Promise.all(slow.map(async (bytes) => await sendBytes(port, bytes)))
-  answers.forEach((answer, i) => { refusedBare(t, answer, 408, 'request_timeout', JSON.stringify(slow[i]!.slice(0, 50))) })
+  answers.forEach((answer, i) => {
+    refusedBare(t, answer, 408, 'request_timeout', JSON.stringify(slow[i]!.slice(0, 50)))
+  })
   t.ok(Date.now() - started < 5_000, 'soon after the limit')
 })
 
@@ -99,12 +149,20 @@ t.test('a request with a parsed head keeps its own Request-Id in every error', a
 
 t.test('an unknown expectation is ignored', async (t) => {
   const { port } = await startApp(t)
-  t.match(await sendBytes(port, 'GET /livez HTTP/1.1\r\nHost: x\r\nExpect: a-pony\r\n\r\n'), { status: 200, body: { status: 'ok' } })
+  t.match(await sendBytes(port, 'GET /livez HTTP/1.1\r\nHost: x\r\nExpect: a-pony\r\n\r\n'), {
+    status: 200,
+    body: { status: 'ok' }
+  })
 })
 
 t.test('HTTP/1.0, an offer to upgrade and a request in pieces are accepted', async (t) => {
   const { port } = await startApp(t)
-  for (const bytes of ['GET /livez HTTP/1.0\r\n\r\n', 'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n', 'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAAA\r\n\r\n']) {
+  for (const bytes of [
+    'GET /livez HTTP/1.0\r\n\r\n',
+    'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+    'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\n' +
+      'Upgrade: h2c\r\nHTTP2-Settings: AAAA\r\n\r\n'
+  ]) {
     t.match(await sendBytes(port, bytes), { status: 200, body: { status: 'ok' } }, bytes.slice(0, 40))
   }
   t.match(await sendBytes(port, ...'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'), { status: 200 })
@@ -112,6 +170,14 @@ t.test('HTTP/1.0, an offer to upgrade and a request in pieces are accepted', asy
 
 t.test('CONNECT is rejected, and other connections continue', async (t) => {
   const { port } = await startApp(t)
-  for (const rest of ['', 'hello']) refusedBare(t, await sendBytes(port, `CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n${rest}`), 400, 'bad_request', 'CONNECT')
+  for (const rest of ['', 'hello']) {
+    refusedBare(
+      t,
+      await sendBytes(port, `CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n${rest}`),
+      400,
+      'bad_request',
+      'CONNECT'
+    )
+  }
   t.match(await sendBytes(port, 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'), { status: 200 })
 })

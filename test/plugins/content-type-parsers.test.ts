@@ -17,8 +17,11 @@ const writers = operations.filter(({ body }) => body !== undefined)
 const others = operations.filter(({ body }) => body === undefined)
 
 function sender (client: Client, ids: Ids) {
-  return async (operation: Operation, body: string | Buffer, headers: Record<string, string> = JSON_TYPE): Promise<Answer> =>
-    await client.request(operation.method, pathOf(operation, ids), { headers, body })
+  return async (
+    operation: Operation,
+    body: string | Buffer,
+    headers: Record<string, string> = JSON_TYPE
+  ): Promise<Answer> => await client.request(operation.method, pathOf(operation, ids), { headers, body })
 }
 
 t.test('every operation with a body rejects a body that is not a JSON object', async (t) => {
@@ -26,14 +29,62 @@ t.test('every operation with a body rejects a body that is not a JSON object', a
   const client = await openAccount()
   const send = sender(client, await stockedStore(client))
   const broken: Array<string | Buffer> = [
-    '', ' ', '{', '}', '{"a":1', '{"a"}', "{'a':1}", '{a:1}', '{"a":1,}', '{}{}', '{} x', 'undefined', 'NaN', '// x\n{}', '{"name":"\n"}', '{"name":"\\x"}', '{"name":"\\u12"}',
-    Buffer.from([0xff]), Buffer.from('{"name":"\xff"}', 'latin1'), Buffer.from('{"name":"\xed\xa0\x80"}', 'latin1'), Buffer.from('{"name":"\xc0\x80"}', 'latin1'), Buffer.from('{"name":"\xf4\x90\x80\x80"}', 'latin1'),
-    Buffer.from('{"name":"x"}', 'utf16le'), Buffer.from([0, 0, 0, 0]), '[' + '['.repeat(100_000), '{"name":'.repeat(16_000)
+    '',
+    ' ',
+    '{',
+    '}',
+    '{"a":1',
+    '{"a"}',
+    "{'a':1}",
+    '{a:1}',
+    '{"a":1,}',
+    '{}{}',
+    '{} x',
+    'undefined',
+    'NaN',
+    '// x\n{}',
+    '{"name":"\n"}',
+    '{"name":"\\x"}',
+    '{"name":"\\u12"}',
+    Buffer.from([0xff]),
+    Buffer.from('{"name":"\xff"}', 'latin1'),
+    Buffer.from('{"name":"\xed\xa0\x80"}', 'latin1'),
+    Buffer.from('{"name":"\xc0\x80"}', 'latin1'),
+    Buffer.from('{"name":"\xf4\x90\x80\x80"}', 'latin1'),
+    Buffer.from('{"name":"x"}', 'utf16le'),
+    Buffer.from([0, 0, 0, 0]),
+    '[' + '['.repeat(100_000),
+    '{"name":'.repeat(16_000)
   ]
   for (const operation of writers) {
-    for (const body of broken) assertError(t, await send(operation, body), 400, 'invalid_json', 'not valid JSON', `${operation.operationId} ${JSON.stringify(String(body).slice(0, 20))}`)
-    for (const body of ['null', 'true', '5', '1e400', '"text"', '[]', '[{"name":"x"}]', '['.repeat(60_000) + ']'.repeat(60_000)]) {
-      assertError(t, await send(operation, body), 400, 'validation_failed', 'The body must be an object', `${operation.operationId} ${body.slice(0, 20)}`)
+    for (const body of broken) {
+      assertError(
+        t,
+        await send(operation, body),
+        400,
+        'invalid_json',
+        'not valid JSON',
+        `${operation.operationId} ${JSON.stringify(String(body).slice(0, 20))}`
+      )
+    }
+    for (const body of [
+      'null',
+      'true',
+      '5',
+      '1e400',
+      '"text"',
+      '[]',
+      '[{"name":"x"}]',
+      '['.repeat(60_000) + ']'.repeat(60_000)
+    ]) {
+      assertError(
+        t,
+        await send(operation, body),
+        400,
+        'validation_failed',
+        'The body must be an object',
+        `${operation.operationId} ${body.slice(0, 20)}`
+      )
     }
   }
 })
@@ -45,9 +96,20 @@ t.test('100,000 levels of nesting do no harm in any place', async (t) => {
   const send = sender(client, ids)
   for (const operation of writers) {
     for (const [name] of Object.entries(operation.body?.properties ?? {})) {
-      for (const deep of ['['.repeat(100_000) + ']'.repeat(100_000), '{"a":'.repeat(100_000) + '1' + '}'.repeat(100_000), '{"__proto__":'.repeat(20_000) + '1' + '}'.repeat(20_000)]) {
+      for (const deep of [
+        '['.repeat(100_000) + ']'.repeat(100_000),
+        '{"a":'.repeat(100_000) + '1' + '}'.repeat(100_000),
+        '{"__proto__":'.repeat(20_000) + '1' + '}'.repeat(20_000)
+      ]) {
         const text = JSON.stringify(bodyOf(operation, ids, { [name]: 0 })).replace(`"${name}":0`, `"${name}":${deep}`)
-        assertError(t, await send(operation, text), 400, 'validation_failed', /\w/, `${operation.operationId} ${name} ${deep.slice(0, 14)}`)
+        assertError(
+          t,
+          await send(operation, text),
+          400,
+          'validation_failed',
+          /\w/,
+          `${operation.operationId} ${name} ${deep.slice(0, 14)}`
+        )
       }
     }
   }
@@ -58,11 +120,26 @@ t.test('the last of two members with the same name counts', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   const ids = await stockedStore(client)
-  const { body: category } = await client.request('POST', '/categories', { headers: JSON_TYPE, body: '{"name": 5, "description": "x", "name": "Cats", "n\\u0061me": "Birds"}' })
+  const { body: category } = await client.request('POST', '/categories', {
+    headers: JSON_TYPE,
+    body: '{"name": 5, "description": "x", "name": "Cats", "n\\u0061me": "Birds"}'
+  })
   t.match(category, { name: 'Birds', description: 'x' })
-  const { body: item } = await client.request('PATCH', `/inventory/${ids.petId}`, { headers: JSON_TYPE, body: '{"quantity": 5.5, "quantity": 6}' })
+  const { body: item } = await client.request('PATCH', `/inventory/${ids.petId}`, {
+    headers: JSON_TYPE,
+    body: '{"quantity": 5.5, "quantity": 6}'
+  })
   t.equal(item.quantity, 6)
-  assertError(t, await client.request('PATCH', `/inventory/${ids.petId}`, { headers: JSON_TYPE, body: '{"quantity": 6, "quantity": "6"}' }), 400, 'validation_failed', 'quantity')
+  assertError(
+    t,
+    await client.request('PATCH', `/inventory/${ids.petId}`, {
+      headers: JSON_TYPE,
+      body: '{"quantity": 6, "quantity": "6"}'
+    }),
+    400,
+    'validation_failed',
+    'quantity'
+  )
 })
 
 t.test('__proto__ is rejected as a member and accepted as text', async (t) => {
@@ -77,10 +154,24 @@ t.test('__proto__ is rejected as a member and accepted as text', async (t) => {
   for (const operation of writers) {
     const valid = JSON.stringify(bodyOf(operation, ids))
     const [field = ''] = Object.keys(operation.body?.properties ?? {})
-    for (const member of ['"__proto__": 1', '"__proto__": null', '"__proto__": {}', '"\\u005f_proto__": {"x": 1}', `"${field}": {"__proto__": 1}`, `"${field}": [{"a": {"__proto__": null}}]`]) {
+    for (const member of [
+      '"__proto__": 1',
+      '"__proto__": null',
+      '"__proto__": {}',
+      '"\\u005f_proto__": {"x": 1}',
+      `"${field}": {"__proto__": 1}`,
+      `"${field}": [{"a": {"__proto__": null}}]`
+    ]) {
       // Last, because the last of two members with the same name counts.
       const text = valid === '{}' ? `{${member}}` : `${valid.slice(0, -1)}, ${member}}`
-      assertError(t, await send(operation, text), 400, 'validation_failed', '"__proto__" is not allowed', `${operation.operationId} ${member}`)
+      assertError(
+        t,
+        await send(operation, text),
+        400,
+        'validation_failed',
+        '"__proto__" is not allowed',
+        `${operation.operationId} ${member}`
+      )
     }
   }
 })
@@ -95,7 +186,9 @@ t.test('a body that only mentions a forbidden member is not JSON', async (t) => 
 
 t.test('a byte order mark is ignored', async (t) => {
   const { openAccount } = await startApp(t)
-  const { status, body } = await (await openAccount()).request('POST', '/categories', { headers: JSON_TYPE, body: '\ufeff{"name": "Cats"}' })
+  const { status, body } = await (
+    await openAccount()
+  ).request('POST', '/categories', { headers: JSON_TYPE, body: '\ufeff{"name": "Cats"}' })
   t.same({ status, name: body.name }, { status: 201, name: 'Cats' })
 })
 
@@ -107,20 +200,65 @@ t.test('a body needs a JSON content type and no content encoding', async (t) => 
   for (const operation of writers) {
     const text = JSON.stringify(bodyOf(operation, ids))
     const patch = operation.method === 'PATCH'
-    for (const type of [undefined, '', ' ', 'text/plain', 'text/json', 'application/jsonx', 'application/json-patch+json', 'application/problem+json', 'json', 'application/', '/json', 'application/json, text/plain', 'multipart/form-data; boundary=x', 'application/x-www-form-urlencoded', '*/*', ';']) {
-      assertError(t, await send(operation, text, type === undefined ? {} : { 'content-type': type }), 400, 'invalid_content_type', 'application/json', `${operation.operationId} ${type}`)
+    for (const type of [
+      undefined,
+      '',
+      ' ',
+      'text/plain',
+      'text/json',
+      'application/jsonx',
+      'application/json-patch+json',
+      'application/problem+json',
+      'json',
+      'application/',
+      '/json',
+      'application/json, text/plain',
+      'multipart/form-data; boundary=x',
+      'application/x-www-form-urlencoded',
+      '*/*',
+      ';'
+    ]) {
+      assertError(
+        t,
+        await send(operation, text, type === undefined ? {} : { 'content-type': type }),
+        400,
+        'invalid_content_type',
+        'application/json',
+        `${operation.operationId} ${type}`
+      )
     }
     for (const encoding of ['gzip', 'GZIP', 'br', 'deflate', 'x', 'gzip, identity']) {
-      assertError(t, await send(operation, text, { ...JSON_TYPE, 'content-encoding': encoding }), 400, 'invalid_content_type', 'content encoding', `${operation.operationId} ${encoding}`)
+      assertError(
+        t,
+        await send(operation, text, { ...JSON_TYPE, 'content-encoding': encoding }),
+        400,
+        'invalid_content_type',
+        'content encoding',
+        `${operation.operationId} ${encoding}`
+      )
     }
-    for (const type of ['APPLICATION/JSON', 'application/json; charset=utf-8', 'application/json;charset="UTF-8"', 'application/json; charset=latin1', 'application/json ; a=b', ...(patch ? ['application/merge-patch+json', 'Application/Merge-Patch+JSON; charset=utf-8'] : [])]) {
+    for (const type of [
+      'APPLICATION/JSON',
+      'application/json; charset=utf-8',
+      'application/json;charset="UTF-8"',
+      'application/json; charset=latin1',
+      'application/json ; a=b',
+      ...(patch ? ['application/merge-patch+json', 'Application/Merge-Patch+JSON; charset=utf-8'] : [])
+    ]) {
       t.ok((await send(operation, text, { 'content-type': type })).status < 300, `${operation.operationId} ${type}`)
     }
     t.ok((await send(operation, text, { ...JSON_TYPE, 'content-encoding': 'Identity' })).status < 300)
     const merge = await send(operation, text, { 'content-type': 'application/merge-patch+json' })
     if (!patch) assertError(t, merge, 400, 'invalid_content_type', 'application/json')
     const nothing = await client.request(operation.method, pathOf(operation, ids))
-    assertError(t, nothing, 400, 'invalid_content_type', 'application/json', `${operation.operationId} without anything`)
+    assertError(
+      t,
+      nothing,
+      400,
+      'invalid_content_type',
+      'application/json',
+      `${operation.operationId} without anything`
+    )
   }
 })
 
@@ -129,24 +267,33 @@ t.test('operations without a body ignore any body', async (t) => {
   const client = await openAccount()
   const huge = '{'.repeat(3_000_000)
   const bodies: Array<[body: string, headers: Record<string, string>]> = [
-    ['', JSON_TYPE], ['', { ...JSON_TYPE, 'content-length': '0' }], ['{', { ...JSON_TYPE, 'content-length': '1' }], ['x', { 'content-type': 'text/plain', 'content-length': '1' }],
-    ['x', { 'content-type': ';;', 'content-length': '1' }], ['x', { 'content-length': '1' }], ['x', { ...JSON_TYPE, 'content-encoding': 'gzip', 'content-length': '1' }],
-    [huge, { ...JSON_TYPE, 'content-length': String(huge.length) }], [huge, { ...JSON_TYPE, 'transfer-encoding': 'chunked' }]
+    ['', JSON_TYPE],
+    ['', { ...JSON_TYPE, 'content-length': '0' }],
+    ['{', { ...JSON_TYPE, 'content-length': '1' }],
+    ['x', { 'content-type': 'text/plain', 'content-length': '1' }],
+    ['x', { 'content-type': ';;', 'content-length': '1' }],
+    ['x', { 'content-length': '1' }],
+    ['x', { ...JSON_TYPE, 'content-encoding': 'gzip', 'content-length': '1' }],
+    [huge, { ...JSON_TYPE, 'content-length': String(huge.length) }],
+    [huge, { ...JSON_TYPE, 'transfer-encoding': 'chunked' }]
   ]
   for (const [body, headers] of bodies) {
     const store = await openAccount()
     const ids = await stockedStore(store)
     // Deletions come after reads, and the deletion of the account comes last.
-    const last = (operation: Operation): number => ['GET', 'HEAD', 'DELETE'].indexOf(operation.method) + (operation.operationId === 'deleteAccount' ? 1 : 0)
+    const last = (operation: Operation): number =>
+      ['GET', 'HEAD', 'DELETE'].indexOf(operation.method) + (operation.operationId === 'deleteAccount' ? 1 : 0)
     const deletable = { ...ids, petId: 0 }
     for (const operation of [...others].sort((a, b) => last(a) - last(b))) {
-      const plain = await client.request(operation.method, pathOf(operation, { ...ids, petId: operation.method === 'DELETE' ? deletable.petId : ids.petId }))
+      const plain = await client.request(
+        operation.method,
+        pathOf(operation, { ...ids, petId: operation.method === 'DELETE' ? deletable.petId : ids.petId })
+      )
       t.ok(plain.status < 500)
       const answer = await store.request(operation.method, pathOf(operation, ids), { headers, body })
       const label = `${operation.operationId} ${JSON.stringify(headers)}`
       // Until the order is cancelled, it prevents the deletion of the pet, and the pet that of the category.
-      if (['deletePet', 'deleteCategory'].includes(operation.operationId)) t.ok([204, 409].includes(answer.status), label)
-      else t.ok(answer.status < 300, `${label}: ${answer.status}`)
+      if (['deletePet', 'deleteCategory'].includes(operation.operationId)) { t.ok([204, 409].includes(answer.status), label) } else t.ok(answer.status < 300, `${label}: ${answer.status}`)
       if (operation.method === 'GET') {
         const head = await withKey(store.key!).request('HEAD', pathOf(operation, ids), { headers, body })
         t.equal(head.status, answer.status, `HEAD ${label}`)
@@ -155,20 +302,29 @@ t.test('operations without a body ignore any body', async (t) => {
   }
 })
 
-t.test('a body above the limit is rejected, with or without Content-Length; a body at the limit is accepted', async (t) => {
-  const { openAccount, port } = await startApp(t, { BODY_LIMIT: '2048' })
-  const client = await openAccount()
-  const send = sender(client, await stockedStore(client))
-  for (const operation of writers) {
-    for (const headers of [{}, { 'transfer-encoding': 'chunked' }] as Array<Record<string, string>>) {
-      const answer = await send(operation, ' '.repeat(2049), { ...JSON_TYPE, ...headers })
-      assertError(t, answer, 413, 'payload_too_large', '2048', `${operation.operationId} ${JSON.stringify(headers)}`)
+t.test(
+  'a body above the limit is rejected, with or without Content-Length; a body at the limit is accepted',
+  async (t) => {
+    const { openAccount, port } = await startApp(t, { BODY_LIMIT: '2048' })
+    const client = await openAccount()
+    const send = sender(client, await stockedStore(client))
+    for (const operation of writers) {
+      for (const headers of [{}, { 'transfer-encoding': 'chunked' }] as Array<Record<string, string>>) {
+        const answer = await send(operation, ' '.repeat(2049), { ...JSON_TYPE, ...headers })
+        assertError(t, answer, 413, 'payload_too_large', '2048', `${operation.operationId} ${JSON.stringify(headers)}`)
+      }
     }
+    const text = JSON.stringify({ message: 'x' }).padEnd(2048)
+    for (const headers of [{}, { 'transfer-encoding': 'chunked' }] as Array<Record<string, string>>) {
+      t.equal(
+        (await client.request('POST', '/messages', { headers: { ...JSON_TYPE, ...headers }, body: text })).status,
+        201
+      )
+    }
+    const announced = await sendBytes(
+      port,
+      'POST /accounts HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n'
+    )
+    t.match(announced, { status: 413, body: { code: 'payload_too_large' } }, 'before it was sent')
   }
-  const text = JSON.stringify({ message: 'x' }).padEnd(2048)
-  for (const headers of [{}, { 'transfer-encoding': 'chunked' }] as Array<Record<string, string>>) {
-    t.equal((await client.request('POST', '/messages', { headers: { ...JSON_TYPE, ...headers }, body: text })).status, 201)
-  }
-  const announced = await sendBytes(port, 'POST /accounts HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n')
-  t.match(announced, { status: 413, body: { code: 'payload_too_large' } }, 'before it was sent')
-})
+)

@@ -13,21 +13,32 @@ t.setTimeout(300_000)
 
 /** Makes one request for each code that no resource has for itself. */
 const COMMON: Record<string, RaisedError> = {
-  invalid_json: { raise: async (_app, client) => await client.request('POST', '/messages', { headers: { 'content-type': 'application/json' }, body: '{' }) },
+  invalid_json: {
+    raise: async (_app, client) =>
+      await client.request('POST', '/messages', { headers: { 'content-type': 'application/json' }, body: '{' })
+  },
   invalid_content_type: { raise: async (_app, client) => await client.request('POST', '/messages', { body: '{}' }) },
   validation_failed: { raise: async (_app, client) => await client.post('/messages', {}) },
   bad_request: { raise: async ({ nobody }) => await nobody.get('/%') },
   unauthorized: { raise: async ({ nobody }) => await nobody.get('/pets') },
-  read_only_key: { raise: async ({ withKey }, client) => await (await readerOf(client, withKey)).post('/messages', {}) },
+  read_only_key: {
+    raise: async ({ withKey }, client) => await (await readerOf(client, withKey)).post('/messages', {})
+  },
   route_not_found: { raise: async ({ nobody }) => await nobody.get('/nothing') },
   method_not_allowed: { raise: async ({ nobody }) => await nobody.request('PUT', '/pets') },
   request_timeout: {
-    raise: async (app) => await bare((await sibling(app, { REQUEST_TIMEOUT_MS: '200' })).port, 'GET /pets HTTP/1.1\r\n')
+    raise: async (app) =>
+      await bare((await sibling(app, { REQUEST_TIMEOUT_MS: '200' })).port, 'GET /pets HTTP/1.1\r\n')
   },
   precondition_failed: { raise: async (_app, client) => await client.delete('/account', { 'if-match': '"0"' }) },
-  payload_too_large: { settings: { BODY_LIMIT: '1024' }, raise: async (_app, client) => await client.post('/messages', { message: 'x'.repeat(2000) }) },
+  payload_too_large: {
+    settings: { BODY_LIMIT: '1024' },
+    raise: async (_app, client) => await client.post('/messages', { message: 'x'.repeat(2000) })
+  },
   uri_too_long: { raise: async ({ nobody }) => await nobody.get(`/${'x'.repeat(9000)}`) },
-  headers_too_large: { raise: async ({ port }) => await bare(port, `GET /pets HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(17_000)}\r\n\r\n`) },
+  headers_too_large: {
+    raise: async ({ port }) => await bare(port, `GET /pets HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(17_000)}\r\n\r\n`)
+  },
   idempotency_key_reused: {
     raise: async (_app, client) => {
       await client.post('/messages', { message: 'a' }, { 'idempotency-key': 'k' })
@@ -89,8 +100,11 @@ const CASES: Record<string, RaisedError> = {
 
 /** Codes that no request in this file can cause, and the reasons. */
 const ELSEWHERE: Record<string, string> = {
-  idempotency_key_in_use: 'test/contract/replays.test.ts: takes somebody who holds the key, and PostgreSQL, where two write at a time',
-  ...Object.fromEntries(ownErrors.flatMap(([code, found]) => 'elsewhere' in found ? [[code, found.elsewhere] as const] : []))
+  idempotency_key_in_use:
+    'test/contract/replays.test.ts: takes somebody who holds the key, and PostgreSQL, where two write at a time',
+  ...Object.fromEntries(
+    ownErrors.flatMap(([code, found]) => ('elsewhere' in found ? [[code, found.elsewhere] as const] : []))
+  )
 }
 
 /** Starts another service on the same database. */
@@ -141,7 +155,11 @@ t.test('each code is sent in the Error shape', async (t) => {
       const app = found.settings === undefined ? shared : await startApp(t, found.settings)
       const answer = await found.raise({ ...app, t }, await app.openAccount())
       assertError(t, answer, status, code, /^["A-Za-z].*[.]$/)
-      t.notMatch(answer.text, /select|insert|prisma|sqlite|postgres|node_modules|\/src\/|\n +at |%s|undefined|petstore\.db/i, 'no SQL, path or stack')
+      t.notMatch(
+        answer.text,
+        /select|insert|prisma|sqlite|postgres|node_modules|\/src\/|\n +at |%s|undefined|petstore\.db/i,
+        'no SQL, path or stack'
+      )
       t.match(answer.headers['request-id'], /^[\w-]+$/)
       if (status === 503 || status === 429) t.match(answer.headers['retry-after'], /^\d+$/)
     })
@@ -152,22 +170,37 @@ t.test('the service continues after a database failure', async (t) => {
   const { app, openAccount } = await startApp(t)
   const client = await openAccount()
   await app.database.writer.$executeRawUnsafe('ALTER TABLE categories RENAME TO elsewhere')
-  for (const answer of [await client.get('/categories'), await client.post('/categories', { name: 'Dogs' }), await client.patch('/categories/1', { name: 'Dogs' })]) {
-    assertError(t, answer, 500, 'internal_error', 'An internal error occurred. Quote the Request-Id when you report it.')
+  for (const answer of [
+    await client.get('/categories'),
+    await client.post('/categories', { name: 'Dogs' }),
+    await client.patch('/categories/1', { name: 'Dogs' })
+  ]) {
+    assertError(
+      t,
+      answer,
+      500,
+      'internal_error',
+      'An internal error occurred. Quote the Request-Id when you report it.'
+    )
   }
   await app.database.writer.$executeRawUnsafe('ALTER TABLE elsewhere RENAME TO categories')
   t.equal((await client.post('/categories', { name: 'Dogs' })).status, 201)
   t.equal((await client.get('/categories')).body.length, 1)
 })
 
-t.test('a write waits for a lock of another program, then fails with 503, and succeeds after its release', async (t) => {
-  const { config, openAccount } = await startApp(t, { REQUEST_TIMEOUT_MS: '1000' })
-  const client = await openAccount()
-  await whileLocked(config.DATABASE_URL, async () => {
-    const started = Date.now()
-    const answers = await Promise.all(Array.from({ length: 30 }, async () => await client.post('/categories', { name: 'Dogs' })))
-    for (const answer of answers) assertError(t, answer, 503, 'database_unavailable')
-    t.ok(Date.now() - started < 8_000, 'soon, also for the last of many')
-  })
-  t.equal((await client.post('/categories', { name: 'Dogs' })).status, 201)
-})
+t.test(
+  'a write waits for a lock of another program, then fails with 503, and succeeds after its release',
+  async (t) => {
+    const { config, openAccount } = await startApp(t, { REQUEST_TIMEOUT_MS: '1000' })
+    const client = await openAccount()
+    await whileLocked(config.DATABASE_URL, async () => {
+      const started = Date.now()
+      const answers = await Promise.all(
+        Array.from({ length: 30 }, async () => await client.post('/categories', { name: 'Dogs' }))
+      )
+      for (const answer of answers) assertError(t, answer, 503, 'database_unavailable')
+      t.ok(Date.now() - started < 8_000, 'soon, also for the last of many')
+    })
+    t.equal((await client.post('/categories', { name: 'Dogs' })).status, 201)
+  }
+)

@@ -9,36 +9,49 @@ import { sendBytes } from '../support/socket.ts'
 t.setTimeout(300_000)
 
 /** Requests a response of every kind: a record, a list, no body, and errors from each stage of a request. */
-async function answersOf (client: Client, nobody: Client, headers: Record<string, string> = {}): Promise<Array<[name: string, answer: Answer]>> {
+async function answersOf (
+  client: Client,
+  nobody: Client,
+  headers: Record<string, string> = {}
+): Promise<Array<[name: string, answer: Answer]>> {
   const json = { 'content-type': 'application/json' }
   const etag = String((await client.get('/account')).headers.etag)
-  return await Promise.all(([
-    ['a record', client.get('/account', headers)],
-    ['a list', client.get('/pets', headers)],
-    ['not modified', client.get('/account', { ...headers, 'if-none-match': etag })],
-    ['created', client.post('/categories', { name: 'Dogs' }, headers)],
-    ['HEAD', client.request('HEAD', '/pets', { headers })],
-    ['OPTIONS', nobody.request('OPTIONS', '/pets', { headers })],
-    ['service', nobody.get('/livez', headers)],
-    ['invalid json', client.request('POST', '/pets', { headers: { ...headers, ...json }, body: '{' })],
-    ['invalid field', client.post('/pets', {}, headers)],
-    ['no key', nobody.get('/pets', headers)],
-    ['no record', client.get('/categories/4711', headers)],
-    ['no address', nobody.get('/nothing', headers)],
-    ['no method', nobody.request('PUT', '/pets', { headers })],
-    ['conflict', client.post('/pets', { name: 'Rex', categoryId: 4711 }, headers)],
-    ['precondition', client.delete('/account', { ...headers, 'if-match': '"0"' })],
-    ['too large', client.request('POST', '/pets', { headers: { ...headers, ...json }, body: ' '.repeat(140_000) })],
-    ['too long', nobody.get(`/${'x'.repeat(9000)}`, headers)],
-    ['broken escape', nobody.get('/%', headers)]
-  ] as Array<[string, Promise<Answer>]>).map(async ([name, answer]) => [name, await answer] as [string, Answer]))
+  return await Promise.all(
+    (
+      [
+        ['a record', client.get('/account', headers)],
+        ['a list', client.get('/pets', headers)],
+        ['not modified', client.get('/account', { ...headers, 'if-none-match': etag })],
+        ['created', client.post('/categories', { name: 'Dogs' }, headers)],
+        ['HEAD', client.request('HEAD', '/pets', { headers })],
+        ['OPTIONS', nobody.request('OPTIONS', '/pets', { headers })],
+        ['service', nobody.get('/livez', headers)],
+        ['invalid json', client.request('POST', '/pets', { headers: { ...headers, ...json }, body: '{' })],
+        ['invalid field', client.post('/pets', {}, headers)],
+        ['no key', nobody.get('/pets', headers)],
+        ['no record', client.get('/categories/4711', headers)],
+        ['no address', nobody.get('/nothing', headers)],
+        ['no method', nobody.request('PUT', '/pets', { headers })],
+        ['conflict', client.post('/pets', { name: 'Rex', categoryId: 4711 }, headers)],
+        ['precondition', client.delete('/account', { ...headers, 'if-match': '"0"' })],
+        [
+          'too large',
+          client.request('POST', '/pets', { headers: { ...headers, ...json }, body: ' '.repeat(140_000) })
+        ],
+        ['too long', nobody.get(`/${'x'.repeat(9000)}`, headers)],
+        ['broken escape', nobody.get('/%', headers)]
+      ] as Array<[string, Promise<Answer>]>
+    ).map(async ([name, answer]) => [name, await answer] as [string, Answer])
+  )
 }
 
 t.test('every response keeps the Request-Id of the client', async (t) => {
   const { openAccount, nobody } = await startApp(t)
   const client = await openAccount()
   for (const id of ['x', 'A-Za-z0-9._~:-', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', 'x'.repeat(128)]) {
-    for (const [name, { headers }] of await answersOf(client, nobody, { 'request-id': id })) t.equal(headers['request-id'], id, name)
+    for (const [name, { headers }] of await answersOf(client, nobody, { 'request-id': id })) {
+      t.equal(headers['request-id'], id, name)
+    }
   }
 })
 
@@ -84,14 +97,42 @@ t.test('errors and secrets are never cached; clients revalidate all other respon
     t.equal(headers['cache-control'], status >= 400 ? 'no-store' : 'private, no-cache', name)
   }
   const reader = await readerOf(client, withKey)
-  for (const answer of [await nobody.post('/accounts', { name: 'A store' }), await client.post('/account/keys', {}), await reader.post('/account/keys', {})]) {
+  for (const answer of [
+    await nobody.post('/accounts', { name: 'A store' }),
+    await client.post('/account/keys', {}),
+    await reader.post('/account/keys', {})
+  ]) {
     t.equal(answer.headers['cache-control'], 'no-store')
   }
 })
 
-const EXPOSED = ['ETag', 'Link', 'Location', 'Request-Id', 'Deprecation', 'Sunset', 'Retry-After', 'RateLimit', 'RateLimit-Policy', 'Idempotency-Replayed', 'Event-Id', 'WWW-Authenticate']
-const ALLOWED = ['Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'Last-Event-ID', 'Request-Id']
-const PREFLIGHT = { 'access-control-request-method': 'PATCH', 'access-control-request-headers': 'authorization,content-type,if-match' }
+const EXPOSED = [
+  'ETag',
+  'Link',
+  'Location',
+  'Request-Id',
+  'Deprecation',
+  'Sunset',
+  'Retry-After',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Idempotency-Replayed',
+  'Event-Id',
+  'WWW-Authenticate'
+]
+const ALLOWED = [
+  'Authorization',
+  'Content-Type',
+  'Idempotency-Key',
+  'If-Match',
+  'If-None-Match',
+  'Last-Event-ID',
+  'Request-Id'
+]
+const PREFLIGHT = {
+  'access-control-request-method': 'PATCH',
+  'access-control-request-headers': 'authorization,content-type,if-match'
+}
 
 function names (field: string | undefined): string[] {
   return (field ?? '').split(',').map((name) => name.trim()).sort()
@@ -119,7 +160,13 @@ t.test('CORS_ORIGINS gives access to these origins and no others', async (t) => 
       t.notOk('access-control-allow-credentials' in headers)
     }
   }
-  for (const headers of [{ origin: 'https://evil.example' }, { origin: 'https://app.example.evil' }, { origin: 'http://app.example' }, { origin: 'null' }, {}] as Array<Record<string, string>>) {
+  for (const headers of [
+    { origin: 'https://evil.example' },
+    { origin: 'https://app.example.evil' },
+    { origin: 'http://app.example' },
+    { origin: 'null' },
+    {}
+  ] as Array<Record<string, string>>) {
     for (const [name, answer] of await answersOf(client, nobody, headers)) {
       t.notOk('access-control-allow-origin' in answer.headers, `${name} ${headers['origin']}`)
       t.ok(names(answer.headers.vary).includes('Origin'), `${name} varies by origin`)
@@ -132,18 +179,29 @@ t.test('pages of these origins can read the 503 of a stopping service', async (t
   const late = sendBytes(port, 'GET /pets HTTP/1.1\r\n', sleep(500, 'Host: x\r\nOrigin: https://app.example\r\n\r\n'))
   await sleep(250)
   const [answer] = await Promise.all([late, app.close()])
-  t.match(answer, { status: 503, body: { code: 'shutting_down' }, headers: { 'access-control-allow-origin': 'https://app.example', vary: /Origin/, 'retry-after': '1' } })
+  t.match(answer, {
+    status: 503,
+    body: { code: 'shutting_down' },
+    headers: { 'access-control-allow-origin': 'https://app.example', vary: /Origin/, 'retry-after': '1' }
+  })
 })
 
 t.test('a preflight response lists the allowed methods and headers', async (t) => {
   const { openAccount, nobody } = await startApp(t, { CORS_ORIGINS: 'https://app.example' })
   const { petId } = await stockedStore(await openAccount())
   for (const path of ['/pets', `/pets/${petId}`, '/accounts', '/livez']) {
-    const { status, headers, text } = await nobody.request('OPTIONS', path, { headers: { origin: 'https://app.example', ...PREFLIGHT } })
+    const { status, headers, text } = await nobody.request('OPTIONS', path, {
+      headers: { origin: 'https://app.example', ...PREFLIGHT }
+    })
     t.same({ status, text }, { status: 204, text: '' }, path)
     t.equal(headers['access-control-allow-origin'], 'https://app.example')
     t.same(names(headers['access-control-allow-headers']), [...ALLOWED].sort())
-    t.same(names(headers['access-control-allow-methods']).filter((name) => ['GET', 'POST', 'PATCH', 'DELETE'].includes(name)), ['DELETE', 'GET', 'PATCH', 'POST'])
+    t.same(
+      names(headers['access-control-allow-methods']).filter((name) =>
+        ['GET', 'POST', 'PATCH', 'DELETE'].includes(name)
+      ),
+      ['DELETE', 'GET', 'PATCH', 'POST']
+    )
     t.match(headers.allow, /OPTIONS/, 'and Allow says what there is')
     t.ok(names(headers.vary).includes('Origin'))
   }
@@ -156,7 +214,9 @@ t.test('pages of every origin can read the document, with or without a preflight
   const { nobody } = await startApp(t)
   const origin = 'https://any.example'
   for (const path of ['/openapi.json', '/openapi.yaml', '/.well-known/api-catalog']) {
-    const preflight = await nobody.request('OPTIONS', path, { headers: { origin, 'access-control-request-method': 'GET', 'access-control-request-headers': 'if-none-match' } })
+    const preflight = await nobody.request('OPTIONS', path, {
+      headers: { origin, 'access-control-request-method': 'GET', 'access-control-request-headers': 'if-none-match' }
+    })
     t.equal(preflight.status, 204)
     t.equal(preflight.headers['access-control-allow-origin'], '*', path)
     t.same(names(preflight.headers['access-control-allow-headers']), [...ALLOWED].sort())
@@ -170,7 +230,12 @@ t.test('CORS_ORIGINS=* gives access to every origin', async (t) => {
   const { openAccount, nobody } = await startApp(t, { CORS_ORIGINS: '*' })
   const { headers } = await (await openAccount()).get('/pets', { origin: 'https://any.example' })
   t.equal(headers['access-control-allow-origin'], '*')
-  t.equal((await nobody.request('OPTIONS', '/pets', { headers: { origin: 'https://any.example', ...PREFLIGHT } })).headers['access-control-allow-origin'], '*')
+  t.equal(
+    (await nobody.request('OPTIONS', '/pets', { headers: { origin: 'https://any.example', ...PREFLIGHT } })).headers[
+      'access-control-allow-origin'
+    ],
+    '*'
+  )
 })
 
 t.test('a 401 has a challenge, with an error code only if the request sent a bearer credential', async (t) => {
@@ -181,14 +246,37 @@ t.test('a 401 has a challenge, with an error code only if the request sent a bea
   const bare = 'Bearer realm="petstore"'
   const invalid = `${bare}, error="invalid_token"`
   const table: Array<[authorization: string | undefined, challenge: string]> = [
-    [undefined, bare], ['Basic YWRhOmFkYQ==', bare], [`Token ${key}`, bare], [key, bare], [`Bearer${key}`, bare], [`Bearers ${key}`, bare], [`X-Bearer ${key}`, bare], ['Digest username="x"', bare],
-    ['Bearer x', invalid], [`Bearer ${key}x`, invalid], [`Bearer ${key.slice(0, -1)}`, invalid], [`Bearer ${key.toLowerCase()}`, invalid], [`Bearer "${key}"`, invalid], [`Bearer ${key} ${key}`, invalid],
-    [`Bearer ${key}, Bearer ${key}`, invalid], [`bearer ${expired.apiKey}`, invalid], ['BEARER x', invalid], [`Bearer ${'x'.repeat(5000)}`, invalid], ['Bearer \u00e9', invalid]
+    [undefined, bare],
+    ['Basic YWRhOmFkYQ==', bare],
+    [`Token ${key}`, bare],
+    [key, bare],
+    [`Bearer${key}`, bare],
+    [`Bearers ${key}`, bare],
+    [`X-Bearer ${key}`, bare],
+    ['Digest username="x"', bare],
+    ['Bearer x', invalid],
+    [`Bearer ${key}x`, invalid],
+    [`Bearer ${key.slice(0, -1)}`, invalid],
+    [`Bearer ${key.toLowerCase()}`, invalid],
+    [`Bearer "${key}"`, invalid],
+    [`Bearer ${key} ${key}`, invalid],
+    [`Bearer ${key}, Bearer ${key}`, invalid],
+    [`bearer ${expired.apiKey}`, invalid],
+    ['BEARER x', invalid],
+    [`Bearer ${'x'.repeat(5000)}`, invalid],
+    ['Bearer \u00e9', invalid]
   ]
   for (const [authorization, challenge] of table) {
     const { status, headers, body } = await nobody.get('/account', authorization === undefined ? {} : { authorization })
-    t.same({ status, code: body.code, challenge: headers['www-authenticate'] }, { status: 401, code: 'unauthorized', challenge }, String(authorization?.slice(0, 40)))
-    t.notOk(authorization !== undefined && authorization.length > 9 && body.message.includes(authorization.slice(7)), 'the credential is not repeated')
+    t.same(
+      { status, code: body.code, challenge: headers['www-authenticate'] },
+      { status: 401, code: 'unauthorized', challenge },
+      String(authorization?.slice(0, 40))
+    )
+    t.notOk(
+      authorization !== undefined && authorization.length > 9 && body.message.includes(authorization.slice(7)),
+      'the credential is not repeated'
+    )
   }
 })
 
@@ -198,13 +286,22 @@ t.test('the scheme Bearer is case-insensitive', async (t) => {
   for (const word of ['Bearer', 'bearer', 'BEARER', 'bEaReR']) {
     t.equal((await nobody.get('/account', { authorization: `${word} ${key}` })).status, 200, word)
   }
-  t.equal((await nobody.get('/account', { authorization: `Bearer   ${key}  ` })).status, 200, 'with more spaces (RFC 9110 section 11.4)')
+  t.equal(
+    (await nobody.get('/account', { authorization: `Bearer   ${key}  ` })).status,
+    200,
+    'with more spaces (RFC 9110 section 11.4)'
+  )
 })
 
 t.test('a 403 for a read-only key names the missing scope, and no other response has a challenge', async (t) => {
   const { openAccount, withKey, nobody } = await startApp(t)
   const client = await openAccount()
   const { status, headers } = await (await readerOf(client, withKey)).post('/categories', { name: 'x' })
-  t.same({ status, challenge: headers['www-authenticate'] }, { status: 403, challenge: 'Bearer realm="petstore", error="insufficient_scope"' })
-  for (const [name, answer] of await answersOf(client, nobody)) t.equal('www-authenticate' in answer.headers, answer.status === 401, name)
+  t.same(
+    { status, challenge: headers['www-authenticate'] },
+    { status: 403, challenge: 'Bearer realm="petstore", error="insufficient_scope"' }
+  )
+  for (const [name, answer] of await answersOf(client, nobody)) {
+    t.equal('www-authenticate' in answer.headers, answer.status === 401, name)
+  }
 })

@@ -34,7 +34,10 @@ t.test('every path rejects other methods, and Allow lists its own', async (t) =>
   const { client, nobody, methods, port } = await addresses(t)
   for (const [path, known] of methods) {
     for (const method of METHODS.filter((method) => !known.has(method) && method !== 'CONNECT')) {
-      const answer = await sendBytes(port, `${method} ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{`)
+      const answer = await sendBytes(
+        port,
+        `${method} ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{`
+      )
       t.equal(answer?.status, 405, `${method} ${path}`)
       if (method !== 'HEAD') t.match(answer?.body, { code: 'method_not_allowed', status: 405 })
       t.same(listed(answer?.headers['allow']), [...known].sort())
@@ -50,7 +53,10 @@ t.test('every path rejects other methods, and Allow lists its own', async (t) =>
 t.test('every path answers OPTIONS without a key', async (t) => {
   const { nobody, methods } = await addresses(t)
   for (const [path, known] of methods) {
-    const { status, text, headers } = await nobody.request('OPTIONS', path, { headers: { 'content-type': 'application/json', 'content-length': '1' }, body: '{' })
+    const { status, text, headers } = await nobody.request('OPTIONS', path, {
+      headers: { 'content-type': 'application/json', 'content-length': '1' },
+      body: '{'
+    })
     t.same({ status, text, allow: listed(headers.allow) }, { status: 204, text: '', allow: [...known].sort() }, path)
   }
   assertError(t, await nobody.request('OPTIONS', '/nothing'), 404, 'route_not_found')
@@ -65,7 +71,13 @@ t.test('every path with GET answers HEAD, with the same header fields and no bod
       const head = await client_.request('HEAD', path)
       t.equal(head.text, '', path)
       const { date, 'request-id': id, connection, 'keep-alive': alive, ...fields } = get.headers
-      const { date: _date, 'request-id': _id, connection: _connection, 'keep-alive': _alive, ...headFields } = head.headers
+      const {
+        date: _date,
+        'request-id': _id,
+        connection: _connection,
+        'keep-alive': _alive,
+        ...headFields
+      } = head.headers
       t.same({ status: head.status, ...headFields }, { status: get.status, ...fields }, `${path} ${who}`)
     }
   }
@@ -90,11 +102,44 @@ t.test('HEAD sends no Content-Length that GET would not send', async (t) => {
 
 t.test('an unknown path is a 404 before all other checks', async (t) => {
   const { client, nobody, methods } = await addresses(t)
-  const unknown = ['/nothing', '//', '//pets', '/pets//', '/Pets', '/pets;x', '/pet', '/petss', '/pets/7/x', '/pets%2F7', '/store', '/store/', '/.', '/..', '/pets.json', '/pets%00', '/%00', '/__proto__', '/constructor', '/*', '/:petId', '/{petId}']
+  const unknown = [
+    '/nothing',
+    '//',
+    '//pets',
+    '/pets//',
+    '/Pets',
+    '/pets;x',
+    '/pet',
+    '/petss',
+    '/pets/7/x',
+    '/pets%2F7',
+    '/store',
+    '/store/',
+    '/.',
+    '/..',
+    '/pets.json',
+    '/pets%00',
+    '/%00',
+    '/__proto__',
+    '/constructor',
+    '/*',
+    '/:petId',
+    '/{petId}'
+  ]
   for (const path of [...unknown, ...[...methods.keys()].flatMap((path) => [`${path}/`, `/${path}`, `${path}//`])]) {
     for (const method of ['GET', 'POST', 'PUT', 'OPTIONS']) {
       for (const client_ of [client, nobody]) {
-        assertError(t, await client_.request(method, path, { headers: { 'content-type': 'application/json', 'content-length': '1' }, body: '{' }), 404, 'route_not_found', 'No route matches this path', `${method} ${path}`)
+        assertError(
+          t,
+          await client_.request(method, path, {
+            headers: { 'content-type': 'application/json', 'content-length': '1' },
+            body: '{'
+          }),
+          404,
+          'route_not_found',
+          'No route matches this path',
+          `${method} ${path}`
+        )
       }
     }
   }
@@ -109,7 +154,20 @@ t.test('the query does not affect routing', async (t) => {
 
 t.test('an invalid percent-escape is rejected', async (t) => {
   const { client, nobody } = await addresses(t)
-  for (const path of ['/%', '/%zz', '/pets/%', '/pets/%1', '/pets/%zz', '/pets/%E0%A4%A', '/pets/%C3', '/pets/%ED%A0%80', '/pets/%FF', '/messages/%', '/nothing/%', '/livez%']) {
+  for (const path of [
+    '/%',
+    '/%zz',
+    '/pets/%',
+    '/pets/%1',
+    '/pets/%zz',
+    '/pets/%E0%A4%A',
+    '/pets/%C3',
+    '/pets/%ED%A0%80',
+    '/pets/%FF',
+    '/messages/%',
+    '/nothing/%',
+    '/livez%'
+  ]) {
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'OPTIONS', 'DELETE']) {
       for (const client_ of [client, nobody]) {
         const answer = await client_.request(method, path, { body: method === 'POST' ? {} : undefined })
@@ -123,8 +181,22 @@ t.test('an invalid percent-escape is rejected', async (t) => {
 t.test('a URL above the limit is rejected, and a URL at the limit is accepted', async (t) => {
   const { client, nobody } = await addresses(t)
   for (const client_ of [client, nobody]) {
-    for (const path of [`/${'x'.repeat(8192)}`, `/pets/${'1'.repeat(8192)}`, `/pets?${'id=1&'.repeat(2000)}`, `/livez?${'x'.repeat(9000)}`]) {
-      for (const method of ['GET', 'POST', 'PUT', 'OPTIONS']) assertError(t, await client_.request(method, path), 414, 'uri_too_long', '8192', `${method} ${path.slice(0, 20)}`)
+    for (const path of [
+      `/${'x'.repeat(8192)}`,
+      `/pets/${'1'.repeat(8192)}`,
+      `/pets?${'id=1&'.repeat(2000)}`,
+      `/livez?${'x'.repeat(9000)}`
+    ]) {
+      for (const method of ['GET', 'POST', 'PUT', 'OPTIONS']) {
+        assertError(
+          t,
+          await client_.request(method, path),
+          414,
+          'uri_too_long',
+          '8192',
+          `${method} ${path.slice(0, 20)}`
+        )
+      }
     }
   }
   for (const length of [16_000, 17_000, 40_000, 60_000, 100_000]) {
@@ -137,7 +209,8 @@ t.test('a URL above the limit is rejected, and a URL at the limit is accepted', 
 
 t.test('absolute URLs, as proxies send them, are accepted', async (t) => {
   const { client, port } = await addresses(t)
-  const ask = async (target: string) => await sendBytes(port, `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${client.key}\r\n\r\n`)
+  const ask = async (target: string) =>
+    await sendBytes(port, `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${client.key}\r\n\r\n`)
   for (const host of ['http://x', 'HTTPS://pets.example:8080']) {
     const page = await ask(`${host}/pets?limit=1`)
     t.match(page, { status: 200, headers: { link: '</pets?limit=1>; rel="first"' } })

@@ -16,11 +16,27 @@ t.test('the key is checked before the rest of the request', async (t) => {
   for (const operation of operationsOf(app)) {
     if (operation.operationId === 'createAccount') continue
     const path = operation.path.replace(/\{\w+\}/, 'x')
-    const send = async (headers: Record<string, string>, body: string) => await nobody.request(operation.method, `${path}?x=1`, { headers: { 'idempotency-key': '', ...headers }, body })
+    const send = async (headers: Record<string, string>, body: string) =>
+      await nobody.request(operation.method, `${path}?x=1`, { headers: { 'idempotency-key': '', ...headers }, body })
     assertError(t, await send(JSON_TYPE, '{'), 401, 'unauthorized', /\w/, operation.operationId)
-    assertError(t, await send({ 'content-type': 'text/plain', 'content-encoding': 'gzip', 'content-length': '1' }, 'x'), 401, 'unauthorized')
-    assertError(t, await send({ 'content-type': 'application/json', 'content-length': '2000' }, ' '.repeat(2000)), 401, 'unauthorized')
-    assertError(t, await nobody.request(operation.method, pathOf(operation, ids), { body: bodyOf(operation, ids) }), 401, 'unauthorized')
+    assertError(
+      t,
+      await send({ 'content-type': 'text/plain', 'content-encoding': 'gzip', 'content-length': '1' }, 'x'),
+      401,
+      'unauthorized'
+    )
+    assertError(
+      t,
+      await send({ 'content-type': 'application/json', 'content-length': '2000' }, ' '.repeat(2000)),
+      401,
+      'unauthorized'
+    )
+    assertError(
+      t,
+      await nobody.request(operation.method, pathOf(operation, ids), { body: bodyOf(operation, ids) }),
+      401,
+      'unauthorized'
+    )
   }
 })
 
@@ -30,8 +46,19 @@ t.test('a write with a read-only key is rejected before the rest of the request 
   for (const { operationId, method, path } of operationsOf(app)) {
     if (method === 'GET' || operationId === 'createAccount') continue
     const at = `${path.replace(/\{\w+\}/, 'x')}?x=1`
-    for (const [headers, body] of [[JSON_TYPE, '{'], [{ 'content-length': '1' }, 'x'], [{ 'content-type': 'application/json', 'content-length': '2000' }, ' '.repeat(2000)]] as const) {
-      assertError(t, await reader.request(method, at, { headers: { ...headers, 'idempotency-key': '' }, body }), 403, 'read_only_key', /\w/, operationId)
+    for (const [headers, body] of [
+      [JSON_TYPE, '{'],
+      [{ 'content-length': '1' }, 'x'],
+      [{ 'content-type': 'application/json', 'content-length': '2000' }, ' '.repeat(2000)]
+    ] as const) {
+      assertError(
+        t,
+        await reader.request(method, at, { headers: { ...headers, 'idempotency-key': '' }, body }),
+        403,
+        'read_only_key',
+        /\w/,
+        operationId
+      )
     }
   }
 })
@@ -39,7 +66,8 @@ t.test('a write with a read-only key is rejected before the rest of the request 
 t.test('the body is parsed before path, query and fields are validated', async (t) => {
   const { openAccount } = await startApp(t, { BODY_LIMIT: '1024' })
   const client = await openAccount()
-  const send = async (headers: Record<string, string>, body: string) => await client.request('PATCH', '/pets/x?x=1', { headers: { 'idempotency-key': '', ...headers }, body })
+  const send = async (headers: Record<string, string>, body: string) =>
+    await client.request('PATCH', '/pets/x?x=1', { headers: { 'idempotency-key': '', ...headers }, body })
   assertError(t, await send({ 'content-type': 'application/json' }, ' '.repeat(2000)), 413, 'payload_too_large')
   assertError(t, await send({ 'content-type': 'text/plain' }, 'x'), 400, 'invalid_content_type')
   assertError(t, await send({ 'content-type': 'application/json' }, '{'), 400, 'invalid_json')
@@ -49,11 +77,35 @@ t.test('headers are validated before the path, the path before the query, the qu
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   const body = { unknown: 1 }
-  assertError(t, await client.request('PATCH', '/pets/x?x=1', { headers: { 'idempotency-key': '' }, body }), 400, 'validation_failed', 'Idempotency-Key')
-  assertError(t, await client.request('PATCH', '/pets/x?x=1', { body }), 400, 'validation_failed', 'Path parameter petId')
-  assertError(t, await client.request('PATCH', '/pets/1?x=1', { body }), 400, 'validation_failed', 'Query parameter "x"')
+  assertError(
+    t,
+    await client.request('PATCH', '/pets/x?x=1', { headers: { 'idempotency-key': '' }, body }),
+    400,
+    'validation_failed',
+    'Idempotency-Key'
+  )
+  assertError(
+    t,
+    await client.request('PATCH', '/pets/x?x=1', { body }),
+    400,
+    'validation_failed',
+    'Path parameter petId'
+  )
+  assertError(
+    t,
+    await client.request('PATCH', '/pets/1?x=1', { body }),
+    400,
+    'validation_failed',
+    'Query parameter "x"'
+  )
   assertError(t, await client.request('PATCH', '/pets/1', { body }), 400, 'validation_failed', '"unknown"')
-  assertError(t, await client.get('/events?x=1', { accept: 'text/event-stream', 'last-event-id': 'x' }), 400, 'validation_failed', 'Last-Event-ID')
+  assertError(
+    t,
+    await client.get('/events?x=1', { accept: 'text/event-stream', 'last-event-id': 'x' }),
+    400,
+    'validation_failed',
+    'Last-Event-ID'
+  )
 })
 
 t.test('every operation with a body validates its query first', async (t) => {
@@ -62,7 +114,14 @@ t.test('every operation with a body validates its query first', async (t) => {
   const ids = await stockedStore(client)
   for (const operation of operationsOf(app)) {
     if (operation.body === undefined) continue
-    assertError(t, await client.request(operation.method, `${pathOf(operation, ids)}?x=1`, { body: { unknown: 1 } }), 400, 'validation_failed', 'Query parameter "x"', operation.operationId)
+    assertError(
+      t,
+      await client.request(operation.method, `${pathOf(operation, ids)}?x=1`, { body: { unknown: 1 } }),
+      400,
+      'validation_failed',
+      'Query parameter "x"',
+      operation.operationId
+    )
   }
 })
 
@@ -79,7 +138,12 @@ t.test('a missing record comes before a failed condition, a failed condition bef
   const client = await openAccount()
   const { petId, categoryId, orderId } = await stockedStore(client)
   const stale = { 'if-match': '"0"' }
-  for (const [path, code] of [['/pets', 'pet_not_found'], ['/categories', 'category_not_found'], ['/store/orders', 'order_not_found'], ['/inventory', 'pet_not_found']] as const) {
+  for (const [path, code] of [
+    ['/pets', 'pet_not_found'],
+    ['/categories', 'category_not_found'],
+    ['/store/orders', 'order_not_found'],
+    ['/inventory', 'pet_not_found']
+  ] as const) {
     const body = path === '/inventory' ? { quantity: 1 } : {}
     assertError(t, await client.patch(`${path}/4711`, body, stale), 404, code)
     if (path !== '/inventory') assertError(t, await client.delete(`${path}/4711`, stale), 404, code)
@@ -115,6 +179,11 @@ t.test('an Idempotency-Key is looked up before the record', async (t) => {
 t.test('a closed sign-up is rejected before the body is read', async (t) => {
   const { nobody } = await startApp(t, { SIGNUP: 'closed' })
   for (const body of ['{', '{}', '{"name":"x"}']) {
-    assertError(t, await nobody.request('POST', '/accounts', { headers: { 'content-type': 'application/json' }, body }), 403, 'signup_closed')
+    assertError(
+      t,
+      await nobody.request('POST', '/accounts', { headers: { 'content-type': 'application/json' }, body }),
+      403,
+      'signup_closed'
+    )
   }
 })

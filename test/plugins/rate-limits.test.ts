@@ -20,10 +20,17 @@ t.test('a key above its limit gets 429 with Retry-After, and other keys continue
   for (let i = 0; i < 4; i++) answers.push(await busy.get('/account'))
   t.same(answers.map(({ status }) => status), [200, 200, 200, 429])
   t.same(answers.map(({ headers }) => headers['ratelimit-policy']), Array(4).fill('"default";q=3;w=60'))
-  t.same(answers.map(({ headers }) => /^"default";r=(\d+);t=\d+$/.exec(String(headers.ratelimit))?.[1]), ['2', '1', '0', '0'])
+  t.same(
+    answers.map(({ headers }) => /^"default";r=(\d+);t=\d+$/.exec(String(headers.ratelimit))?.[1]),
+    ['2', '1', '0', '0']
+  )
   const [, seconds] = /t=(\d+)$/.exec(String(answers[3]!.headers.ratelimit)) ?? []
   t.ok(Number(answers[3]!.headers['retry-after']) >= Number(seconds), 'Retry-After is not earlier than t')
-  t.same(answers[3]!.body, { code: 'rate_limited', message: `Too many requests. Try again in ${seconds} seconds.`, status: 429 })
+  t.same(answers[3]!.body, {
+    code: 'rate_limited',
+    message: `Too many requests. Try again in ${seconds} seconds.`,
+    status: 429
+  })
   t.equal((await calm.get('/account')).status, 200)
 })
 
@@ -60,5 +67,8 @@ t.test('a request above the limit is rejected before its body is read', async (t
   const { openAccount } = await startApp(t, { RATE_LIMIT_PER_KEY: '1' })
   const store = await openAccount()
   await store.get('/account')
-  t.equal((await store.request('POST', '/pets', { body: '{', headers: { 'content-type': 'application/json' } })).status, 429)
+  t.equal(
+    (await store.request('POST', '/pets', { body: '{', headers: { 'content-type': 'application/json' } })).status,
+    429
+  )
 })

@@ -8,14 +8,21 @@ import { bodyOf, operationsOf, pathOf, stockedStore, type Ids, type Operation } 
 export const operations = operationsOf((await startApp(t)).app)
 
 /** Starts a service with a store for each test, and returns a function that calls its operations. */
-export async function store (t: Test): Promise<{ client: Client, ids: Ids, call: (operation: Operation, fields?: Record<string, unknown>) => Promise<Answer> }> {
+export async function store (
+  t: Test
+): Promise<{
+  client: Client
+  ids: Ids
+  call: (operation: Operation, fields?: Record<string, unknown>) => Promise<Answer>
+}> {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
   const ids = await stockedStore(client)
   return {
     client,
     ids,
-    call: async (operation, fields) => await client.request(operation.method, pathOf(operation, ids), { body: bodyOf(operation, ids, fields) })
+    call: async (operation, fields) =>
+      await client.request(operation.method, pathOf(operation, ids), { body: bodyOf(operation, ids, fields) })
   }
 }
 
@@ -32,9 +39,16 @@ function parameters (wanted: (parameter: Operation['parameters'][number]) => boo
     .map((parameter) => ({ operation, ...parameter, label: `${operation.operationId} ${parameter.name}` })))
 }
 
-export const texts = fields(({ type, format, enum: values }) => type === 'string' && format === undefined && values === undefined)
+export const texts = fields(
+  ({ type, format, enum: values }) => type === 'string' && format === undefined && values === undefined
+)
 export const times = fields(({ format }) => format === 'date-time')
 export const bodyIds = fields(({ format }) => format === 'int64')
 export const pathIds = parameters(({ in: place, schema }) => place === 'path' && schema.format === 'int64')
-export const queryIds = parameters(({ in: place, schema }) => place === 'query' && (schema.items ?? schema).format === 'int64' && (schema.items ?? schema).minimum === 1)
-export const lists = operations.filter(({ method, parameters }) => method === 'GET' && parameters.some(({ name }) => name === 'limit'))
+export const queryIds = parameters(
+  ({ in: place, schema }) =>
+    place === 'query' && (schema.items ?? schema).format === 'int64' && (schema.items ?? schema).minimum === 1
+)
+export const lists = operations.filter(
+  ({ method, parameters }) => method === 'GET' && parameters.some(({ name }) => name === 'limit')
+)

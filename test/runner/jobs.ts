@@ -69,14 +69,16 @@ const DURATIONS_FILE = join(ROOT, '.tap/durations.json')
 /** Fails when an entry names nothing: a file that moved would silently run on both databases. */
 function checkIndependentFiles (): void {
   const missing = Object.keys(DATABASE_INDEPENDENT).filter((path) => !existsSync(join(ROOT, path)))
-  if (missing.length > 0) throw new Error(`DATABASE_INDEPENDENT in test/runner/jobs.ts names ${missing.join(', ')}, which does not exist`)
+  if (missing.length > 0) { throw new Error(`DATABASE_INDEPENDENT in test/runner/jobs.ts names ${missing.join(', ')}, which does not exist`) }
 }
 
 /** Lists the jobs, longest first, so that no long file starts when all others have ended. */
 export function planJobs (paths: string[], databases: DatabaseName[]): Job[] {
   checkIndependentFiles()
   const files = paths.length === 0 ? testFilesBelow('test') : paths.flatMap(testFilesAt)
-  const jobs = [...new Set(files)].flatMap((file) => databasesOf(file, databases).map((database) => ({ file, database })))
+  const jobs = [...new Set(files)].flatMap((file) =>
+    databasesOf(file, databases).map((database) => ({ file, database }))
+  )
   const durations = readDurations()
   return jobs.sort((a, b) => expectedDuration(b, durations) - expectedDuration(a, durations))
 }

@@ -91,7 +91,9 @@ function count (parser: Parser, path: string[], counts: Counts, report: string[]
     const [problem] = results.failures
     if (problem !== undefined) fail(counts, report, path, problem)
     else if (assertions > 0) counts.passed++
-    else if (results.skip === 0 && results.todo === 0) fail(counts, report, path, { tapError: 'ran without an assertion' })
+    else if (results.skip === 0 && results.todo === 0) {
+      fail(counts, report, path, { tapError: 'ran without an assertion' })
+    }
   })
 }
 

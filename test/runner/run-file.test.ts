@@ -28,8 +28,14 @@ function printing (lines: string[]): string {
 
 const FAILING_FILES: Record<string, [source: string, problem: RegExp]> = {
   'prints no TAP': ['', /without an assertion/],
-  'has a test without an assertion': [printing(['# Subtest: idle', '    1..0', 'ok 1 - idle', '1..1']), /without an assertion/],
-  'has a failed assertion': [printing(['# Subtest: wrong', '    not ok 1 - sum', '    1..1', 'not ok 1 - wrong', '1..1']), /wrong/],
+  'has a test without an assertion': [
+    printing(['# Subtest: idle', '    1..0', 'ok 1 - idle', '1..1']),
+    /without an assertion/
+  ],
+  'has a failed assertion': [
+    printing(['# Subtest: wrong', '    not ok 1 - sum', '    1..1', 'not ok 1 - wrong', '1..1']),
+    /wrong/
+  ],
   'ends before its plan': [`${printing(ONE_TEST.slice(0, -1))}process.exit(0)`, /no plan/i],
   'ends with an error after its last test': [`${printing(ONE_TEST)}process.exitCode = 7`, /ended with code 7/],
   'is ended by a signal': [`${printing(ONE_TEST)}process.kill(process.pid, 'SIGKILL')`, /ended with SIGKILL/],
@@ -63,7 +69,11 @@ t.test('a file fails that', { timeout: 300_000 }, async (t) => {
 
 t.test('the end of the run ends the file and the processes of its group', async (t) => {
   const stop = new AbortController()
-  const file = writeFile(t, "import { spawn } from 'node:child_process'\nspawn('sleep', ['600'], { stdio: 'inherit' })\nsetInterval(() => {}, 1000)")
+  const file = writeFile(
+    t,
+    "import { spawn } from 'node:child_process'\nspawn('sleep', ['600'], { stdio: 'inherit' })\n" +
+      'setInterval(() => {}, 1000)'
+  )
   const running = runTestFile(file, {}, stop.signal)
   setTimeout(() => { stop.abort() }, 2_000)
   const { counts } = await running

@@ -25,47 +25,59 @@ t.test('a port in use, or an address of another machine, is explained in one lin
   const DATABASE_URL = await freshDatabase(t)
   const { origin } = await start(t, { DATABASE_URL })
   await failed(t, await run(t, 'start', { DATABASE_URL, PORT: new URL(origin).port }), /port is in use.*PORT/)
-  await failed(t, await run(t, 'start', { DATABASE_URL, METRICS_PORT: new URL(origin).port }), /METRICS_PORT \d+ is in use/)
+  await failed(
+    t,
+    await run(t, 'start', { DATABASE_URL, METRICS_PORT: new URL(origin).port }),
+    /METRICS_PORT \d+ is in use/
+  )
   await failed(t, await run(t, 'start', { DATABASE_URL, HOST: '192.0.2.1' }), /HOST/)
   t.ok(await answers(`${origin}/readyz`), 'the other service continues')
 })
 
-t.test('an unusable SQLite file is explained in one line', { skip: database !== 'sqlite' && 'there is no file' }, async (t) => {
-  const cwd = folder(t)
-  writeFileSync(join(cwd, 'text.db'), 'Dear diary, today the cat sat on the keyboard again. '.repeat(50))
-  writeFileSync(join(cwd, 'corrupt.db'), Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(8000, 7)]))
-  mkdirSync(join(cwd, 'folder.db'))
-  const table: Array<[file: string, says: RegExp]> = [
-    ['./missing/petstore.db', /folder.*does not exist.*DATABASE_URL/],
-    ['./folder.db', /cannot be opened.*DATABASE_URL/],
-    ['./text.db', /DATABASE_URL.*damaged or not a SQLite/],
-    ['./corrupt.db', /DATABASE_URL.*damaged or not a SQLite/]
-  ]
-  for (const [file, says] of table) await failed(t, await run(t, 'start', { DATABASE_URL: `file:${file}` }, { cwd }), says)
-  await failed(t, await run(t, 'migrate', { DATABASE_URL: `file:${table[0]![0]}` }, { cwd }), table[0]![1])
-})
-
-t.test('a read-only SQLite file is explained in one line', { skip: database !== 'sqlite' && 'there is no file' }, async (t) => {
-  const account = restricted()
-  if (account === undefined) {
-    t.pass('', { skip: 'root may write everything, and another account may not read this checkout' })
-    return
+t.test(
+  'an unusable SQLite file is explained in one line',
+  { skip: database !== 'sqlite' && 'there is no file' },
+  async (t) => {
+    const cwd = folder(t)
+    writeFileSync(join(cwd, 'text.db'), 'Dear diary, today the cat sat on the keyboard again. '.repeat(50))
+    writeFileSync(join(cwd, 'corrupt.db'), Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(8000, 7)]))
+    mkdirSync(join(cwd, 'folder.db'))
+    const table: Array<[file: string, says: RegExp]> = [
+      ['./missing/petstore.db', /folder.*does not exist.*DATABASE_URL/],
+      ['./folder.db', /cannot be opened.*DATABASE_URL/],
+      ['./text.db', /DATABASE_URL.*damaged or not a SQLite/],
+      ['./corrupt.db', /DATABASE_URL.*damaged or not a SQLite/]
+    ]
+    for (const [file, says] of table) { await failed(t, await run(t, 'start', { DATABASE_URL: `file:${file}` }, { cwd }), says) }
+    await failed(t, await run(t, 'migrate', { DATABASE_URL: `file:${table[0]![0]}` }, { cwd }), table[0]![1])
   }
-  // Other users cannot open the temporary folder of the test runner.
-  const cwd = folder(t, process.getuid?.() === 0 ? '/tmp' : undefined)
-  chmodSync(cwd, 0o777)
-  writeFileSync(join(cwd, 'empty.db'), '')
-  writeFileSync(join(cwd, 'migrated.db'), readFileSync((await freshDatabase(t)).slice('file:'.length)))
-  mkdirSync(join(cwd, 'closed'))
-  for (const file of ['empty.db', 'migrated.db']) chmodSync(join(cwd, file), 0o444)
-  chmodSync(join(cwd, 'closed'), 0o555)
-  const table: Array<[file: string, says: RegExp]> = [
-    ['./empty.db', /is read-only.*DATABASE_URL/],
-    ['./migrated.db', /is read-only.*DATABASE_URL/],
-    ['./closed/petstore.db', /cannot be opened or created.*DATABASE_URL/]
-  ]
-  for (const [file, says] of table) await failed(t, await run(t, 'start', { DATABASE_URL: `file:${file}` }, { cwd, account }), says)
-})
+)
+
+t.test(
+  'a read-only SQLite file is explained in one line',
+  { skip: database !== 'sqlite' && 'there is no file' },
+  async (t) => {
+    const account = restricted()
+    if (account === undefined) {
+      t.pass('', { skip: 'root may write everything, and another account may not read this checkout' })
+      return
+    }
+    // Other users cannot open the temporary folder of the test runner.
+    const cwd = folder(t, process.getuid?.() === 0 ? '/tmp' : undefined)
+    chmodSync(cwd, 0o777)
+    writeFileSync(join(cwd, 'empty.db'), '')
+    writeFileSync(join(cwd, 'migrated.db'), readFileSync((await freshDatabase(t)).slice('file:'.length)))
+    mkdirSync(join(cwd, 'closed'))
+    for (const file of ['empty.db', 'migrated.db']) chmodSync(join(cwd, file), 0o444)
+    chmodSync(join(cwd, 'closed'), 0o555)
+    const table: Array<[file: string, says: RegExp]> = [
+      ['./empty.db', /is read-only.*DATABASE_URL/],
+      ['./migrated.db', /is read-only.*DATABASE_URL/],
+      ['./closed/petstore.db', /cannot be opened or created.*DATABASE_URL/]
+    ]
+    for (const [file, says] of table) { await failed(t, await run(t, 'start', { DATABASE_URL: `file:${file}` }, { cwd, account }), says) }
+  }
+)
 
 /** Returns a user to whom file permissions apply and who can read this checkout, if there is one. */
 function restricted (): Options['account'] {
@@ -75,25 +87,54 @@ function restricted (): Options['account'] {
   return status === 0 ? nobody : undefined
 }
 
-t.test('an unusable PostgreSQL is explained in one line', { skip: database !== 'postgresql' && 'there is no server' }, async (t) => {
-  const url = new URL(await freshDatabase(t))
-  const other = (change: (url: URL) => void): string => {
-    const changed = new URL(url)
-    change(changed)
-    return changed.href
+t.test(
+  'an unusable PostgreSQL is explained in one line',
+  { skip: database !== 'postgresql' && 'there is no server' },
+  async (t) => {
+    const url = new URL(await freshDatabase(t))
+    const other = (change: (url: URL) => void): string => {
+      const changed = new URL(url)
+      change(changed)
+      return changed.href
+    }
+    const closed = await freePort()
+    const table: Array<[url: string, says: RegExp]> = [
+      [
+        other((url) => {
+          url.port = String(closed)
+        }),
+        /cannot be reached.*DATABASE_URL/
+      ],
+      [
+        other((url) => {
+          url.hostname = 'nowhere.invalid'
+        }),
+        /cannot be reached.*DATABASE_URL/
+      ],
+      [
+        other((url) => {
+          url.password = 'secret'
+        }),
+        /rejects.*DATABASE_URL/
+      ],
+      [
+        other((url) => {
+          url.username = 'secret'
+        }),
+        /rejects.*DATABASE_URL/
+      ],
+      [
+        other((url) => {
+          url.pathname = '/nothing'
+        }),
+        /DATABASE_URL does not exist on the server/
+      ]
+    ]
+    for (const [DATABASE_URL, says] of table) {
+      const running = await run(t, 'start', { DATABASE_URL })
+      await failed(t, running, says)
+      t.notOk(running.err().includes(url.password), 'no password')
+    }
+    await failed(t, await run(t, 'migrate', { DATABASE_URL: table[0]![0] }), table[0]![1])
   }
-  const closed = await freePort()
-  const table: Array<[url: string, says: RegExp]> = [
-    [other((url) => { url.port = String(closed) }), /cannot be reached.*DATABASE_URL/],
-    [other((url) => { url.hostname = 'nowhere.invalid' }), /cannot be reached.*DATABASE_URL/],
-    [other((url) => { url.password = 'secret' }), /rejects.*DATABASE_URL/],
-    [other((url) => { url.username = 'secret' }), /rejects.*DATABASE_URL/],
-    [other((url) => { url.pathname = '/nothing' }), /DATABASE_URL does not exist on the server/]
-  ]
-  for (const [DATABASE_URL, says] of table) {
-    const running = await run(t, 'start', { DATABASE_URL })
-    await failed(t, running, says)
-    t.notOk(running.err().includes(url.password), 'no password')
-  }
-  await failed(t, await run(t, 'migrate', { DATABASE_URL: table[0]![0] }), table[0]![1])
-})
+)

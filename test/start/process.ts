@@ -35,7 +35,12 @@ export interface Options {
 }
 
 /** Runs the command of an npm script, or another command, without npm, in a separate folder and environment. */
-export async function run (t: Test, script: string, settings: Record<string, string>, { cwd = folder(t), account = {} }: Options = {}): Promise<Running> {
+export async function run (
+  t: Test,
+  script: string,
+  settings: Record<string, string>,
+  { cwd = folder(t), account = {} }: Options = {}
+): Promise<Running> {
   const [program, file = '', ...args] = commandOf(script).split(' ')
   if (program !== 'node') throw new Error(`npm run ${script} does not run node`)
   const port = settings['PORT'] ?? String(await freePort())
@@ -47,14 +52,20 @@ export async function run (t: Test, script: string, settings: Record<string, str
   })
   let out = ''
   let err = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => { out += text })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => { err += text })
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text
+  })
   const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals)
   const stop = async (signal: NodeJS.Signals = 'SIGTERM'): Promise<number | NodeJS.Signals> => {
     child.kill(signal)
     return await ended
   }
-  t.teardown(async () => { await stop('SIGKILL') })
+  t.teardown(async () => {
+    await stop('SIGKILL')
+  })
   return { origin: `http://127.0.0.1:${port}`, out: () => out, err: () => err, ended, stop }
 }
 
@@ -85,7 +96,7 @@ export async function answers (address: string): Promise<boolean> {
   return await fetch(address).then(({ status }) => status === 200, () => false)
 }
 
-/** Asserts that the process exits with code 1 and prints one message on standard error, without a stack or a password. */
+/** Asserts that the process exits with code 1 and prints one message, without a stack or a password. */
 export async function failed (t: Test, { ended, err, stop }: Running, says: RegExp, lines = 1): Promise<void> {
   const late = setTimeout(() => { void stop() }, START_TIMEOUT_MS)
   t.equal(await ended, 1)

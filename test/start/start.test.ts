@@ -15,75 +15,103 @@ t.setTimeout(900_000)
 t.before(build)
 
 async function openAccount (origin: string): Promise<string> {
-  const answer = await fetch(`${origin}/accounts`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"name": "A store"}' })
+  const answer = await fetch(`${origin}/accounts`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"name": "A store"}'
+  })
   return (await answer.json() as { apiKey: string }).apiKey
 }
 
 /** Converts the request in a greeting, `curl -H 'Name: value' URL`, to the arguments of fetch. */
 function pasted (text: string): [address: string, options: { headers: Record<string, string> }] {
   const command = /^ *curl (.*)$/m.exec(text)?.[1] ?? ''
-  const headers = Object.fromEntries([...command.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, name, value]) => [name, value]))
+  const headers = Object.fromEntries(
+    [...command.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, name, value]) => [name, value])
+  )
   return [command.split(' ').at(-1)!, { headers }]
 }
 
-t.test('the first start creates a demo store and prints its key once, with a working request', { skip: database !== 'sqlite' && 'only in the default SQLite file' }, async (t) => {
-  const cwd = folder(t)
-  const first = await start(t, {}, { cwd })
-  t.ok(existsSync(join(cwd, 'petstore.db')), 'the database is in the working directory')
-  t.equal(first.err().match(/psk_\w+/g)?.length, 2, 'the key, and the request that contains it')
-  t.notMatch(first.out(), 'psk_', 'the log does not contain it')
-  const [address, options] = pasted(first.err())
-  t.ok(address.startsWith(first.origin), address)
-  const pets = await (await fetch(address, options)).json() as unknown[]
-  t.equal(pets.length, 20, 'a page of pets')
-  const curl = spawnSync('bash', ['-c', /^ *curl .*$/m.exec(first.err())![0]], { encoding: 'utf8' })
-  if (curl.status === 0) t.same(JSON.parse(curl.stdout), pets, 'as pasted into a shell')
-  for (const [path, least] of [['/categories', 3], ['/store/orders', 3], ['/inventory', 15]] as const) {
-    const rows = await (await fetch(`${first.origin}${path}`, options)).json() as unknown[]
-    t.ok(rows.length >= least, `${rows.length} at ${path}`)
+t.test(
+  'the first start creates a demo store and prints its key once, with a working request',
+  { skip: database !== 'sqlite' && 'only in the default SQLite file' },
+  async (t) => {
+    const cwd = folder(t)
+    const first = await start(t, {}, { cwd })
+    t.ok(existsSync(join(cwd, 'petstore.db')), 'the database is in the working directory')
+    t.equal(first.err().match(/psk_\w+/g)?.length, 2, 'the key, and the request that contains it')
+    t.notMatch(first.out(), 'psk_', 'the log does not contain it')
+    const [address, options] = pasted(first.err())
+    t.ok(address.startsWith(first.origin), address)
+    const pets = (await (await fetch(address, options)).json()) as unknown[]
+    t.equal(pets.length, 20, 'a page of pets')
+    const curl = spawnSync('bash', ['-c', /^ *curl .*$/m.exec(first.err())![0]], { encoding: 'utf8' })
+    if (curl.status === 0) t.same(JSON.parse(curl.stdout), pets, 'as pasted into a shell')
+    for (const [path, least] of [
+      ['/categories', 3],
+      ['/store/orders', 3],
+      ['/inventory', 15]
+    ] as const) {
+      const rows = (await (await fetch(`${first.origin}${path}`, options)).json()) as unknown[]
+      t.ok(rows.length >= least, `${rows.length} at ${path}`)
+    }
+    t.equal(await first.stop(), 0)
+
+    const started = Date.now()
+    const second = await start(t, {}, { cwd })
+    t.comment(`the second start took ${Date.now() - started} ms`)
+    t.equal(second.err(), '', 'no key')
+    t.equal(
+      (await fetch(`${second.origin}${new URL(address).pathname}`, options)).status,
+      200,
+      'the first key still works'
+    )
+    t.equal(await second.stop(), 0)
   }
-  t.equal(await first.stop(), 0)
+)
 
-  const started = Date.now()
-  const second = await start(t, {}, { cwd })
-  t.comment(`the second start took ${Date.now() - started} ms`)
-  t.equal(second.err(), '', 'no key')
-  t.equal((await fetch(`${second.origin}${new URL(address).pathname}`, options)).status, 200, 'the first key still works')
-  t.equal(await second.stop(), 0)
-})
-
-t.test('a configured database, or one with an account, gets no demo store', { skip: database !== 'sqlite' && 'as on SQLite' }, async (t) => {
-  const cwd = folder(t)
-  const named = await start(t, { DATABASE_URL: 'file:./named.db' }, { cwd })
-  t.equal(named.err(), '', 'named')
-  await openAccount(named.origin)
-  await named.stop()
-  const used = await start(t, { DATABASE_URL: 'file:./named.db', DEMO: 'true' }, { cwd })
-  t.equal(used.err(), '', 'used, though DEMO asks for it')
-  await used.stop()
-  const refused = await start(t, { DEMO: 'false' }, { cwd })
-  t.equal(refused.err(), '', 'DEMO=false')
-  await refused.stop()
-  const empty = await start(t, { DATABASE_URL: '' }, { cwd })
-  t.match(empty.err(), 'psk_', 'an empty DATABASE_URL counts as not set')
-})
-
-t.test('after a start that failed before it printed the key, the next start prints one and creates no second store', { skip: database !== 'sqlite' && 'as on SQLite' }, async (t) => {
-  const cwd = folder(t)
-  const other = createServer().listen(0, '127.0.0.1')
-  await once(other, 'listening')
-  t.teardown(() => { other.close() })
-  const { port } = other.address() as AddressInfo
-  await failed(t, await run(t, 'start', { PORT: String(port) }, { cwd }), /port is in use.*PORT/)
-  for (let i = 0; i < 2; i++) {
-    const next = await start(t, {}, { cwd })
-    const [address, options] = pasted(next.err())
-    // Only the last start's key is used: until a key is used, every start prints one.
-    if (i === 1) t.same((await (await fetch(`${address}?limit=100`, options)).json() as Array<{ id: number }>).length, 21)
-    t.equal(await next.stop(), 0)
+t.test(
+  'a configured database, or one with an account, gets no demo store',
+  { skip: database !== 'sqlite' && 'as on SQLite' },
+  async (t) => {
+    const cwd = folder(t)
+    const named = await start(t, { DATABASE_URL: 'file:./named.db' }, { cwd })
+    t.equal(named.err(), '', 'named')
+    await openAccount(named.origin)
+    await named.stop()
+    const used = await start(t, { DATABASE_URL: 'file:./named.db', DEMO: 'true' }, { cwd })
+    t.equal(used.err(), '', 'used, though DEMO asks for it')
+    await used.stop()
+    const refused = await start(t, { DEMO: 'false' }, { cwd })
+    t.equal(refused.err(), '', 'DEMO=false')
+    await refused.stop()
+    const empty = await start(t, { DATABASE_URL: '' }, { cwd })
+    t.match(empty.err(), 'psk_', 'an empty DATABASE_URL counts as not set')
   }
-  t.equal((await start(t, {}, { cwd })).err(), '', 'no key, because one was used')
-})
+)
+
+t.test(
+  'after a start that failed before it printed the key, the next start prints one and creates no second store',
+  { skip: database !== 'sqlite' && 'as on SQLite' },
+  async (t) => {
+    const cwd = folder(t)
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    t.teardown(() => {
+      other.close()
+    })
+    const { port } = other.address() as AddressInfo
+    await failed(t, await run(t, 'start', { PORT: String(port) }, { cwd }), /port is in use.*PORT/)
+    for (let i = 0; i < 2; i++) {
+      const next = await start(t, {}, { cwd })
+      const [address, options] = pasted(next.err())
+      // Only the last start's key is used: until a key is used, every start prints one.
+      if (i === 1) { t.same(((await (await fetch(`${address}?limit=100`, options)).json()) as Array<{ id: number }>).length, 21) }
+      t.equal(await next.stop(), 0)
+    }
+    t.equal((await start(t, {}, { cwd })).err(), '', 'no key, because one was used')
+  }
+)
 
 t.test('DEMO=true creates a demo store in any empty database', async (t) => {
   const DATABASE_URL = await freshDatabase(t)
@@ -120,7 +148,9 @@ t.test('a pending migration stops a start that must not apply it, and petstore m
 })
 
 t.test('dist/start/server.js starts the service without the command line', async (t) => {
-  const { stop, origin } = await served(await run(t, 'node dist/start/server.js', { DATABASE_URL: await freshDatabase(t) }))
+  const { stop, origin } = await served(
+    await run(t, 'node dist/start/server.js', { DATABASE_URL: await freshDatabase(t) })
+  )
   t.ok(await answers(`${origin}/readyz`))
   t.equal(await stop(), 0)
   const { ended, err } = await run(t, 'node dist/start/server.js', { PORT: 'none' })
@@ -150,13 +180,25 @@ t.test('the cause of a 500 is in the log, with the id of the request, and nowher
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'request-id': 'find-me' },
     body: '{"message": "between us"}'
   })
-  t.same({ status: answer.status, body: await answer.json() }, {
-    status: 500,
-    body: { code: 'internal_error', message: 'An internal error occurred. Quote the Request-Id when you report it.', status: 500 }
-  })
+  t.same(
+    { status: answer.status, body: await answer.json() },
+    {
+      status: 500,
+      body: {
+        code: 'internal_error',
+        message: 'An internal error occurred. Quote the Request-Id when you report it.',
+        status: 500
+      }
+    }
+  )
   await stop()
-  const lines = out().trim().split('\n').map((line) => JSON.parse(line) as { requestId?: string, level: number, err?: { message: string, stack: string } })
+  const lines = out()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { requestId?: string, level: number, err?: { message: string, stack: string } })
   const line = lines.find(({ requestId, level }) => requestId === 'find-me' && level === 50)
   t.match(line?.err, { message: /messages/, stack: /\bat / })
-  for (const secret of [key, key.slice(12), 'between us', 'Bearer', 'secret']) t.notOk(out().includes(secret), 'no key, header or body is logged')
+  for (const secret of [key, key.slice(12), 'between us', 'Bearer', 'secret']) {
+    t.notOk(out().includes(secret), 'no key, header or body is logged')
+  }
 })

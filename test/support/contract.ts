@@ -47,8 +47,17 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Fields that mean something to a client: an answer carries them where the document says so, and nowhere else. */
 const MEANINGFUL = [
-  'etag', 'link', 'location', 'deprecation', 'sunset', 'retry-after', 'ratelimit', 'ratelimit-policy', 'idempotency-replayed',
-  'event-id', 'www-authenticate'
+  'etag',
+  'link',
+  'location',
+  'deprecation',
+  'sunset',
+  'retry-after',
+  'ratelimit',
+  'ratelimit-policy',
+  'idempotency-replayed',
+  'event-id',
+  'www-authenticate'
 ]
 
 function createContract (document: Document, basePath: string): Contract {
@@ -66,24 +75,28 @@ function createContract (document: Document, basePath: string): Contract {
     if (!/^[A-Za-z0-9._~:-]{1,128}$/.test(String(headers['request-id'] ?? ''))) return 'it has no Request-Id'
     const bodiless = method === 'HEAD' || status === 204 || status === 304
     if (bodiless && text !== '') return `a ${status} to ${method} has no body, but this has: ${text}`
-    if (status >= 400 && headers['cache-control'] !== 'no-store') return `an error is not to be stored, but Cache-Control is ${headers['cache-control']}`
+    if (status >= 400 && headers['cache-control'] !== 'no-store') { return `an error is not to be stored, but Cache-Control is ${headers['cache-control']}` }
 
     const path = pathOf(target)
     const below = path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : undefined
     const methods = below === undefined ? undefined : paths.find(({ pattern }) => pattern.test(below))?.methods
     const operation = methods?.[method === 'HEAD' ? 'get' : method.toLowerCase()]
     if (operation !== undefined) return problemOfOperation(operation, answer, bodiless)
-    if (status >= 400) return problemOfError(answer, bodiless, undefined) ?? (status === 405 ? problemOfAllow(answer, methods) : undefined)
+    if (status >= 400) {
+      return (
+        problemOfError(answer, bodiless, undefined) ?? (status === 405 ? problemOfAllow(answer, methods) : undefined)
+      )
+    }
     if (method === 'OPTIONS') return status === 204 ? problemOfAllow(answer, methods) : `OPTIONS is answered ${status}`
     if (methods !== undefined) return `${method} is not documented, but answered ${status}`
-    if (!SERVICE.test(path) && !SERVICE.test(below ?? (path === basePath ? '/' : ''))) return `nothing is documented at this address, but it answers ${status}`
+    if (!SERVICE.test(path) && !SERVICE.test(below ?? (path === basePath ? '/' : ''))) { return `nothing is documented at this address, but it answers ${status}` }
     return undefined
   }
 
   function problemOfOperation (operation: Operation, answer: Answer, bodiless: boolean): string | undefined {
     const { status, headers, body } = answer
     const documented = operation.responses[status]
-    if (documented === undefined) return `${operation.operationId} does not document ${status}${body?.code === undefined ? '' : ` (${body.code})`}`
+    if (documented === undefined) { return `${operation.operationId} does not document ${status}${body?.code === undefined ? '' : ` (${body.code})`}` }
     return problemOfHeaders(documented, answer) ??
       (status >= 400 ? problemOfError(answer, bodiless, documented) : problemOfCaching(answer)) ??
       problemOfBody(operation.operationId, documented, answer, bodiless, headers['content-type'])
@@ -92,20 +105,29 @@ function createContract (document: Document, basePath: string): Contract {
   function problemOfHeaders (documented: DocumentedAnswer, { status, headers }: Answer): string | undefined {
     const promised = new Set<string>()
     for (const [name, reference] of Object.entries(documented.headers ?? {})) {
-      const header = '$ref' in reference ? document.components.headers[reference.$ref.split('/').at(-1)!] : reference as Header
+      const header =
+        '$ref' in reference ? document.components.headers[reference.$ref.split('/').at(-1)!] : (reference as Header)
       if (header === undefined) return `the document has no header ${name}`
       promised.add(name.toLowerCase())
       const value = headers[name.toLowerCase()]
       if (value === undefined && header.required) return `a ${status} promises the header ${name}`
-      if (value !== undefined && header.schema.type === 'integer' && !/^\d+$/.test(String(value))) return `the header ${name} is no integer: ${String(value)}`
+      if (value !== undefined && header.schema.type === 'integer' && !/^\d+$/.test(String(value))) { return `the header ${name} is no integer: ${String(value)}` }
     }
     const surplus = MEANINGFUL.find((name) => headers[name] !== undefined && !promised.has(name))
-    return surplus === undefined ? undefined : `a ${status} does not document the header ${surplus}: ${String(headers[surplus])}`
+    return surplus === undefined
+      ? undefined
+      : `a ${status} does not document the header ${surplus}: ${String(headers[surplus])}`
   }
 
-  function problemOfBody (id: string, { content }: DocumentedAnswer, answer: Answer, bodiless: boolean, type: string | undefined): string | undefined {
+  function problemOfBody (
+    id: string,
+    { content }: DocumentedAnswer,
+    answer: Answer,
+    bodiless: boolean,
+    type: string | undefined
+  ): string | undefined {
     const { status, text, body } = answer
-    if (content === undefined) return text === '' ? undefined : `a ${status} of ${id} documents no body, but has: ${text}`
+    if (content === undefined) { return text === '' ? undefined : `a ${status} of ${id} documents no body, but has: ${text}` }
     const [name = ''] = (type ?? '').split(';')
     const media = content[name]
     if (media === undefined) return `a ${status} of ${id} does not document the content type ${type}`
@@ -118,14 +140,18 @@ function createContract (document: Document, basePath: string): Contract {
   }
 
   /** The Error shape, with a code of the closed list, and one that is documented for the operation. */
-  function problemOfError ({ status, headers, text, body }: Answer, bodiless: boolean, documented: DocumentedAnswer | undefined): string | undefined {
+  function problemOfError (
+    { status, headers, text, body }: Answer,
+    bodiless: boolean,
+    documented: DocumentedAnswer | undefined
+  ): string | undefined {
     if (headers['content-type'] !== JSON_TYPE) return `the error's content type is ${headers['content-type']}`
     if (bodiless) return undefined
     if (!isError(body)) return `the error ${explain(isError)}: ${text}`
     if (body.status !== status) return `the error says ${body.status}, but the status is ${status}`
     if (codes.get(body.code) !== status) return `${body.code} is no code of a ${status}`
     const examples = documented?.content?.['application/json']?.examples
-    if (documented !== undefined && examples?.[body.code] === undefined) return `the operation does not document the code ${body.code}`
+    if (documented !== undefined && examples?.[body.code] === undefined) { return `the operation does not document the code ${body.code}` }
     return undefined
   }
 
@@ -144,19 +170,29 @@ function pathOf (target: string): string {
 }
 
 /** `Allow` is the documented methods, HEAD where there is GET, and OPTIONS. */
-function problemOfAllow ({ headers: { allow } }: Answer, methods: Record<string, Operation> | undefined): string | undefined {
+function problemOfAllow (
+  { headers: { allow } }: Answer,
+  methods: Record<string, Operation> | undefined
+): string | undefined {
   if (allow === undefined) return 'there is no Allow header'
   if (methods === undefined) return undefined
-  const expected = ['OPTIONS', ...Object.keys(methods).flatMap((name) => name === 'get' ? ['GET', 'HEAD'] : [name.toUpperCase()])]
+  const expected = [
+    'OPTIONS',
+    ...Object.keys(methods).flatMap((name) => (name === 'get' ? ['GET', 'HEAD'] : [name.toUpperCase()]))
+  ]
   const given = allow.split(', ').sort().join(', ')
-  return given === expected.sort().join(', ') ? undefined : `Allow is ${given}, but ${expected.join(', ')} is documented`
+  return given === expected.sort().join(', ')
+    ? undefined
+    : `Allow is ${given}, but ${expected.join(', ')} is documented`
 }
 
 /** Secrets are stored nowhere; everything else may be, if it is asked for again each time. */
 function problemOfCaching ({ headers, body }: Answer): string | undefined {
   const secret = body?.apiKey !== undefined || body?.secret !== undefined
   const expected = secret ? 'no-store' : 'private, no-cache'
-  return headers['cache-control'] === expected ? undefined : `Cache-Control is ${headers['cache-control']}, not ${expected}`
+  return headers['cache-control'] === expected
+    ? undefined
+    : `Cache-Control is ${headers['cache-control']}, not ${expected}`
 }
 
 type Judge = ValidateFunction<any>
@@ -184,12 +220,21 @@ const UTC = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 function closed<T> (schema: T): T {
   if (schema === null || typeof schema !== 'object') return schema
   if (Array.isArray(schema)) return schema.map(closed) as T
-  const copy = Object.fromEntries(Object.entries(schema).filter(([name]) => name !== 'example').map(([name, inner]) => [name, closed(inner)]))
-  const isObject = copy['type'] === 'object' && copy['properties'] !== undefined && copy['additionalProperties'] === undefined
+  const copy = Object.fromEntries(
+    Object.entries(schema)
+      .filter(([name]) => name !== 'example')
+      .map(([name, inner]) => [name, closed(inner)])
+  )
+  const isObject =
+    copy['type'] === 'object' && copy['properties'] !== undefined && copy['additionalProperties'] === undefined
   return (isObject ? { ...copy, additionalProperties: false } : copy) as T
 }
 
 function explain ({ errors }: Judge): string {
-  return (errors ?? []).map(({ instancePath, message, params }) =>
-    `${instancePath === '' ? 'as a whole' : instancePath} ${message}${'additionalProperty' in params ? ` (${params['additionalProperty']})` : ''}`).join('; ')
+  return (errors ?? [])
+    .map(
+      ({ instancePath, message, params }) =>
+        `${instancePath === '' ? 'as a whole' : instancePath} ${message}${'additionalProperty' in params ? ` (${params['additionalProperty']})` : ''}`
+    )
+    .join('; ')
 }

@@ -99,7 +99,7 @@ export async function loadFixtures (): Promise<Fixture[]> {
   }))
 }
 
-/** Merges tables of several fixtures. Rejects a name that is in two of them, as after an incomplete copy of a fixture. */
+/** Merges tables of several fixtures. Rejects a name that two of them have, as after an incomplete copy. */
 export function mergeTables<T> (tables: Array<Record<string, T> | undefined>): Record<string, T> {
   const merged: Record<string, T> = {}
   for (const [name, row] of tables.flatMap((table = {}) => Object.entries(table))) {

@@ -7,8 +7,11 @@ export async function newCategory (client: Client, name = 'Dogs'): Promise<numbe
 }
 
 /** A pet, in a category of its own unless one is named. */
-export async function newPet (client: Client, fields: { name?: string, categoryId?: number, status?: string } = {}): Promise<number> {
-  const categoryId = fields.categoryId ?? await newCategory(client)
+export async function newPet (
+  client: Client,
+  fields: { name?: string, categoryId?: number, status?: string } = {}
+): Promise<number> {
+  const categoryId = fields.categoryId ?? (await newCategory(client))
   return done(await client.post('/pets', { name: 'Rex', ...fields, categoryId })).id
 }
 
@@ -32,11 +35,17 @@ export async function setStatus (client: Client, petId: number, status: string):
 }
 
 /** A pet as its list shows it, without the deprecated read. */
-export async function petOf (client: Client, petId: number): Promise<{ id: number, name: string, categoryId: number, status: string }> {
+export async function petOf (
+  client: Client,
+  petId: number
+): Promise<{ id: number, name: string, categoryId: number, status: string }> {
   return done(await client.get(`/pets?id=${petId}`))[0]
 }
 
-export async function itemOf (client: Client, petId: number): Promise<{ petId: number, quantity: number, status: string }> {
+export async function itemOf (
+  client: Client,
+  petId: number
+): Promise<{ petId: number, quantity: number, status: string }> {
   return done(await client.get(`/inventory/${petId}`))
 }
 

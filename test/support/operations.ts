@@ -37,7 +37,11 @@ export function operationsOf (app: FastifyInstance): Operation[] {
     return {
       ...found,
       ...(items === undefined ? {} : { items: resolve(items) }),
-      ...(properties === undefined ? {} : { properties: Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, resolve(inner)])) })
+      ...(properties === undefined
+        ? {}
+        : {
+            properties: Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, resolve(inner)]))
+          })
     }
   }
   return Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -75,7 +79,11 @@ export function pathOf ({ path }: Operation, ids: Record<string, number | string
 }
 
 /** A body that the operation accepts: what is required, and `fields`. */
-export function bodyOf ({ body }: Operation, ids: Ids, fields: Record<string, unknown> = {}): Record<string, unknown> | undefined {
+export function bodyOf (
+  { body }: Operation,
+  ids: Ids,
+  fields: Record<string, unknown> = {}
+): Record<string, unknown> | undefined {
   if (body === undefined) return undefined
   const required = (body.required ?? []).map((name) => [name, ids[name] ?? body.properties?.[name]?.example])
   return { ...Object.fromEntries(required), ...fields }

@@ -98,10 +98,12 @@ function verifies (secret: string, text: string, headers: IncomingMessage['heade
 
 /** Waits until a condition holds. */
 export async function eventually (
-  holds: () => boolean | Promise<boolean>, ms = WAIT_MS, problem = (): string => `the condition did not hold in ${ms} ms`
+  holds: () => boolean | Promise<boolean>,
+  ms = WAIT_MS,
+  problem = (): string => `the condition did not hold in ${ms} ms`
 ): Promise<void> {
   const deadline = Date.now() + ms
-  while (!await holds()) {
+  while (!(await holds())) {
     if (Date.now() > deadline) throw new Error(problem())
     await new Promise((resolve) => setTimeout(resolve, 10))
   }

@@ -20,7 +20,14 @@ const MAX_WAIT_MS = 3_000
 const MAX_HEAP_GROWTH_BYTES = 10 * 1024 * 1024
 
 /** Opens idle, slow, broken and hostile connections. They must leak nothing and must not delay other clients. */
-export async function connections ({ quick, slack, report, freshUrl, start, openStore }: ScenarioContext): Promise<void> {
+export async function connections ({
+  quick,
+  slack,
+  report,
+  freshUrl,
+  start,
+  openStore
+}: ScenarioContext): Promise<void> {
   const requestTimeoutMs = REQUEST_TIMEOUT_MS[quick ? 'quick' : 'full']
   const disconnectTimeoutMs = requestTimeoutMs + slack * DISCONNECT_DELAY_MS
   const settings = { DATABASE_URL: await freshUrl(), REQUEST_TIMEOUT_MS: String(requestTimeoutMs) }
@@ -37,8 +44,9 @@ export async function connections ({ quick, slack, report, freshUrl, start, open
 
   const client = startWellBehavedClient(store)
   const idle = quick ? 200 : 2_000
-  const sockets = await Promise.all(Array.from({ length: idle }, async () =>
-    await exchange('GET /livez HTTP/1.1\r\nHost: pets\r\n\r\n', isAnswered)))
+  const sockets = await Promise.all(
+    Array.from({ length: idle }, async () => await exchange('GET /livez HTTP/1.1\r\nHost: pets\r\n\r\n', isAnswered))
+  )
   const unanswered = sockets.filter(({ text }) => !text.startsWith('HTTP/1.1 200'))
   for (const { text, closed, took } of unanswered.slice(0, 3)) {
     const end = closed ? ' and closed' : ''
@@ -72,7 +80,11 @@ export async function connections ({ quick, slack, report, freshUrl, start, open
     const authorization = `Authorization: Bearer ${store.key}`
     const post = `POST /messages HTTP/1.1\r\nHost: pets\r\n${authorization}\r\nContent-Type: application/json\r\n`
     const many = async (attacker: (i: number) => Promise<void>): Promise<void> => {
-      await Promise.all(Array.from({ length: size }, async (_, i) => { await attacker(i) }))
+      await Promise.all(
+        Array.from({ length: size }, async (_, i) => {
+          await attacker(i)
+        })
+      )
     }
     await Promise.all([
       many(async () => {
@@ -89,8 +101,9 @@ export async function connections ({ quick, slack, report, freshUrl, start, open
       many(async (i) => {
         if (i % 10 > 0) return
         const ids = Array.from({ length: 20 }, (_, n) => `pipelined-${i}-${n}`)
-        const requests = ids.map((id) =>
-          `GET /pets HTTP/1.1\r\nHost: pets\r\nRequest-Id: ${id}\r\n${authorization}\r\n\r\n`)
+        const requests = ids.map(
+          (id) => `GET /pets HTTP/1.1\r\nHost: pets\r\nRequest-Id: ${id}\r\n${authorization}\r\n\r\n`
+        )
         const isComplete = (text: string): boolean => requestIdsOf(text).length === ids.length
         const { socket, text } = await exchange(requests.join(''), isComplete, slack * MAX_WAIT_MS)
         socket.destroy()
@@ -122,9 +135,16 @@ export async function connections ({ quick, slack, report, freshUrl, start, open
   /** Sends the beginning of a request, then a byte at a time, until the service closes the connection. */
   async function sendSlowly (beginning: string): Promise<Exchange> {
     let timer: NodeJS.Timeout | undefined
-    const exchanged = await exchange(beginning, () => false, disconnectTimeoutMs + 2_000, (socket) => {
-      timer = setInterval(() => { if (socket.writable) socket.write('x') }, 250)
-    })
+    const exchanged = await exchange(
+      beginning,
+      () => false,
+      disconnectTimeoutMs + 2_000,
+      (socket) => {
+        timer = setInterval(() => {
+          if (socket.writable) socket.write('x')
+        }, 250)
+      }
+    )
     clearInterval(timer)
     exchanged.socket.destroy()
     return exchanged
@@ -132,7 +152,10 @@ export async function connections ({ quick, slack, report, freshUrl, start, open
 
   /** Sends bytes and reads until the answer is complete, the service closes, or the time is up. It keeps the socket. */
   async function exchange (
-    bytes: string | Buffer, isComplete: (text: string) => boolean, timeoutMs = slack * 20_000, onConnect: OnConnect = () => {}
+    bytes: string | Buffer,
+    isComplete: (text: string) => boolean,
+    timeoutMs = slack * 20_000,
+    onConnect: OnConnect = () => {}
   ): Promise<Exchange> {
     const socket = connect(service.port, '127.0.0.1')
     let began = performance.now()
@@ -148,10 +171,15 @@ export async function connections ({ quick, slack, report, freshUrl, start, open
         text += chunk
         if (isComplete(text)) done()
       })
-      socket.on('error', () => {}).on('end', () => { closed = true }).on('close', () => {
-        closed = true
-        done()
-      })
+      socket
+        .on('error', () => {})
+        .on('end', () => {
+          closed = true
+        })
+        .on('close', () => {
+          closed = true
+          done()
+        })
       socket.on('connect', () => {
         clearTimeout(timer)
         timer = setTimeout(resolve, timeoutMs)

@@ -19,11 +19,24 @@ const RECOVERY_MS = 15_000
 type ServerAction = (server: Postgres) => Promise<void>
 
 /** Kills PostgreSQL under load, keeps it down, or suspends it. The service must survive and recover. */
-export async function databaseOutage ({ quick, slack, report, start, openStore, atEnd }: ScenarioContext): Promise<void> {
+export async function databaseOutage ({
+  quick,
+  slack,
+  report,
+  start,
+  openStore,
+  atEnd
+}: ScenarioContext): Promise<void> {
   const server = await startPostgres()
-  atEnd(async () => { await server.stop() })
+  atEnd(async () => {
+    await server.stop()
+  })
   const url = await createPostgresDatabase(server.url)
-  const service = await start({ DATABASE_URL: url, REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS), LOG_LEVEL: 'fatal' })
+  const service = await start({
+    DATABASE_URL: url,
+    REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS),
+    LOG_LEVEL: 'fatal'
+  })
   const { pid } = service
   const store = await openStore(() => service.port)
   const load = startWorkload(store, { workers: 24, retry: true, pause: 10 })
@@ -74,8 +87,9 @@ export async function databaseOutage ({ quick, slack, report, start, openStore, 
       if (body?.code !== 'database_unavailable') report.violations.push(`${name}: refused with ${body?.code}`)
     }
     if (slowest > slack * REFUSAL_TIMEOUT_MS) report.violations.push(`${name}: a 503 took ${slowest.toFixed(0)} ms`)
-    const done = replies.filter(({ status, headers }) =>
-      status > 0 && status < 300 && headers['idempotency-replayed'] === undefined).length
+    const done = replies.filter(
+      ({ status, headers }) => status > 0 && status < 300 && headers['idempotency-replayed'] === undefined
+    ).length
     if (ms > 0 && done > 0) report.violations.push(`${name}: ${done} writes were acknowledged without a database`)
   }
 
@@ -88,7 +102,8 @@ export async function databaseOutage ({ quick, slack, report, start, openStore, 
       if (ready === 200 && status === 201) return
       if (Date.now() > deadline) {
         report.violations.push(
-          `${name}: ${slack * RECOVERY_MS} ms after the database's return /readyz is answered ${ready}, and a write ${status}`)
+          `${name}: ${slack * RECOVERY_MS} ms after the database's return /readyz is answered ${ready}, and a write ${status}`
+        )
         return
       }
       await sleep(100)

@@ -44,7 +44,14 @@ const locked: Fault = {
  * Fills SQLite's disk, lets it fail, or locks the file from another process. The service must answer with clear errors,
  * lose nothing, and recover without a restart.
  */
-export async function diskFaults ({ quick, slack, report, freshUrl, start, openStore }: ScenarioContext): Promise<void> {
+export async function diskFaults ({
+  quick,
+  slack,
+  report,
+  freshUrl,
+  start,
+  openStore
+}: ScenarioContext): Promise<void> {
   const url = await freshUrl()
   const settings = { DATABASE_URL: url, REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS), LOG_LEVEL: 'fatal' }
   const service = await start(settings, { preload: true })
@@ -77,7 +84,8 @@ export async function diskFaults ({ quick, slack, report, freshUrl, start, openS
     const refused = replies.filter(({ status }) => status === 503)
     const slowest = Math.max(0, ...refused.map(({ took }) => took))
     report.notes.push(
-      `${name}: ${refused.length} of ${replies.length} answers were 503, the slowest after ${slowest.toFixed(0)} ms`)
+      `${name}: ${refused.length} of ${replies.length} answers were 503, the slowest after ${slowest.toFixed(0)} ms`
+    )
     if (refused.length === 0) report.violations.push(`${name}: no write was refused, so that the fault had no effect`)
     for (const { body } of refused) {
       if (body?.code !== 'database_unavailable') report.violations.push(`${name}: refused with ${body?.code}`)

@@ -46,7 +46,7 @@ export async function followers (context: ScenarioContext): Promise<void> {
   report.notes.push(`${count} idle followers: ${(each / 1024).toFixed(1)} kB of heap each, ` +
     `resident ${residentBefore} → ${resident} MB, ${(cpu * 100).toFixed(1)} % of a core`)
   if (each > MAX_STREAM_BYTES) report.violations.push(`an idle follower costs ${each.toFixed(0)} bytes`)
-  if (cpu > slack * MAX_IDLE_CPU_SHARE) report.violations.push(`idle followers use ${(cpu * 100).toFixed(1)} % of a core`)
+  if (cpu > slack * MAX_IDLE_CPU_SHARE) { report.violations.push(`idle followers use ${(cpu * 100).toFixed(1)} % of a core`) }
 
   for (const [i, store] of stores.entries()) {
     report.notes.push(await checkEvent(store, streams.filter((_, n) => n % 2 === i)))
@@ -64,7 +64,11 @@ export async function followers (context: ScenarioContext): Promise<void> {
     const began = performance.now()
     const { status } = await client.send({ method: 'POST', path: '/messages', body: { message: 'Hello' } })
     if (status !== 201) report.violations.push(`a message is answered ${status}`)
-    await Promise.all(ownStreams.map(async (stream, i) => { await stream.until(counts[i]! + 1, slack * EVENT_TIMEOUT_MS) }))
+    await Promise.all(
+      ownStreams.map(async (stream, i) => {
+        await stream.until(counts[i]! + 1, slack * EVENT_TIMEOUT_MS)
+      })
+    )
     const doubled = ownStreams.filter(({ events }, i) => events.length !== counts[i]! + 1).length
     if (doubled > 0) report.violations.push(`${doubled} followers got one event more than once`)
     return `${ownStreams.length} followers got an event within ${(performance.now() - began).toFixed(0)} ms`

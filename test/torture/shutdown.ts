@@ -150,24 +150,35 @@ interface BlockedWrite {
 }
 
 /** Checks that SIGTERM ends webhook calls in flight at once, and that the next start repeats them. */
-async function checkCallsInFlight ({ slack, report, freshUrl, start, openStore, atEnd }: ScenarioContext): Promise<void> {
+async function checkCallsInFlight ({
+  slack,
+  report,
+  freshUrl,
+  start,
+  openStore,
+  atEnd
+}: ScenarioContext): Promise<void> {
   const settings = { DATABASE_URL: await freshUrl(), DELIVERY: 'true', WEBHOOKS_ALLOW_PRIVATE: 'true' }
   const service = await start(settings)
   const { client } = await openStore(() => service.port, { pets: 0 })
   const receiver = await openReceiver({ teardown: atEnd }, () => {})
   const webhook = { url: receiver.url, events: ['message.created'] }
   await client.send({ method: 'POST', path: '/webhooks', body: webhook })
-  const sent = await Promise.all(Array.from({ length: 12 }, async (_, i) => {
-    const { body } = await client.send({ method: 'POST', path: '/messages', body: { message: `${i}` } })
-    return body.id as string
-  }))
+  const sent = await Promise.all(
+    Array.from({ length: 12 }, async (_, i) => {
+      const { body } = await client.send({ method: 'POST', path: '/messages', body: { message: `${i}` } })
+      return body.id as string
+    })
+  )
   await receiver.until(8)
   service.signal('SIGTERM')
   const end = await endWithin(service, slack * EXIT_TIMEOUT_MS)
   if (end !== 0) report.violations.push(`with webhook calls in flight, the service ends with ${end} after SIGTERM`)
   const aborted = receiver.received.map(({ id }) => id)
 
-  receiver.respond = (response) => { response.writeHead(204).end() }
+  receiver.respond = (response) => {
+    response.writeHead(204).end()
+  }
   await service.start()
   // The next start waits for no lease and no delay.
   await receiver.until(aborted.length + sent.length)

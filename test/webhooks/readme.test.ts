@@ -17,17 +17,30 @@ t.test('the receiver of the README takes what is signed, and nothing else', asyn
   const service = await startApp(t, DELIVERING)
   const ada = await service.openAccount()
   const port = await freePort()
-  const { body: { secret } } = await ada.post('/webhooks', { url: `http://127.0.0.1:${port}/`, events: ['message.created'] })
+  const {
+    body: { secret }
+  } = await ada.post('/webhooks', { url: `http://127.0.0.1:${port}/`, events: ['message.created'] })
 
   // Beside the packages, so that it finds the one it imports.
   const file = `${ROOT}test/webhooks/.readme-${port}.mjs`
   t.teardown(() => { rmSync(file, { force: true }) })
   writeFileSync(file, sample.replace('4000', String(port)))
-  const receiver = spawn(process.execPath, [file], { env: { PATH: process.env['PATH'], WEBHOOK_SECRET: secret }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const receiver = spawn(process.execPath, [file], {
+    env: { PATH: process.env['PATH'], WEBHOOK_SECRET: secret },
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
   t.teardown(() => { receiver.kill() })
   let said = ''
-  for (const stream of [receiver.stdout, receiver.stderr]) stream.setEncoding('utf8').on('data', (text: string) => { said += text })
-  const unsigned = async (): Promise<number> => await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' }).then(({ status }) => status, () => 0)
+  for (const stream of [receiver.stdout, receiver.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+    })
+  }
+  const unsigned = async (): Promise<number> =>
+    await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' }).then(
+      ({ status }) => status,
+      () => 0
+    )
   await eventually(async () => await unsigned() === 401)
   await becomes(ada, await send(ada, 'Hello'), 'delivered')
   t.match(said, /type: 'message\.created'/)

@@ -1,6 +1,15 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { assertResponse, assertListed, assertRequiresAuth, assertError, assertRejectsInput, assertRejectsOtherThanJson, assertRejectsReadOnlyKey, type Call } from '../support/checks.ts'
+import {
+  assertResponse,
+  assertListed,
+  assertRequiresAuth,
+  assertError,
+  assertRejectsInput,
+  assertRejectsOtherThanJson,
+  assertRejectsReadOnlyKey,
+  type Call
+} from '../support/checks.ts'
 import { newWebhook } from '../support/fixtures.ts'
 
 const URL = 'https://example.com/hooks'
@@ -52,8 +61,18 @@ t.test('webhooks', async (t) => {
       async (body: object) => await ada.patch(`/webhooks/${id}`, body)
     ]) {
       await assertRejectsInput(t, send, [
-        ...['', 'x', 'ftp://example.com/', 'example.com', 'https://', 'http://[::1', 'https://exa mple.com/', 'https://example.com/\u0000', 'http://example.com:99999/', `https://example.com/${'x'.repeat(2100)}`]
-          .map((url): [object, string] => [{ url }, 'url ']),
+        ...[
+          '',
+          'x',
+          'ftp://example.com/',
+          'example.com',
+          'https://',
+          'http://[::1',
+          'https://exa mple.com/',
+          'https://example.com/\u0000',
+          'http://example.com:99999/',
+          `https://example.com/${'x'.repeat(2100)}`
+        ].map((url): [object, string] => [{ url }, 'url ']),
         [{ events: [] }, 'events must have at least 1 item'],
         [{ events: null }, 'events must be an array'],
         [{ events: ['pet.sold'] }, 'events.0 must be one of'],
@@ -71,12 +90,57 @@ t.test('webhooks', async (t) => {
     const ada = await openAccount()
     const id = await newWebhook(ada)
     for (const host of [
-      '127.0.0.1', '127.1', '2130706433', '0x7f.0.0.1', '0177.0.0.1', '0.0.0.0', '10.0.0.1', '172.16.0.1', '192.168.1.1', '169.254.169.254', '100.64.0.1',
-      '192.0.0.1', '192.0.2.1', '198.18.0.1', '198.51.100.1', '203.0.113.1', '224.0.0.1', '240.0.0.1', '255.255.255.255',
-      '[::]', '[::1]', '[::ffff:127.0.0.1]', '[::ffff:10.0.0.1]', '[::127.0.0.1]', '[64:ff9b::7f00:1]', '[2002:7f00:1::]', '[2001:0:1::]', '[fe80::1]', '[fc00::1]', '[fd12::1]', '[fec0::1]', '[ff02::1]', '[2001:db8::1]', '[100::1]'
+      '127.0.0.1',
+      '127.1',
+      '2130706433',
+      '0x7f.0.0.1',
+      '0177.0.0.1',
+      '0.0.0.0',
+      '10.0.0.1',
+      '172.16.0.1',
+      '192.168.1.1',
+      '169.254.169.254',
+      '100.64.0.1',
+      '192.0.0.1',
+      '192.0.2.1',
+      '198.18.0.1',
+      '198.51.100.1',
+      '203.0.113.1',
+      '224.0.0.1',
+      '240.0.0.1',
+      '255.255.255.255',
+      '[::]',
+      '[::1]',
+      '[::ffff:127.0.0.1]',
+      '[::ffff:10.0.0.1]',
+      '[::127.0.0.1]',
+      '[64:ff9b::7f00:1]',
+      '[2002:7f00:1::]',
+      '[2001:0:1::]',
+      '[fe80::1]',
+      '[fc00::1]',
+      '[fd12::1]',
+      '[fec0::1]',
+      '[ff02::1]',
+      '[2001:db8::1]',
+      '[100::1]'
     ]) {
-      assertError(t, await ada.post('/webhooks', { url: `http://${host}/` }), 400, 'validation_failed', 'must not be a private', host)
-      assertError(t, await ada.patch(`/webhooks/${id}`, { url: `https://${host}:8443/x` }), 400, 'validation_failed', 'must not be a private', host)
+      assertError(
+        t,
+        await ada.post('/webhooks', { url: `http://${host}/` }),
+        400,
+        'validation_failed',
+        'must not be a private',
+        host
+      )
+      assertError(
+        t,
+        await ada.patch(`/webhooks/${id}`, { url: `https://${host}:8443/x` }),
+        400,
+        'validation_failed',
+        'must not be a private',
+        host
+      )
     }
     for (const host of ['8.8.8.8', '[2606:4700::1111]', 'localhost', 'example.com:8080']) {
       t.equal((await ada.post('/webhooks', { url: `http://${host}/` })).status, 201, host)
@@ -110,7 +174,13 @@ t.test('webhooks', async (t) => {
     const ada = await openAccount()
     const path = `/webhooks/${await newWebhook(ada)}`
     assertResponse(t, await ada.delete(path), 204)
-    for (const [method, at, body] of [['GET', path], ['PATCH', path, {}], ['DELETE', path], ['POST', `${path}/rotate`], ['POST', `${path}/test`]] as Call[]) {
+    for (const [method, at, body] of [
+      ['GET', path],
+      ['PATCH', path, {}],
+      ['DELETE', path],
+      ['POST', `${path}/rotate`],
+      ['POST', `${path}/test`]
+    ] as Call[]) {
       assertError(t, await ada.request(method, at, { body }), 404, 'webhook_not_found', 'no webhook', method)
     }
   })

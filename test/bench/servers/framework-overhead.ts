@@ -4,7 +4,8 @@ import type * as App from '../../../src/app.ts'
 import type * as Config from '../../../src/config.ts'
 
 // The compiled files, as petstore runs them.
-const compiled = async (name: string): Promise<unknown> => await import(new URL(`../../../dist/${name}.js`, import.meta.url).href)
+const compiled = async (name: string): Promise<unknown> =>
+  await import(new URL(`../../../dist/${name}.js`, import.meta.url).href)
 const { buildApp } = await compiled('app') as typeof App
 const { readConfig } = await compiled('config') as typeof Config
 
@@ -16,11 +17,33 @@ const LINK = '</pets?limit=20&cursor=l>; rel="next", </pets?limit=20>; rel="firs
 
 /** The answers by method and route, with as many headers as petstore's and a body of the same length. */
 const ANSWERS: Record<string, { status: number, headers: Record<string, string>, body: string }> = {
-  'GET /pets/:petId': { status: 200, headers: { deprecation: '@1764892800', sunset: 'Thu, 05 Dec 2030 00:00:00 GMT', link: '</pets?id=1>; rel="successor-version"', etag: '"1"' }, body: PET },
-  'GET /pets': { status: 200, headers: { link: LINK, etag: '"oaLtVfOmWCvnA-TOYR6EK0a9IQk"' }, body: `[${Array.from({ length: 20 }, () => PET).join(',')}]` },
+  'GET /pets/:petId': {
+    status: 200,
+    headers: {
+      deprecation: '@1764892800',
+      sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
+      link: '</pets?id=1>; rel="successor-version"',
+      etag: '"1"'
+    },
+    body: PET
+  },
+  'GET /pets': {
+    status: 200,
+    headers: { link: LINK, etag: '"oaLtVfOmWCvnA-TOYR6EK0a9IQk"' },
+    body: `[${Array.from({ length: 20 }, () => PET).join(',')}]`
+  },
   'POST /pets': { status: 201, headers: { location: '/pets/1', etag: '"1"' }, body: PET },
-  'POST /store/orders': { status: 201, headers: { location: '/store/orders/1', etag: '"1"' }, body: '{"id":1,"petId":1,"quantity":1,"complete":false}' },
-  'POST /messages': { status: 201, headers: { location: '/messages/msg_00000000014jm1zq7c8x0v2ykp', etag: '"1"' }, body: '{"id":"msg_00000000014jm1zq7c8x0v2ykp","message":"Hello","status":"queued","createdAt":"2026-11-21T10:00:00.000Z"}' }
+  'POST /store/orders': {
+    status: 201,
+    headers: { location: '/store/orders/1', etag: '"1"' },
+    body: '{"id":1,"petId":1,"quantity":1,"complete":false}'
+  },
+  'POST /messages': {
+    status: 201,
+    headers: { location: '/messages/msg_00000000014jm1zq7c8x0v2ykp', etag: '"1"' },
+    body: '{"id":"msg_00000000014jm1zq7c8x0v2ykp","message":"Hello","status":"queued",' +
+      '"createdAt":"2026-11-21T10:00:00.000Z"}'
+  }
 }
 
 // This is the last hook before validation, after all work that petstore does for every request.

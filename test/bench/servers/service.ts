@@ -46,7 +46,12 @@ const NewOrder = Type.Object({
 }, CLOSED)
 const Order = Type.Object({ id: Id, petId: Id, quantity: Type.Integer(), complete: Type.Boolean() })
 const NewMessage = Type.Object({ message: Text(10_000) }, CLOSED)
-const Message = Type.Object({ id: Type.String(), message: Type.String(), status: Type.String(), createdAt: Type.String() })
+const Message = Type.Object({
+  id: Type.String(),
+  message: Type.String(),
+  status: Type.String(),
+  createdAt: Type.String()
+})
 const Problem = Type.Object({ code: Type.String(), message: Type.String(), status: Type.Integer() })
 const PetParams = Type.Object({ petId: Id }, CLOSED)
 const PetQuery = Type.Object({
@@ -64,7 +69,9 @@ export async function serve (store: Store): Promise<void> {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     genReqId: ({ headers }) => {
       const own = headers['request-id']
-      return typeof own === 'string' && /^[A-Za-z0-9._~:-]{1,128}$/.test(own) ? own : `${origin}-${(requests++).toString(36)}`
+      return typeof own === 'string' && /^[A-Za-z0-9._~:-]{1,128}$/.test(own)
+        ? own
+        : `${origin}-${(requests++).toString(36)}`
     },
     ajv: { customOptions: { removeAdditional: false } }
   }).withTypeProvider<TypeBoxTypeProvider>()
@@ -78,7 +85,9 @@ export async function serve (store: Store): Promise<void> {
     if (keys.size >= KEYS) keys.clear()
     keys.set(authorization, { key, since: now })
     const hour = Math.floor(now / HOUR_MS) * HOUR_MS
-    if (key.lastUsedAt === null || Date.parse(key.lastUsedAt) < hour) await store.markKeyUsed(key.key, new Date(hour).toISOString())
+    if (key.lastUsedAt === null || Date.parse(key.lastUsedAt) < hour) {
+      await store.markKeyUsed(key.key, new Date(hour).toISOString())
+    }
     return key
   }
 
@@ -92,35 +101,54 @@ export async function serve (store: Store): Promise<void> {
     lookUp(authorization, now).then((key) => { admit(key, request, reply, done) }, done)
   })
   app.addHook('onResponse', ({ log, method, routeOptions }, reply, done) => {
-    log.info({ method, route: routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime * 100) / 100 }, 'request')
+    log.info(
+      { method, route: routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime * 100) / 100 },
+      'request'
+    )
     done()
   })
 
-  app.get('/pets/:petId', { schema: { params: PetParams, response: { 200: Pet, 404: Problem } } }, async (request, reply) => {
-    const { petId } = request.params
-    reply
-      .header('deprecation', '@1764892800')
-      .header('sunset', 'Thu, 05 Dec 2030 00:00:00 GMT')
-      .header('link', `</pets?id=${petId}>; rel="successor-version"`)
-    const pet = await store.findPet(accountOf(request), petId)
-    if (pet === undefined) return await reply.code(404).send(problem('pet_not_found', 404))
-    reply.header('etag', `"${pet.version}"`)
-    return pet
-  })
-
-  app.get('/pets', { schema: { querystring: PetQuery, response: { 200: Type.Array(Pet) } } }, async (request, reply) => {
-    const { status, limit = 20, cursor } = request.query
-    const pets = await store.listPets(accountOf(request), cursor === undefined ? 0 : parseInt(cursor, 36), limit + 1, status)
-    const first = `/pets?${status === undefined ? '' : `status=${status}&`}limit=${limit}`
-    let link = `<${first}>; rel="first"`
-    if (pets.length > limit) {
-      pets.pop()
-      link = `<${first}&cursor=${pets[limit - 1]!.id.toString(36)}>; rel="next", ${link}`
+  app.get(
+    '/pets/:petId',
+    { schema: { params: PetParams, response: { 200: Pet, 404: Problem } } },
+    async (request, reply) => {
+      const { petId } = request.params
+      reply
+        .header('deprecation', '@1764892800')
+        .header('sunset', 'Thu, 05 Dec 2030 00:00:00 GMT')
+        .header('link', `</pets?id=${petId}>; rel="successor-version"`)
+      const pet = await store.findPet(accountOf(request), petId)
+      if (pet === undefined) return await reply.code(404).send(problem('pet_not_found', 404))
+      reply.header('etag', `"${pet.version}"`)
+      return pet
     }
-    const text = reply.serialize(pets)
-    reply.header('link', link).header('etag', `"${digest('sha1', text + link, 'base64url')}"`).header('content-type', 'application/json; charset=utf-8')
-    return text as never
-  })
+  )
+
+  app.get(
+    '/pets',
+    { schema: { querystring: PetQuery, response: { 200: Type.Array(Pet) } } },
+    async (request, reply) => {
+      const { status, limit = 20, cursor } = request.query
+      const pets = await store.listPets(
+        accountOf(request),
+        cursor === undefined ? 0 : parseInt(cursor, 36),
+        limit + 1,
+        status
+      )
+      const first = `/pets?${status === undefined ? '' : `status=${status}&`}limit=${limit}`
+      let link = `<${first}>; rel="first"`
+      if (pets.length > limit) {
+        pets.pop()
+        link = `<${first}&cursor=${pets[limit - 1]!.id.toString(36)}>; rel="next", ${link}`
+      }
+      const text = reply.serialize(pets)
+      reply
+        .header('link', link)
+        .header('etag', `"${digest('sha1', text + link, 'base64url')}"`)
+        .header('content-type', 'application/json; charset=utf-8')
+      return text as never
+    }
+  )
 
   app.post('/pets', { schema: { body: NewPet, response: { 201: Pet } } }, async (request, reply) => {
     const pet = await store.createPet(accountOf(request), request.body)
@@ -174,7 +202,11 @@ function accountOf ({ key }: FastifyRequest): number {
   return key!.account
 }
 
-function answer<Record extends { id: number | string }> (reply: FastifyReply, record: Record | Refusal, path: string): never {
+function answer<Record extends { id: number | string }> (
+  reply: FastifyReply,
+  record: Record | Refusal,
+  path: string
+): never {
   if (typeof record === 'string') return reply.code(409).send(problem(record, 409)) as never
   return reply.code(201).header('etag', '"1"').header('location', `${path}/${record.id}`).send(record) as never
 }

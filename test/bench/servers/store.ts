@@ -17,7 +17,13 @@ export interface Store {
 export type Eventually<T> = T | Promise<T>
 export type PetStatus = 'available' | 'pending' | 'sold'
 
-export interface Key { account: number, key: number, readOnly: boolean, expiresAt: string | null, lastUsedAt: string | null }
+export interface Key {
+  account: number
+  key: number
+  readOnly: boolean
+  expiresAt: string | null
+  lastUsedAt: string | null
+}
 export interface NewPet { name: string, categoryId: number, status?: PetStatus }
 export interface Pet { id: number, name: string, categoryId: number, status: PetStatus }
 export interface StoredPet extends Pet { version: number }

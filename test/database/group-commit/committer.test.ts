@@ -26,13 +26,19 @@ async function open (t: Test, { queueLimit = 100, timeout = 5_000 } = {}): Promi
   const url = await freshDatabase(t)
   const database = await openDatabase({ url, pool: 5, timeout })
   const onlooker = await openDatabase({ url, pool: 2, timeout })
-  const { commit, close } = createCommitter(database, { queueLimit, timeout, tables: [PETS], beforeCommit: [eventLog(webhookSubscribers)] })
+  const { commit, close } = createCommitter(database, {
+    queueLimit,
+    timeout,
+    tables: [PETS],
+    beforeCommit: [eventLog(webhookSubscribers)]
+  })
   t.teardown(async () => {
     await close()
     await Promise.all([database.close(), onlooker.close()])
   })
   const { id } = await database.writer.account.create({ data: { name: 'A store', createdAt: NOW } })
-  const names = async (): Promise<string[]> => (await onlooker.reader.category.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
+  const names = async (): Promise<string[]> =>
+    (await onlooker.reader.category.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
   return { database, commit, close, account: Number(id), names }
 }
 
@@ -62,7 +68,9 @@ t.test('commands that arrive together share one transaction', async (t) => {
   const { commit, account, names } = await open(t)
   const seen: string[][] = []
   const add = addCategory(seen)
-  const answers = await Promise.all(['a', 'b', 'c'].map(async (name) => await commit(add, { account, name }, { account })))
+  const answers = await Promise.all(
+    ['a', 'b', 'c'].map(async (name) => await commit(add, { account, name }, { account }))
+  )
   t.same(answers.map(({ record }) => record), ['a', 'b', 'c'])
   t.same(seen, [['a', 'b', 'c']])
   t.same(await names(), ['a', 'b', 'c'])
@@ -108,7 +116,9 @@ t.test('a late command does not delay earlier ones', async (t) => {
 t.test('a refused command does not affect the others of its group', async (t) => {
   const { commit, account, names } = await open(t)
   const add = addCategory()
-  const settled = await Promise.allSettled(['a', 'refused', 'c'].map(async (name) => await commit(add, { account, name }, { account })))
+  const settled = await Promise.allSettled(
+    ['a', 'refused', 'c'].map(async (name) => await commit(add, { account, name }, { account }))
+  )
   t.same(settled.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
   t.same(await names(), ['a', 'c'])
 })
@@ -117,7 +127,9 @@ t.test('a command that makes its group fail is the only one to fail', async (t) 
   const { commit, account, names } = await open(t)
   const seen: string[][] = []
   const add = addCategory(seen)
-  const settled = await Promise.allSettled(['a', 'broken', 'c'].map(async (name) => await commit(add, { account, name }, { account })))
+  const settled = await Promise.allSettled(
+    ['a', 'broken', 'c'].map(async (name) => await commit(add, { account, name }, { account }))
+  )
   t.same(settled.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
   t.same(seen, [['a', 'broken', 'c'], ['a'], ['broken'], ['c']])
   t.same(await names(), ['a', 'c'])
@@ -126,7 +138,9 @@ t.test('a command that makes its group fail is the only one to fail', async (t) 
 t.test('a COMMIT that fails rejects its commands, and loses no later write', async (t) => {
   const { database, commit, account, names } = await open(t)
   if (databaseName === 'postgresql') {
-    await database.writer.$executeRawUnsafe('ALTER TABLE categories ALTER CONSTRAINT categories_account_id_fkey DEFERRABLE INITIALLY DEFERRED')
+    await database.writer.$executeRawUnsafe(
+      'ALTER TABLE categories ALTER CONSTRAINT categories_account_id_fkey DEFERRABLE INITIALLY DEFERRED'
+    )
   }
   const failing: Command<{ name: string }, string> = {
     name: 'failAtCommit',
@@ -158,7 +172,9 @@ t.test('a write that is acknowledged during another transaction survives its rol
     name: 'slowAndDoomed',
     async run ({ prisma: client }, inputs) {
       const prisma = await client()
-      for (const { account } of inputs) await prisma.category.create({ data: { accountId: BigInt(account), name: 'doomed' } })
+      for (const { account } of inputs) {
+        await prisma.category.create({ data: { accountId: BigInt(account), name: 'doomed' } })
+      }
       enter()
       await mayLeave
       throw new Error('rolled back')
@@ -176,7 +192,9 @@ t.test('a write that is acknowledged during another transaction survives its rol
 t.test('a command of a deleted account is unauthorized', async (t) => {
   const { commit } = await open(t)
   const add = addCategory()
-  await t.rejects(commit(add, { account: 4711, name: 'a' }, { account: 4711 }), { message: 'The account of this API key was deleted.' })
+  await t.rejects(commit(add, { account: 4711, name: 'a' }, { account: 4711 }), {
+    message: 'The account of this API key was deleted.'
+  })
 })
 
 t.test('events have gapless numbers in the order of commits', async (t) => {
@@ -199,7 +217,9 @@ t.test('events have gapless numbers in the order of commits', async (t) => {
 t.test('writes beyond the queue limit are refused at once', async (t) => {
   const { commit, account, names } = await open(t, { queueLimit: 10 })
   const add = addCategory()
-  const settled = await Promise.allSettled(Array.from({ length: 15 }, async (_, i) => await commit(add, { account, name: `${i}` }, { account })))
+  const settled = await Promise.allSettled(
+    Array.from({ length: 15 }, async (_, i) => await commit(add, { account, name: `${i}` }, { account }))
+  )
   const refused = settled.filter((result) => result.status === 'rejected')
   t.equal(refused.length, 5)
   t.ok(refused.every(({ reason }) => reason.code === 'OVERLOADED'))
@@ -231,13 +251,19 @@ const PETS: Table = { name: 'pets', id: 'id', columns: {} }
 const CATEGORIES: Table = { name: 'categories', id: 'id', columns: { account_id: 'bigint', name: 'text' } }
 
 /** Inserts a category for each input, up to `limit`, with ids of the transaction. @returns the ids used */
-function insertCategory (name: string, { creates = true, limit = Infinity, say = false } = {}): Command<{ account: number }, number | undefined> {
+function insertCategory (
+  name: string,
+  { creates = true, limit = Infinity, say = false } = {}
+): Command<{ account: number }, number | undefined> {
   return {
     name,
     ...(creates ? { creates: CATEGORIES } : {}),
     async run ({ allocateIds, insert }, inputs) {
       const ids = await allocateIds(CATEGORIES, inputs.length)
-      insert(CATEGORIES, inputs.slice(0, limit).map(({ account }, i) => ({ id: ids[i]!, account_id: account, name })))
+      insert(
+        CATEGORIES,
+        inputs.slice(0, limit).map(({ account }, i) => ({ id: ids[i]!, account_id: account, name }))
+      )
       return inputs.map(({ account }, i) => ({
         record: i < limit ? ids[i] : undefined,
         events: say ? [{ account, type: 'category.created', data: { category: { id: ids[i]!, name } } }] : []
@@ -253,10 +279,18 @@ t.test('a deferred write is visible to the next statement of its group, and afte
     name,
     async run ({ dialect, query, execute, prisma: client }, inputs) {
       if (through === 'execute') {
-        await execute(`UPDATE categories SET name = name || '!' FROM ${dialect.jsonRows('i', { account: 'bigint' })} WHERE account_id = i.account AND name = 'c'`, inputs)
+        await execute(
+          `UPDATE categories SET name = name || '!' FROM ${dialect.jsonRows('i', { account: 'bigint' })} WHERE account_id = i.account AND name = 'c'`,
+          inputs
+        )
         seen.push([])
-      } else if (through === 'query') seen.push((await query<{ name: string }>('SELECT name FROM categories ORDER BY id')).map(({ name }) => name))
-      else seen.push((await (await client()).category.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name))
+      } else if (through === 'query') {
+        const rows = await query<{ name: string }>('SELECT name FROM categories ORDER BY id')
+        seen.push(rows.map(({ name }) => name))
+      } else {
+        const rows = await (await client()).category.findMany({ orderBy: { id: 'asc' } })
+        seen.push(rows.map(({ name }) => name))
+      }
       return inputs.map(() => ({ record: undefined }))
     }
   })
@@ -272,7 +306,9 @@ t.test('a deferred write is visible to the next statement of its group, and afte
   t.same(seen, [['a'], ['a', 'b'], []])
   t.same(await names(), ['a', 'b', 'c!', 'd'], 'the last one waited for nothing but COMMIT')
 
-  await Promise.all(['e', 'f'].map(async (name) => await commit(insertCategory(name, { say: true }), { account }, { account })))
+  await Promise.all(
+    ['e', 'f'].map(async (name) => await commit(insertCategory(name, { say: true }), { account }, { account }))
+  )
   t.same((await names()).slice(4), ['e', 'f'], 'the events took them along')
   t.equal(await database.reader.event.count(), 2)
 })
@@ -285,7 +321,11 @@ t.test('no id is allocated twice, also when a group leaves ids unused or allocat
     insertCategory('takes two')
   ]
   const wanted = [3, 4, 2]
-  const answers = await Promise.all(commands.flatMap((command, i) => Array.from({ length: wanted[i]! }, async () => await commit(command, { account }, { account }))))
+  const answers = await Promise.all(
+    commands.flatMap((command, i) =>
+      Array.from({ length: wanted[i]! }, async () => await commit(command, { account }, { account }))
+    )
+  )
   const ids = answers.flatMap(({ record }) => record ?? [])
   t.equal(ids.length, 7)
   t.same([...new Set(ids)], ids)
@@ -299,7 +339,9 @@ t.test('the committing connection waits until the disk has synced', async (t) =>
     name: 'look',
     async run ({ prisma: client }, inputs) {
       const prisma = await client()
-      const [row] = await prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(databaseName === 'sqlite' ? 'PRAGMA synchronous' : 'SHOW synchronous_commit')
+      const [row] = await prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(
+        databaseName === 'sqlite' ? 'PRAGMA synchronous' : 'SHOW synchronous_commit'
+      )
       setting = Object.values(row ?? {})[0]
       return inputs.map(() => ({ record: undefined }))
     }

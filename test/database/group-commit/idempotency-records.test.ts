@@ -13,7 +13,13 @@ t.test('expired records are deleted in steps, and others stay', async (t) => {
   })
   const now = new Date().toISOString()
   const { id: accountId } = await database.writer.account.create({ data: { name: 'A store', createdAt: now } })
-  const record = (key: string, expiresAt: Date): object => ({ accountId, key, fingerprint: 'f', createdAt: now, expiresAt })
+  const record = (key: string, expiresAt: Date): object => ({
+    accountId,
+    key,
+    fingerprint: 'f',
+    createdAt: now,
+    expiresAt
+  })
   const past = new Date(Date.now() - 1000)
   const future = new Date(Date.now() + 60_000)
   await database.writer.idempotencyRecord.createMany({

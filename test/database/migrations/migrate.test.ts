@@ -37,10 +37,16 @@ async function hasBegun (url: string): Promise<boolean> {
 }
 
 function startMigrating (url: string) {
-  return spawn(process.execPath, ['--import=tsx', CLI, 'migrate'], { env: { ...process.env, DATABASE_URL: url }, stdio: ['ignore', 'ignore', 'pipe'] })
+  return spawn(process.execPath, ['--import=tsx', CLI, 'migrate'], {
+    env: { ...process.env, DATABASE_URL: url },
+    stdio: ['ignore', 'ignore', 'pipe']
+  })
 }
 
-/** Creates a database whose last migration started and changed nothing, as after a kill. @returns its URL and its name */
+/**
+ * Creates a database whose last migration started and changed nothing, as after a kill.
+ * @returns its URL and its name
+ */
 async function halfWay (t: Test): Promise<{ url: string, last: string }> {
   const url = await freshDatabase(t)
   const last = (await migrationNames(database)).at(-1)!
@@ -75,7 +81,7 @@ t.test('a migration that fails changes nothing, and succeeds when its obstacle i
   t.same(await namesIn(url), await namesIn(await freshDatabase(t)))
 })
 
-t.test('a process that is killed during a migration does not block the next one', { timeout: 120_000 }, async (t) => {
+t.test('a process that is killed during a migration does not block the next one', { timeout: 600_000 }, async (t) => {
   const expected = await namesIn(await freshDatabase(t))
   for (const pause of [0, 5, 10, 20, 30, 45, 60, 80]) {
     const url = await emptyDatabase(t)
@@ -91,15 +97,27 @@ t.test('a process that is killed during a migration does not block the next one'
   }
 })
 
-t.test('of several simultaneous processes one migrates, and the others find nothing to do', { timeout: 60_000 }, async (t) => {
-  const url = await emptyDatabase(t)
-  const exits = await Promise.all(Array.from({ length: 4 }, async () => {
-    const process = startMigrating(url)
-    let said = ''
-    process.stderr.setEncoding('utf8').on('data', (text: string) => { said += text })
-    const [code] = await once(process, 'close')
-    return `${code} ${said}`
-  }))
-  t.same(exits.map((exit) => exit.slice(0, 1)), ['0', '0', '0', '0'], exits.join('\n'))
-  t.same(await pendingMigrations(url), [])
-})
+t.test(
+  'of several simultaneous processes one migrates, and the others find nothing to do',
+  { timeout: 300_000 },
+  async (t) => {
+    const url = await emptyDatabase(t)
+    const exits = await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const process = startMigrating(url)
+        let said = ''
+        process.stderr.setEncoding('utf8').on('data', (text: string) => {
+          said += text
+        })
+        const [code] = await once(process, 'close')
+        return `${code} ${said}`
+      })
+    )
+    t.same(
+      exits.map((exit) => exit.slice(0, 1)),
+      ['0', '0', '0', '0'],
+      exits.join('\n')
+    )
+    t.same(await pendingMigrations(url), [])
+  }
+)
