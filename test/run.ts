@@ -1,5 +1,5 @@
-// `npm test`: runs the whole suite on SQLite and on a real PostgreSQL that it starts. It runs each test file in a
-// process of its own, several at a time, and files of both databases at once.
+// `npm test`: runs the whole suite on SQLite and on a real PostgreSQL that it starts. It runs long test files in
+// processes of their own and short ones together, several processes at a time, and both databases at once.
 //
 //   npm test -- test/pets/pets.test.ts test/cli             some files and folders, on both databases
 //   DATABASE=postgresql npm test -- test/pets/pets.test.ts  on one database (sqlite, postgresql)
@@ -9,11 +9,11 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DATABASES, prepareDatabase, type DatabaseName, type TestDatabase } from './runner/databases.ts'
-import { planJobs, saveDuration, type Job } from './runner/jobs.ts'
+import { planJobs, type Job } from './runner/jobs.ts'
 import { add, noCounts, summary, type Counts } from './runner/results.ts'
-import { runTestFile } from './runner/run-file.ts'
+import { runTestFiles } from './runner/run-files.ts'
 
-/** One file for each core: tests that start processes of their own fail on a machine that is busier than that. */
+/** One process for each core: tests that start processes of their own fail on a machine that is busier than that. */
 const JOBS = Number(process.env['JOBS'] ?? availableParallelism())
 
 const stop = new AbortController()
@@ -55,14 +55,13 @@ async function runSuite (): Promise<void> {
 async function runJob (job: Job): Promise<void> {
   const began = performance.now()
   const settings = { ...prepared.get(job.database)!.settings, TMPDIR: folder }
-  const { counts, report } = await runTestFile(job.file, settings, stop.signal)
+  const { counts, report } = await runTestFiles(job.files, settings, stop.signal)
   if (stop.signal.aborted) return
   const seconds = (performance.now() - began) / 1000
   const mark = counts.failed > 0 ? '✖' : '✔'
-  console.log(`${mark} ${DATABASES[job.database]} ${job.file} ${summary(counts)} ${seconds.toFixed(1)} s`)
+  console.log(`${mark} ${DATABASES[job.database]} ${job.files.join(' ')}: ${summary(counts)} ${seconds.toFixed(1)} s`)
   for (const line of report) console.log(line)
   add(totals.get(job.database)!, counts)
-  if (counts.failed === 0) saveDuration(job, seconds)
 }
 
 function chooseDatabases (): DatabaseName[] {

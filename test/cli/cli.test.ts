@@ -7,7 +7,6 @@ import { build, CLI, folder, petstore, ROOT } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
 import { startApp } from '../support/app.ts'
 
-t.setTimeout(300_000)
 t.before(build)
 
 const COMMANDS = [

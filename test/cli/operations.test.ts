@@ -7,7 +7,6 @@ import { build, folder, petstore, startService } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
 
-t.setTimeout(300_000)
 t.before(build)
 
 const onSqlite = { skip: database !== 'sqlite' && 'PostgreSQL has tools of its own' }

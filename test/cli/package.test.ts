@@ -5,7 +5,6 @@ import { answers, build, folder, launch, npmSettings, ROOT, until, type Ended } 
 import { database } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
 
-t.setTimeout(900_000)
 t.before(build)
 
 /** Messages of npm if it cannot reach a registry. */

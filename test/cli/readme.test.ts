@@ -4,7 +4,6 @@ import t from 'tap'
 import { build, CLI, folder, launch, npmSettings, ROOT } from '../support/cli.ts'
 import { database, emptyDatabase } from '../support/database.ts'
 
-t.setTimeout(300_000)
 t.before(build)
 
 const [, section = ''] = /\n## The command line\n([^]*?)\n## /.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []

@@ -5,7 +5,6 @@ import { startApp } from '../support/app.ts'
 import { build, CLI, folder, petstore } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
 
-t.setTimeout(300_000)
 t.before(build)
 
 async function rows (url: string, sql: string): Promise<Array<Record<string, unknown>>> {

@@ -15,7 +15,6 @@ const missing = existsSync(CHROMIUM)
 /** Number of rows to edit while the service writes. */
 const EDITS = 5
 
-t.setTimeout(300_000)
 t.before(build)
 
 t.test(

@@ -8,7 +8,6 @@ import { freePort } from '../support/port.ts'
 
 // The tutorial as a reader pastes it: one shell, each block after the one before, each answer as the page shows it.
 
-t.setTimeout(300_000)
 t.before(build)
 
 /** The start migrates and fills a demo store, which takes long on a machine that runs many tests. */

@@ -6,8 +6,6 @@ import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { openBrowser, withoutBrowser } from '../support/browser.ts'
 
-t.setTimeout(300_000)
-
 t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
   const service = await startApp(t, { DELIVERY: 'true' })
   const origin = `http://127.0.0.1:${service.port}`

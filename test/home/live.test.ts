@@ -2,8 +2,6 @@ import t from 'tap'
 import { startApp, type Client } from '../support/app.ts'
 import { openBrowser, withoutBrowser, type Visit } from '../support/browser.ts'
 
-t.setTimeout(300_000)
-
 t.test('the store at a glance', { skip: withoutBrowser }, async (t) => {
   const service = await startApp(t)
   const { visit } = await openBrowser(t, `http://127.0.0.1:${service.port}`)

@@ -3,9 +3,6 @@ import { startApp, type Answer, type Client } from '../support/app.ts'
 import { linkOf } from '../support/checks.ts'
 import { newCategory, newOrder, newPet, count } from '../support/fixtures.ts'
 
-// Sends thousands of requests in sequence, possibly on a busy machine.
-t.setTimeout(300_000)
-
 /** A list, the records that a walk must find, and how other rows are added and deleted. */
 interface Walked {
   path: string

@@ -4,9 +4,6 @@ import { assertError } from '../support/checks.ts'
 import { bodyOf, pathOf } from '../support/operations.ts'
 import { lists, operations, pathIds, queryIds, store } from '../plugins/request-heads.ts'
 
-// Sends thousands of requests in sequence, possibly on a busy machine.
-t.setTimeout(300_000)
-
 /** Invalid ids in a path or query, percent-encoded: not decimal digits from 1 to 2^63-1. */
 const NO_IDS = [
   '0',

@@ -10,8 +10,6 @@ import { eventually } from '../support/receiver.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const { scripts } = JSON.parse(readFileSync(`${ROOT}/package.json`, 'utf8')) as { scripts: { start: string } }
 
-t.setTimeout(120_000)
-
 t.before(() => {
   spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] })
 })

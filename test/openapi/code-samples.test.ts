@@ -5,8 +5,6 @@ import type { Document } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'
 import { operationsOf, pathOf, stockedStore, type Ids, type Operation } from '../support/operations.ts'
 
-t.setTimeout(600_000)
-
 const run = promisify(execFile)
 
 /** How the samples of a language are run; each prints the status of its answer first. */

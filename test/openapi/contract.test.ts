@@ -7,7 +7,7 @@ type Test = Pick<typeof t, 'equal' | 'match'>
 t.test('the judge of answers', async (t) => {
   const running = await startApp(t)
   const { nobody, openAccount } = running
-  const { problemOf } = contractOf(running.app)
+  const { problemOf } = contractOf(running.app, running.config)
   const ada = await openAccount()
   const category = await ada.post('/categories', { name: 'Dogs' })
   const pet = await ada.post('/pets', { name: 'Rex', categoryId: category.body.id })
@@ -150,7 +150,7 @@ t.test('the judge of answers', async (t) => {
 
 t.test('with a base path the judge finds the same operations below it', async (t) => {
   const running = await startApp(t, { BASE_PATH: '/v1' })
-  const { problemOf } = contractOf(running.app)
+  const { problemOf } = contractOf(running.app, running.config)
   const answer = await running.nobody.get('/v1/pets')
   t.equal(answer.status, 401)
   t.equal(problemOf('GET', '/v1/pets', answer), undefined)

@@ -4,9 +4,6 @@ import type { Document } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'
 import { openBrowser, withoutBrowser } from '../support/browser.ts'
 
-// Thirty-five operations are a long page.
-t.setTimeout(300_000)
-
 /** Scalar's button on each operation. */
 const TEST_BUTTON = '.show-api-client-button'
 

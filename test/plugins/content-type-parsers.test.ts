@@ -5,9 +5,6 @@ import { assertError } from '../support/checks.ts'
 import { bodyOf, operationsOf, pathOf, stockedStore, type Ids, type Operation } from '../support/operations.ts'
 import { sendBytes } from '../support/socket.ts'
 
-// Sends thousands of requests in sequence, possibly on a busy machine.
-t.setTimeout(300_000)
-
 // Bodies of operations with a body, and bodies sent to the other operations.
 
 const JSON_TYPE = { 'content-type': 'application/json' }

@@ -8,9 +8,6 @@ import { database } from '../support/database.ts'
 import { loadFixtures, mergeTables, type RaisedError, type RaisingApp } from '../support/fixture.ts'
 import { sendBytes } from '../support/socket.ts'
 
-// Starts many services in sequence.
-t.setTimeout(300_000)
-
 /** Makes one request for each code that no resource has for itself. */
 const COMMON: Record<string, RaisedError> = {
   invalid_json: {

@@ -5,9 +5,6 @@ import { readerOf } from '../support/checks.ts'
 import { stockedStore } from '../support/operations.ts'
 import { sendBytes } from '../support/socket.ts'
 
-// Starts many services in sequence.
-t.setTimeout(300_000)
-
 /** Requests a response of every kind: a record, a list, no body, and errors from each stage of a request. */
 async function answersOf (
   client: Client,

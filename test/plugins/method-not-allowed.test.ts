@@ -5,9 +5,6 @@ import { assertError } from '../support/checks.ts'
 import { operationsOf, pathOf, stockedStore } from '../support/operations.ts'
 import { sendBytes } from '../support/socket.ts'
 
-// Sends thousands of requests in sequence, possibly on a busy machine.
-t.setTimeout(300_000)
-
 /** Routes about the service itself, which the document omits. */
 const SERVICE = ['/livez', '/readyz']
 

@@ -3,9 +3,6 @@ import { startApp } from '../support/app.ts'
 import { readerOf, assertError } from '../support/checks.ts'
 import { bodyOf, operationsOf, pathOf, stockedStore } from '../support/operations.ts'
 
-// Starts many services in sequence.
-t.setTimeout(300_000)
-
 // A request with two errors gets the first of them, in the contract's order of checks.
 
 const JSON_TYPE = { 'content-type': 'application/json', 'content-length': '1' }

@@ -4,9 +4,6 @@ import { assertError } from '../support/checks.ts'
 import { bodyOf, pathOf } from '../support/operations.ts'
 import { bodyIds, lists, operations, pathIds, queryIds, store, texts, times } from './request-heads.ts'
 
-// Sends thousands of requests in sequence, possibly on a busy machine.
-t.setTimeout(300_000)
-
 t.test('the tables are not empty', async (t) => {
   for (const [name, table, least] of [
     ['texts', texts, 9],

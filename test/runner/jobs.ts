@@ -1,11 +1,12 @@
-import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative, sep } from 'node:path'
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { DatabaseName } from './databases.ts'
 
+/** Test files that one process runs on one database. */
 export interface Job {
-  /** The path from the project's root, with slashes. */
-  file: string
+  /** Paths from the project's root, with slashes. */
+  files: string[]
   database: DatabaseName
 }
 
@@ -41,51 +42,71 @@ const DATABASE_INDEPENDENT: Record<string, string> = {
   'test/webhooks/readme.test.ts': 'runs a receiver of the README'
 }
 
-/** Durations of the longest files in seconds, for a first run. Later runs use what the runner measured. */
-const LONG_FILES_S: Record<string, number> = {
-  'test/torture/torture.test.ts': 120,
-  'test/deliveries/delivery-worker.test.ts': 70,
-  'test/deliveries/delivery.test.ts': 60,
-  'test/deliveries/rate.test.ts': 60,
-  'test/events/event-stream.test.ts': 50,
-  'test/fuzz/fuzz.test.ts': 45,
-  'test/deliveries/retries.test.ts': 40,
-  'test/start/start.test.ts': 40,
-  'test/cli/cli.test.ts': 35,
-  'test/cli/seed.test.ts': 30,
-  'test/cli/studio.test.ts': 30,
-  'test/cli/package.test.ts': 30,
-  'test/openapi/viewer-routes.test.ts': 25,
-  'test/home/journey.test.ts': 25,
-  'test/start/explain-failure.test.ts': 25,
-  'test/config.test.ts': 20
+/** Files and folders that run on PostgreSQL only, because their run on PostgreSQL starts a service on SQLite, too. */
+const COMPARES_DATABASES: Record<string, string> = {
+  'test/fuzz': 'sends each request to services on both databases and compares the answers'
 }
 
-const SHORT_FILE_S = 8
+/** Files that run in processes of their own, longest first. The others are short and run several in a process. */
+const LONG_FILES = [
+  'test/torture/torture.test.ts',
+  'test/start/start.test.ts',
+  'test/deliveries/delivery.test.ts',
+  'test/fuzz/fuzz.test.ts',
+  'test/deliveries/delivery-worker.test.ts',
+  'test/events/event-stream.test.ts',
+  'test/database/migrations/migrate.test.ts',
+  'test/deliveries/retries.test.ts',
+  'test/plugins/method-not-allowed.test.ts',
+  'test/plugins/request-head.test.ts',
+  'test/http/pagination.test.ts',
+  'test/cli/cli.test.ts',
+  'test/cli/package.test.ts',
+  'test/cli/seed.test.ts',
+  'test/cli/studio.test.ts',
+  'test/home/journey.test.ts',
+  'test/openapi/viewer-routes.test.ts',
+  'test/start/explain-failure.test.ts'
+]
 
-/** Keeps the measured durations between runs. Git ignores its folder. */
-const DURATIONS_FILE = join(ROOT, '.tap/durations.json')
+/** More files would save little time, and could keep one process busy when all others have ended. */
+const FILES_PER_PROCESS = 6
 
-/** Fails when an entry names nothing: a file that moved would silently run on both databases. */
-function checkIndependentFiles (): void {
-  const missing = Object.keys(DATABASE_INDEPENDENT).filter((path) => !existsSync(join(ROOT, path)))
-  if (missing.length > 0) { throw new Error(`DATABASE_INDEPENDENT in test/runner/jobs.ts names ${missing.join(', ')}, which does not exist`) }
+/** Fails when an entry names nothing: a file that moved would silently run on both databases, or beside others. */
+function checkLists (): void {
+  const listed = [...Object.keys(DATABASE_INDEPENDENT), ...Object.keys(COMPARES_DATABASES), ...LONG_FILES]
+  const missing = listed.filter((path) => !existsSync(join(ROOT, path)))
+  if (missing.length > 0) throw new Error(`test/runner/jobs.ts names ${missing.join(', ')}, which does not exist`)
 }
 
-/** Lists the jobs, longest first, so that no long file starts when all others have ended. */
+/** Lists the jobs, long ones first, so that no long file starts when all others have ended. */
 export function planJobs (paths: string[], databases: DatabaseName[]): Job[] {
-  checkIndependentFiles()
-  const files = paths.length === 0 ? testFilesBelow('test') : paths.flatMap(testFilesAt)
-  const jobs = [...new Set(files)].flatMap((file) =>
-    databasesOf(file, databases).map((database) => ({ file, database }))
-  )
-  const durations = readDurations()
-  return jobs.sort((a, b) => expectedDuration(b, durations) - expectedDuration(a, durations))
+  checkLists()
+  const files = [...new Set(paths.length === 0 ? testFilesBelow('test') : paths.flatMap(testFilesAt))]
+  const long = LONG_FILES.filter((file) => files.includes(file))
+  const short = files.filter((file) => !LONG_FILES.includes(file))
+  return [
+    ...long.flatMap((file) => databasesOf(file, databases).map((database) => ({ files: [file], database }))),
+    ...databases.flatMap((database) =>
+      inGroups(short.filter((file) => databasesOf(file, databases).includes(database)))
+        .map((files) => ({ files, database })))
+  ]
+}
+
+function inGroups (files: string[]): string[][] {
+  const groups: string[][] = []
+  for (let i = 0; i < files.length; i += FILES_PER_PROCESS) groups.push(files.slice(i, i + FILES_PER_PROCESS))
+  return groups
 }
 
 function databasesOf (file: string, databases: DatabaseName[]): DatabaseName[] {
-  const independent = Object.keys(DATABASE_INDEPENDENT).some((path) => file === path || file.startsWith(`${path}/`))
-  return independent ? databases.slice(0, 1) : databases
+  if (isListed(file, DATABASE_INDEPENDENT)) return databases.slice(0, 1)
+  if (isListed(file, COMPARES_DATABASES)) return databases.slice(-1)
+  return databases
+}
+
+function isListed (file: string, list: Record<string, string>): boolean {
+  return Object.keys(list).some((path) => file === path || file.startsWith(`${path}/`))
 }
 
 function testFilesAt (path: string): string[] {
@@ -99,29 +120,4 @@ function testFilesBelow (folder: string): string[] {
     .filter((name) => name.endsWith('.test.ts'))
     .map((name) => `${folder}/${name.split(sep).join('/')}`)
     .sort()
-}
-
-type Durations = Record<string, number>
-
-function expectedDuration (job: Job, durations: Durations): number {
-  return durations[keyOf(job)] ?? LONG_FILES_S[job.file] ?? SHORT_FILE_S
-}
-
-function keyOf ({ file, database }: Job): string {
-  return `${file} ${database}`
-}
-
-function readDurations (): Durations {
-  try {
-    return JSON.parse(readFileSync(DURATIONS_FILE, 'utf8'))
-  } catch {
-    return {}
-  }
-}
-
-/** Remembers how long a file took, in seconds, for the order of the next run. */
-export function saveDuration (job: Job, seconds: number): void {
-  const durations = { ...readDurations(), [keyOf(job)]: Math.round(seconds * 10) / 10 }
-  mkdirSync(dirname(DURATIONS_FILE), { recursive: true })
-  writeFileSync(DURATIONS_FILE, JSON.stringify(durations, undefined, 2))
 }

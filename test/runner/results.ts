@@ -17,28 +17,38 @@ export function noCounts (): Counts {
   return { passed: 0, failed: 0, skipped: 0, assertions: 0, failures: [] }
 }
 
-/** The results of one test file, parsed from its TAP output. */
+/** The results of the test files that one process ran, parsed from its TAP output. */
 export interface FileResults {
   parser: Parser
   counts: Counts
   /** A line for each failed and each skipped test, with details. */
   report: string[]
-  /** Records a failure of the file as a whole. */
+  /** Records a failure of the file that ran last as a whole. */
   addFailure: (problem: string) => void
   /** Returns why the TAP output as a whole is incomplete or not ok, if it is. */
   findProblem: () => string | undefined
 }
 
+/** Matches the comment that test/runner/run-several.ts prints before the tests of a file. */
+const FILE_COMMENT = /^# file (.+)$/
+
 /**
- * Counts the tests of one file and reports each failed and each skipped one.
+ * Counts the tests of some files and reports each failed and each skipped one.
  * It is stricter than TAP: a test without an assertion tests nothing and is a failure.
  */
-export function createFileResults (file: string): FileResults {
+export function createFileResults (files: string[]): FileResults {
   const parser = new Parser()
   const counts = noCounts()
   const report: string[] = []
-  count(parser, [file], counts, report)
-  const addFailure = (problem: string): void => { fail(counts, report, [file], { tapError: problem }) }
+  const path = [files[0]!]
+  count(parser, path, counts, report)
+  const addFailure = (problem: string): void => { fail(counts, report, path, { tapError: problem }) }
+  const untested = new Set(files)
+  parser.on('comment', (text: string) => { path[0] = FILE_COMMENT.exec(text.trim())?.[1] ?? path[0]! })
+  parser.on('child', () => { untested.delete(path[0]!) })
+  parser.on('complete', () => {
+    if (files.length > 1) for (const file of untested) fail(counts, report, [file], { tapError: 'has no test' })
+  })
   parser.on('bailout', (reason: string) => { addFailure(`bailed out: ${reason}`) })
   parser.on('extra', (text: string) => { if (text.trim() !== '') report.push(text.trimEnd()) })
   return {

@@ -7,9 +7,6 @@ import { database, freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
 import { answers, failed, folder, run, start, type Options } from './process.ts'
 
-// Starts some twenty processes in sequence.
-t.setTimeout(900_000)
-
 t.before(build)
 
 t.test('invalid settings stop the start with one message that lists all of them', async (t) => {

@@ -9,9 +9,6 @@ import { build } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
 import { answers, failed, folder, run, served, start } from './process.ts'
 
-// Starts some twenty processes in sequence.
-t.setTimeout(900_000)
-
 t.before(build)
 
 async function openAccount (origin: string): Promise<string> {

@@ -64,7 +64,7 @@ export async function startApp (t: Test, settings: Record<string, string> = {}):
   })
   await app.listen({ port: config.PORT, host: config.HOST })
   const { port } = app.server.address() as AddressInfo
-  const contract = contractOf(app)
+  const contract = contractOf(app, config)
 
   function withKey (key: string | undefined, account?: number): Client {
     const request: Client['request'] = async (method, path, { headers = {}, body } = {}) => {

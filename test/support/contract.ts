@@ -1,7 +1,7 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { FastifyInstance } from 'fastify'
 import type { Answer as DocumentedAnswer, Document, Header, Operation, Schema } from '../../src/openapi/document.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig, type Config } from '../../src/config.ts'
 import { exampleOfError } from '../../src/openapi/error-responses.ts'
 import { allErrors } from '../../src/openapi/plugin.ts'
 import { createResources } from '../../src/resources.ts'
@@ -13,12 +13,19 @@ export interface Contract {
   problemOf: (method: string, path: string, answer: Answer) => string | undefined
 }
 
-/** The document of an app, read when the first answer is judged; apps with the same document share what is compiled. */
-export function contractOf (app: FastifyInstance): Contract {
-  let contract: Contract | undefined
+const contractsBySettings = new Map<string, Contract>()
+
+/** Returns the contract of an app. Reads its document only for the first app with the same settings. */
+export function contractOf (app: FastifyInstance, config: Config): Contract {
+  // The document names no database.
+  const settings = JSON.stringify({ ...config, DATABASE_URL: '' })
   return {
     problemOf (method, path, answer) {
-      contract ??= contractOfDocument(app.swagger() as unknown as Document, app.basePath)
+      let contract = contractsBySettings.get(settings)
+      if (contract === undefined) {
+        contract = contractOfDocument(app.swagger() as unknown as Document, app.basePath)
+        contractsBySettings.set(settings, contract)
+      }
       return contract.problemOf(method, path, answer)
     }
   }

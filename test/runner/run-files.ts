@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ROOT } from './jobs.ts'
 import { createFileResults, type FileResults } from './results.ts'
 
-/** tap ends a file that runs longer and lists its open handles. No file takes a tenth of it. */
-const FILE_TIMEOUT_S = 900
+/** tap ends a process that runs longer, for each of its files, and lists its open handles. */
+const FILE_TIMEOUT_S = 1_800
 
 /** The runner kills a file that tap did not end this long after its time-out. */
 const KILL_DELAY_MS = 30_000
@@ -15,24 +15,31 @@ const OUTPUT_TIMEOUT_MS = 10_000
 
 interface Ended { code: number | null, signal: NodeJS.Signals | null, problem?: string | undefined }
 
+/** Imports several test files into one process. */
+const RUN_SEVERAL = 'test/runner/run-several.ts'
+
 /**
- * Runs one test file in a process of its own. tap's own runner would do the same, but it loads its hooks for mocks
+ * Runs some test files in a new process. tap's own runner would do the same, but it loads its hooks for mocks
  * and coverage into each test process and, through NODE_OPTIONS, into each process that a test starts. A file that
  * starts services took 25.1 s with the hooks and 11.8 s without.
  */
-export async function runTestFile (file: string, settings: NodeJS.ProcessEnv, stop: AbortSignal): Promise<FileResults> {
-  const child = spawn(process.execPath, ['--import=tsx', file], {
+export async function runTestFiles (
+  files: string[], settings: NodeJS.ProcessEnv, stop: AbortSignal
+): Promise<FileResults> {
+  const timeoutS = FILE_TIMEOUT_S * files.length
+  const program = files.length === 1 ? files : [RUN_SEVERAL, ...files]
+  const child = spawn(process.execPath, ['--import=tsx', ...program], {
     cwd: ROOT,
-    env: { ...process.env, ...settings, TAP: '1', TAP_TIMEOUT: String(FILE_TIMEOUT_S), NO_COLOR: '1' },
+    env: { ...process.env, ...settings, TAP: '1', TAP_TIMEOUT: String(timeoutS), NO_COLOR: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
     // The processes that a test starts belong to the same group, so that one signal ends all of them.
     detached: process.platform !== 'win32'
   })
-  const results = createFileResults(file)
+  const results = createFileResults(files)
   const errors = collectText(child)
   child.stdout.pipe(results.parser)
   const parsed = once(results.parser, 'complete')
-  const { problem, code, signal } = await endOf(child, stop)
+  const { problem, code, signal } = await endOf(child, stop, timeoutS)
   await Promise.race([parsed, sleep(OUTPUT_TIMEOUT_MS, undefined, { ref: false })])
 
   if (problem !== undefined) {
@@ -46,7 +53,7 @@ export async function runTestFile (file: string, settings: NodeJS.ProcessEnv, st
 }
 
 /** Waits for the end of a process and of its output. Ends the process when it takes too long or the run stops. */
-async function endOf (child: ChildProcess, stop: AbortSignal): Promise<Ended> {
+async function endOf (child: ChildProcess, stop: AbortSignal, timeoutS: number): Promise<Ended> {
   const closed = once(child, 'close')
   closed.catch(() => {})
   const kill = (): void => { killGroup(child) }
@@ -54,9 +61,9 @@ async function endOf (child: ChildProcess, stop: AbortSignal): Promise<Ended> {
   if (stop.aborted) kill()
   let problem: string | undefined
   const timer = setTimeout(() => {
-    problem = `did not end within ${FILE_TIMEOUT_S} s`
+    problem = `did not end within ${timeoutS} s`
     kill()
-  }, FILE_TIMEOUT_S * 1000 + KILL_DELAY_MS)
+  }, timeoutS * 1000 + KILL_DELAY_MS)
   try {
     const [code, signal] = await once(child, 'exit') as [number | null, NodeJS.Signals | null]
     const wait = sleep(OUTPUT_TIMEOUT_MS, 'open', { ref: false })

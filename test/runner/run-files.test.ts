@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { runTestFile } from './run-file.ts'
+import { runTestFiles } from './run-files.ts'
 
 /** What a test file prints that has one subtest with one assertion. */
 const ONE_TEST = [
@@ -43,14 +43,14 @@ const FAILING_FILES: Record<string, [source: string, problem: RegExp]> = {
 }
 
 t.test('a file that passes is counted', async (t) => {
-  const { counts, report } = await runTestFile(writeFile(t, printing(ONE_TEST)), {}, new AbortController().signal)
+  const { counts, report } = await runTestFiles([writeFile(t, printing(ONE_TEST))], {}, new AbortController().signal)
   t.match(counts, { passed: 1, failed: 0, skipped: 0, assertions: 1, failures: [] })
   t.same(report, [])
 })
 
 t.test('a skipped test is reported with its reason', async (t) => {
   const lines = ['ok 1 - later # SKIP no browser', ...ONE_TEST.slice(1, 4), 'ok 2 - it works', '1..2']
-  const { counts, report } = await runTestFile(writeFile(t, printing(lines)), {}, new AbortController().signal)
+  const { counts, report } = await runTestFiles([writeFile(t, printing(lines))], {}, new AbortController().signal)
   t.match(counts, { passed: 1, failed: 0, skipped: 1 })
   t.match(report, [/later: no browser/])
 })
@@ -58,7 +58,7 @@ t.test('a skipped test is reported with its reason', async (t) => {
 t.test('a file fails that', { timeout: 300_000 }, async (t) => {
   const never = new AbortController().signal
   const runs = Object.entries(FAILING_FILES).map(async ([name, [source, problem]]) =>
-    ({ name, problem, ...await runTestFile(writeFile(t, source), {}, never) }))
+    ({ name, problem, ...await runTestFiles([writeFile(t, source)], {}, never) }))
   for (const { name, problem, counts, report } of await Promise.all(runs)) {
     await t.test(name, async (t) => {
       t.ok(counts.failed > 0)
@@ -74,7 +74,7 @@ t.test('the end of the run ends the file and the processes of its group', async 
     "import { spawn } from 'node:child_process'\nspawn('sleep', ['600'], { stdio: 'inherit' })\n" +
       'setInterval(() => {}, 1000)'
   )
-  const running = runTestFile(file, {}, stop.signal)
+  const running = runTestFiles([file], {}, stop.signal)
   setTimeout(() => { stop.abort() }, 2_000)
   const { counts } = await running
   t.ok(counts.failed > 0)
