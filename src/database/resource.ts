@@ -24,7 +24,10 @@ export interface Resource {
 export interface Tag {
   name: string
   group: 'Pets' | 'Store' | 'Platform'
-  /** Its place among all tags; paths follow the order of their tags. */
+  /**
+   * Its place among all tags; paths follow the order of their tags. Tags that share a position follow the order of
+   * src/resources.ts.
+   */
   position: number
   description: string
 }

@@ -6,6 +6,9 @@ import type { Schema } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'
 import { servedDocument } from './document.ts'
 
+/** The tags that clients were promised, in their groups and in their order. A group can have others. */
+const TAGS: Record<string, string[]> = { Pets: ['animals', 'categories'], Store: ['orders', 'inventory'] }
+
 /** What clients were promised: every field with its type, and which are required. */
 const INTERFACE: Record<string, { fields: Record<string, string>, required?: string[] }> = {
   NewPet: {
@@ -132,8 +135,9 @@ t.test('the OpenAPI document', async (t) => {
 
   await t.test('groups its tags, and names every one that operations carry', async (t) => {
     const groups = Object.fromEntries(document['x-tagGroups'].map(({ name, tags }) => [name, tags]))
-    t.same(groups['Pets'], ['animals', 'categories'])
-    t.same(groups['Store'], ['orders', 'inventory'])
+    for (const [group, promised] of Object.entries(TAGS)) {
+      t.same(groups[group]!.filter((tag) => promised.includes(tag)), promised, group)
+    }
     t.same(Object.keys(groups), ['Pets', 'Store', 'Platform'])
     const used = [...new Set(operations.flatMap(({ operation }) => operation.tags))]
     t.same(Object.values(groups).flat().sort(), [...used].sort())
