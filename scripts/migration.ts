@@ -1,6 +1,6 @@
 // Writes a migration for both databases: the difference between the committed models and the models in the
-// working folder. The author adds by hand what Prisma's schema cannot express, such as CHECK constraints,
-// partial indexes and AUTOINCREMENT.
+// working folder. The script also writes the ids of new tables, which Prisma's schema cannot express. The author
+// adds the rest by hand, such as CHECK constraints and partial indexes.
 //
 //   npm run migration -- add_pet_tags
 
@@ -12,7 +12,12 @@ import { startPostgres } from '../test/support/postgres.ts'
 
 interface SchemaFile { path: string, content: string }
 
+type Scripts = Record<'sqlite' | 'postgresql', string>
+
 const MODELS = 'prisma/models'
+
+/** The largest integer that every JSON client reads exactly, 2^53-1. */
+const MAX_ID = Number.MAX_SAFE_INTEGER
 
 process.chdir(join(import.meta.dirname, '..'))
 
@@ -31,10 +36,10 @@ if (JSON.stringify(committed) === JSON.stringify(current)) {
 const time = new Date().toISOString().replace(/\D/g, '').slice(0, 14)
 // The schema engine asks the PostgreSQL server how it writes names.
 const server = await startPostgres()
-const scripts = {
+const scripts = completeIds({
   sqlite: await diffModels('sqlite', 'file::memory:'),
   postgresql: await diffModels('postgresql', server.url)
-}
+})
 await server.stop()
 
 for (const [database, script] of Object.entries(scripts)) {
@@ -79,6 +84,21 @@ async function diffModels (database: string, url: string): Promise<string> {
     } as Parameters<typeof engine.diff>[0])
     return stdout ?? ''
   })
+}
+
+/**
+ * Completes the ids of new tables. On SQLite only an INTEGER PRIMARY KEY is the rowid, and only AUTOINCREMENT keeps it
+ * from being given twice. On both databases ids end at MAX_ID. The script of PostgreSQL says which columns are ids.
+ */
+function completeIds ({ sqlite, postgresql }: Scripts): Scripts {
+  for (const [, table, columns] of postgresql.matchAll(/^CREATE TABLE "(\w+)" \(([^;]*)/gm)) {
+    const id = /^ *"(\w+)" BIGSERIAL /m.exec(columns!)?.[1]
+    if (id === undefined) continue
+    const written = new RegExp(`(^CREATE TABLE "${table}" \\([^;]*?"${id}") BIGINT NOT NULL PRIMARY KEY`, 'm')
+    sqlite = sqlite.replace(written, `$1 INTEGER PRIMARY KEY AUTOINCREMENT CHECK ("${id}" BETWEEN 1 AND ${MAX_ID})`)
+    postgresql += `\nALTER SEQUENCE "${table}_${id}_seq" MAXVALUE ${MAX_ID};\n`
+  }
+  return { sqlite, postgresql }
 }
 
 function fail (message: string): never {
