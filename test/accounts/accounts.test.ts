@@ -12,6 +12,7 @@ import {
   assertRejectsReadOnlyKey
 } from '../support/checks.ts'
 import { newOrder, stocked } from '../support/fixtures.ts'
+import { stockedStore } from '../support/operations.ts'
 
 t.test('accounts', async (t) => {
   const running = await startApp(t)
@@ -87,6 +88,7 @@ t.test('accounts', async (t) => {
   await t.test('deleting an account erases it and ends all of its keys at once', async (t) => {
     const [ada, bob] = [await openAccount(), await openAccount()]
     const reader = await readerOf(ada, withKey)
+    await stockedStore(ada)
     const petId = await stocked(ada, 3)
     await newOrder(ada, petId)
     await newOrder(ada, petId, 1, true)
