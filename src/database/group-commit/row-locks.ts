@@ -96,13 +96,14 @@ function linkedIds ({ through }: TableLocks, link: NonNullable<RowLock['through'
   return linked.ids
 }
 
+/** @throws when a table is not registered, or erasing an account would not lock its rows */
 function sortByRegistration (locks: TableLocks[], tables: readonly Table[]): TableLocks[] {
-  const position = ({ table }: TableLocks): number => {
-    const index = tables.findIndex(({ name }) => name === table.name)
-    if (index < 0) throw new Error(`rows of ${table.name} cannot be locked: no resource registers this table`)
-    return index
+  const positions = new Map(locks.map(({ table: { name } }) => [name, tables.findIndex((table) => table.name === name)]))
+  for (const [name, position] of positions) {
+    if (position < 0) throw new Error(`rows of ${name} cannot be locked: no resource registers this table`)
+    if (tables[position]!.hasLockedRows !== true) throw new Error(`the table ${name} needs hasLockedRows: true`)
   }
-  return locks.sort((a, b) => position(a) - position(b))
+  return locks.sort((a, b) => positions.get(a.table.name)! - positions.get(b.table.name)!)
 }
 
 /** Returns how many rows the group creates in each table at most, in one order always: a text is prepared once. */

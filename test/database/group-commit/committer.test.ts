@@ -29,7 +29,7 @@ async function open (t: Test, { queueLimit = 100, timeout = 5_000 } = {}): Promi
   const { commit, close } = createCommitter(database, {
     queueLimit,
     timeout,
-    tables: [PETS],
+    tables: [PETS, MESSAGES],
     beforeCommit: [eventLog(webhookSubscribers)]
   })
   t.teardown(async () => {
@@ -247,7 +247,20 @@ t.test('commands of different kinds keep their order when they change the same r
   t.same(ran, ['order 1 2', 'remove 1', 'order 1'])
 })
 
-const PETS: Table = { name: 'pets', id: 'id', columns: {} }
+t.test('a command can lock rows of a registered table with hasLockedRows only', async (t) => {
+  const { commit, account } = await open(t)
+  const lock = (table: Table): Command<object, undefined> => ({
+    name: 'lock',
+    locks: () => [{ table, ids: [1], mode: 'update' }],
+    run: async (_tx, inputs) => inputs.map(() => ({ record: undefined }))
+  })
+  await commit(lock(PETS), {}, { account })
+  await t.rejects(commit(lock(CATEGORIES), {}, { account }), { message: /no resource registers this table/ })
+  await t.rejects(commit(lock(MESSAGES), {}, { account }), { message: /messages needs hasLockedRows/ })
+})
+
+const MESSAGES: Table = { name: 'messages', id: 'id', columns: {} }
+const PETS: Table = { name: 'pets', id: 'id', columns: {}, hasLockedRows: true }
 const CATEGORIES: Table = { name: 'categories', id: 'id', columns: { account_id: 'bigint', name: 'text' } }
 
 /** Inserts a category for each input, up to `limit`, with ids of the transaction. @returns the ids used */
