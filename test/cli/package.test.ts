@@ -100,7 +100,7 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
     t.same({ code, out }, { code: 1, out: '' })
     t.equal(
       err,
-      `Prisma Studio is part of the package prisma, which is not installed here. Install it with: npm install --save-dev prisma@${devDependencies['prisma']}\n`
+      `Prisma Studio is part of the package prisma, which is not installed. Install it with: npm install --save-dev prisma@${devDependencies['prisma']}\n`
     )
   })
 

@@ -120,7 +120,7 @@ async function openStudio (t: Test, env: Record<string, string>): Promise<Page> 
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
   t.teardown(async () => { await browser.close() })
   const page = await browser.newPage({ viewport: { width: 1500, height: 900 } })
-  page.setDefaultTimeout(60_000)
+  page.setDefaultTimeout(180_000)
   await page.goto(`http://localhost:${port}/`)
   return page
 }
@@ -136,12 +136,15 @@ async function edit (page: Page, row: number, name: string): Promise<void> {
   await page.keyboard.press('Enter')
   // On Node 22 and later, the driver of Studio does not wait for SQLite's lock, so that its user must save again.
   for (let attempt = 1; ; attempt++) {
-    await page.getByRole('button', { name: 'Save 1 row' }).click()
+    const save = page.getByRole('button', { name: 'Save 1 row' })
+    // A slow save can succeed after the wait below.
+    if (attempt > 1 && !(await save.isVisible())) return
+    await save.click()
     await page.getByRole('button', { name: 'yes, write to db' }).click()
     try {
-      return await page.getByText('Save 1 row').waitFor({ state: 'detached', timeout: 5_000 })
+      return await save.waitFor({ state: 'detached', timeout: 20_000 })
     } catch (error) {
-      if (attempt === 20) throw error
+      if (attempt === 5) throw error
     }
   }
 }

@@ -46,6 +46,8 @@ export function createFileResults (files: string[]): FileResults {
   const untested = new Set(files)
   parser.on('comment', (text: string) => { path[0] = FILE_COMMENT.exec(text.trim())?.[1] ?? path[0]! })
   parser.on('child', () => { untested.delete(path[0]!) })
+  // A skipped test is an assertion without a subtest.
+  parser.on('assert', () => { untested.delete(path[0]!) })
   parser.on('complete', () => {
     if (files.length > 1) for (const file of untested) fail(counts, report, [file], { tapError: 'has no test' })
   })
