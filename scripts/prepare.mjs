@@ -131,7 +131,8 @@ function setUpTap () {
 function npm (...args) {
   // npm sets npm_execpath in the scripts that it runs. Without it, use npm from the PATH, a .cmd file on Windows.
   const own = process.env.npm_execpath
-  const options = { stdio: ['ignore', 2, 2], env: { ...process.env, ...headers() } }
+  // npm_config_jobs lets node-gyp compile SQLite on all cores.
+  const options = { stdio: ['ignore', 2, 2], env: { ...process.env, ...headers(), npm_config_jobs: 'max' } }
   const done = own?.endsWith('npm-cli.js')
     ? spawnSync(process.execPath, [own, ...args], options)
     : spawnSync('npm', args, { ...options, shell: process.platform === 'win32' })

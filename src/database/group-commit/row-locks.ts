@@ -98,7 +98,8 @@ function linkedIds ({ through }: TableLocks, link: NonNullable<RowLock['through'
 
 /** @throws when a table is not registered, or erasing an account would not lock its rows */
 function sortByRegistration (locks: TableLocks[], tables: readonly Table[]): TableLocks[] {
-  const positions = new Map(locks.map(({ table: { name } }) => [name, tables.findIndex((table) => table.name === name)]))
+  const positions = new Map(locks.map(({ table: { name } }) =>
+    [name, tables.findIndex((table) => table.name === name)]))
   for (const [name, position] of positions) {
     if (position < 0) throw new Error(`rows of ${name} cannot be locked: no resource registers this table`)
     if (tables[position]!.hasLockedRows !== true) throw new Error(`the table ${name} needs hasLockedRows: true`)
