@@ -1,6 +1,7 @@
 import { request, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
 import type { Client, TestApp } from './app.ts'
+import { WAIT_MS } from './receiver.ts'
 
 export interface StreamedEvent {
   id: number
@@ -63,7 +64,7 @@ export async function openStream (
     events,
     comments,
     ended,
-    async until (count, ms = 60_000) {
+    async until (count, ms = WAIT_MS) {
       const deadline = Date.now() + ms
       while (events.length < count) {
         if (Date.now() > deadline) throw new Error(`only ${events.length} of ${count} events came`)

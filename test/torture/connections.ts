@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Service } from './service.ts'
 import type { ScenarioContext, Store } from './harness.ts'
 
-/** The time that the short form gives the service to start on a busy machine, too. */
+/** Longer in the short form, because this setting also limits the start of the service on a busy machine. */
 const REQUEST_TIMEOUT_MS = { full: 2_000, quick: 10_000 }
 
 /** Limits the life of a slow sender's connection. Node checks once a second, and the machine can be busy. */
@@ -105,7 +105,7 @@ export async function connections ({
           (id) => `GET /pets HTTP/1.1\r\nHost: pets\r\nRequest-Id: ${id}\r\n${authorization}\r\n\r\n`
         )
         const isComplete = (text: string): boolean => requestIdsOf(text).length === ids.length
-        const { socket, text } = await exchange(requests.join(''), isComplete, slack * MAX_WAIT_MS)
+        const { socket, text } = await exchange(requests.join(''), isComplete, slack * 2 * MAX_WAIT_MS)
         socket.destroy()
         const answered = requestIdsOf(text).join()
         if (answered !== ids.join()) violations.push(`pipelined requests were answered in the order ${answered}`)

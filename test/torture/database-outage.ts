@@ -11,7 +11,7 @@ const REQUEST_TIMEOUT_MS = 2_000
 const REFUSAL_TIMEOUT_MS = 2 * REQUEST_TIMEOUT_MS + 2_000
 
 /** Answers to commits just before the fault can arrive this long after it. */
-const LATE_ANSWERS_MS = 2_000
+const LATE_ANSWERS_MS = { full: 300, quick: 2_000 }
 
 /** Limits the recovery after the database's return. A server that was killed replays its log first. */
 const RECOVERY_MS = 15_000
@@ -58,7 +58,7 @@ export async function databaseOutage ({
     const before = load.replies.length
     await begin(server)
     // Answers to commits just before the fault are still on their way.
-    await sleep(LATE_ANSWERS_MS)
+    await sleep(LATE_ANSWERS_MS[quick ? 'quick' : 'full'])
     const since = load.replies.length
     if (ms > 0) {
       await sleep(ms / 2)
