@@ -13,8 +13,8 @@ import { planJobs, type Job } from './runner/jobs.ts'
 import { add, noCounts, summary, type Counts } from './runner/results.ts'
 import { runTestFiles } from './runner/run-files.ts'
 
-/** One process for each core: tests that start processes of their own fail on a machine that is busier than that. */
-const JOBS = Number(process.env['JOBS'] ?? availableParallelism())
+/** Two processes for each core, because tests also wait: for a browser, a lease, a pause between attempts. */
+const JOBS = Number(process.env['JOBS'] ?? 2 * availableParallelism())
 
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => { stop.abort() })

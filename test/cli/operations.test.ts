@@ -145,3 +145,16 @@ t.test('doctor explains each failure with its remedy, and exits with code 1', as
     t.notMatch(out, /secret/)
   }
 })
+
+t.test('migrate --status lists applied and pending migrations, and changes nothing', async (t) => {
+  const env = { DATABASE_URL: await emptyDatabase(t) }
+  const before = await petstore(t, ['migrate', '--status'], { env })
+  t.match(before, { code: 1, err: '', out: /^(pending {2}\d{14}_\w+\n)+$/ })
+  t.same(await petstore(t, ['migrate', '--status'], { env }), before, 'the same again')
+  t.match(await petstore(t, ['migrate'], { env }), { code: 0, err: '', out: /^(Applied \d{14}_\w+\n?)+$/ })
+  t.match(await petstore(t, ['migrate', '--status'], { env }), {
+    code: 0,
+    err: '',
+    out: before.out.replaceAll('pending', 'applied')
+  })
+})

@@ -13,7 +13,7 @@ const missing = existsSync(CHROMIUM)
   : `there is no ${CHROMIUM} to open Prisma Studio with (Debian: apt-get install chromium)`
 
 /** Number of rows to edit while the service writes. */
-const EDITS = 5
+const EDITS = 2
 
 t.before(build)
 

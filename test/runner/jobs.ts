@@ -18,6 +18,7 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
  */
 const DATABASE_INDEPENDENT: Record<string, string> = {
   'test/architecture': 'reads the imports of src',
+  'test/cli/cli.test.ts': 'checks options and output; the operations tests check the migrations on both databases',
   'test/cli/keys.test.ts': 'checks options and output; the accounts tests check the statements on both databases',
   'test/cli/package.test.ts': 'installs the package',
   'test/cli/readme.test.ts': 'runs commands of the README, which are for SQLite',
@@ -35,6 +36,7 @@ const DATABASE_INDEPENDENT: Record<string, string> = {
   'test/pets/rules.test.ts': 'calls a pure function',
   'test/plugins/client-errors.test.ts': 'sends requests that reach no handler',
   'test/plugins/content-type-parsers.test.ts': 'checks the parsing of bodies',
+  'test/plugins/headers.test.ts': 'checks header fields, which no statement decides',
   'test/plugins/method-not-allowed.test.ts': 'sends requests that reach no handler',
   'test/plugins/rate-limits.test.ts': 'counts requests in memory',
   'test/plugins/request-head.test.ts': 'sends requests that reach no handler',

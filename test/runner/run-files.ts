@@ -28,7 +28,7 @@ export async function runTestFiles (
 ): Promise<FileResults> {
   const timeoutS = FILE_TIMEOUT_S * files.length
   const program = files.length === 1 ? files : [RUN_SEVERAL, ...files]
-  const child = spawn(process.execPath, ['--import=tsx', ...program], {
+  const child = spawn(process.execPath, ['--import=tsx/esm', ...program], {
     cwd: ROOT,
     env: { ...process.env, ...settings, TAP: '1', TAP_TIMEOUT: String(timeoutS), NO_COLOR: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -9,6 +9,9 @@ export const withoutBrowser: string | false = process.env['CI'] === 'true' || ex
   ? false
   : `there is no ${CHROMIUM} to open pages with (Debian: apt-get install chromium)`
 
+/** Far longer than any page needs: the limit only ends a wait for something that never comes. */
+const TIMEOUT_MS = 240_000
+
 interface Test { teardown: (handler: () => Promise<void>) => unknown }
 
 export interface Visit {
@@ -29,6 +32,7 @@ export async function openBrowser (t: Test, origin: string): Promise<TestBrowser
   return {
     async visit (path, options = {}) {
       const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, ...options })
+      context.setDefaultTimeout(TIMEOUT_MS)
       const page = await context.newPage()
       const complaints: string[] = []
       const foreign: string[] = []

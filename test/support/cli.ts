@@ -14,7 +14,7 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export const CLI = join(ROOT, 'dist/cli.js')
 
 /** Far longer than any command: one that has not ended by then is stuck. */
-const TIMEOUT_MS = 60_000
+const TIMEOUT_MS = 300_000
 
 export function build (): void {
   const { status } = spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], {
