@@ -6,7 +6,7 @@ const TYPED = ['src/**/*.ts', 'scripts/**/*.ts']
 export default [
   ...neostandard({
     ts: true,
-    ignores: ['dist', '.dist-*', 'src/generated', '.tap']
+    ignores: ['dist', '.dist-*', '.test-*', 'src/generated', '.tap']
   }),
   {
     files: ['src/**', 'scripts/**', 'test/**'],

@@ -8,6 +8,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { bundleTests, type Bundle } from './runner/bundle.ts'
 import { DATABASES, prepareDatabase, type DatabaseName, type TestDatabase } from './runner/databases.ts'
 import { planJobs, type Job } from './runner/jobs.ts'
 import { add, noCounts, summary, type Counts } from './runner/results.ts'
@@ -24,6 +25,7 @@ const folder = mkdtempSync(join(tmpdir(), 'petstore-test-'))
 chmodSync(folder, 0o711)
 const totals = new Map<DatabaseName, Counts>()
 const prepared = new Map<DatabaseName, TestDatabase>()
+let bundle: Bundle | undefined
 /** Failures that belong to no test file. */
 const suiteFailures: string[] = []
 
@@ -34,28 +36,31 @@ try {
 } finally {
   for (const { stop } of prepared.values()) await stop()
   // Tests that were killed leave their files here, too.
-  rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  for (const left of [folder, bundle?.folder]) {
+    if (left !== undefined) rmSync(left, { recursive: true, force: true, maxRetries: 3 })
+  }
 }
 process.exitCode = printTotals() > 0 ? 1 : 0
 
 async function runSuite (): Promise<void> {
   const databases = chooseDatabases()
   const jobs = planJobs(process.argv.slice(2), databases)
+  const tests = bundle = await bundleTests([...new Set(jobs.flatMap(({ files }) => files))])
   await Promise.all(databases.map(async (name) => {
     if (!jobs.some(({ database }) => database === name)) return
     totals.set(name, noCounts())
     prepared.set(name, await prepareDatabase(name, folder))
   }))
   await Promise.all(Array.from({ length: JOBS }, async () => {
-    for (let job = jobs.shift(); job !== undefined && !stop.signal.aborted; job = jobs.shift()) await runJob(job)
+    for (let job = jobs.shift(); job !== undefined && !stop.signal.aborted; job = jobs.shift()) await runJob(job, tests)
   }))
   if (stop.signal.aborted) suiteFailures.push('interrupted')
 }
 
-async function runJob (job: Job): Promise<void> {
+async function runJob (job: Job, tests: Bundle): Promise<void> {
   const began = performance.now()
   const settings = { ...prepared.get(job.database)!.settings, TMPDIR: folder }
-  const { counts, report } = await runTestFiles(job.files, settings, stop.signal)
+  const { counts, report } = await runTestFiles(job.files, tests.argumentsFor(job.files), settings, stop.signal)
   if (stop.signal.aborted) return
   const seconds = (performance.now() - began) / 1000
   const mark = counts.failed > 0 ? '✖' : '✔'

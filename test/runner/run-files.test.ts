@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import type { FileResults } from './results.ts'
 import { runTestFiles } from './run-files.ts'
 
 /** What a test file prints that has one subtest with one assertion. */
@@ -20,6 +21,10 @@ function writeFile (t: Test, source: string): string {
   const file = join(folder, 'some.test.mjs')
   writeFileSync(file, source)
   return file
+}
+
+async function run (file: string, stop = new AbortController().signal): Promise<FileResults> {
+  return await runTestFiles([file], [file], {}, stop)
 }
 
 function printing (lines: string[]): string {
@@ -43,22 +48,21 @@ const FAILING_FILES: Record<string, [source: string, problem: RegExp]> = {
 }
 
 t.test('a file that passes is counted', async (t) => {
-  const { counts, report } = await runTestFiles([writeFile(t, printing(ONE_TEST))], {}, new AbortController().signal)
+  const { counts, report } = await run(writeFile(t, printing(ONE_TEST)))
   t.match(counts, { passed: 1, failed: 0, skipped: 0, assertions: 1, failures: [] })
   t.same(report, [])
 })
 
 t.test('a skipped test is reported with its reason', async (t) => {
   const lines = ['ok 1 - later # SKIP no browser', ...ONE_TEST.slice(1, 4), 'ok 2 - it works', '1..2']
-  const { counts, report } = await runTestFiles([writeFile(t, printing(lines))], {}, new AbortController().signal)
+  const { counts, report } = await run(writeFile(t, printing(lines)))
   t.match(counts, { passed: 1, failed: 0, skipped: 1 })
   t.match(report, [/later: no browser/])
 })
 
 t.test('a file fails that', { timeout: 300_000 }, async (t) => {
-  const never = new AbortController().signal
   const runs = Object.entries(FAILING_FILES).map(async ([name, [source, problem]]) =>
-    ({ name, problem, ...await runTestFiles([writeFile(t, source)], {}, never) }))
+    ({ name, problem, ...await run(writeFile(t, source)) }))
   for (const { name, problem, counts, report } of await Promise.all(runs)) {
     await t.test(name, async (t) => {
       t.ok(counts.failed > 0)
@@ -74,7 +78,7 @@ t.test('the end of the run ends the file and the processes of its group', async 
     "import { spawn } from 'node:child_process'\nspawn('sleep', ['600'], { stdio: 'inherit' })\n" +
       'setInterval(() => {}, 1000)'
   )
-  const running = runTestFiles([file], {}, stop.signal)
+  const running = run(file, stop.signal)
   setTimeout(() => { stop.abort() }, 2_000)
   const { counts } = await running
   t.ok(counts.failed > 0)

@@ -94,7 +94,8 @@ export async function loadFixtures (): Promise<Fixture[]> {
   if (missing.length > 0) throw new Error(`test/${missing[0]}/fixture.ts is missing: each resource has a fixture.`)
   if (unknown.length > 0) throw new Error(`test/${unknown[0]}/fixture.ts belongs to no resource of src/resources.ts.`)
   return await Promise.all(names.map(async (name) => {
-    const { fixture } = await import(new URL(`${name}/fixture.ts`, root).href) as { fixture: Fixture }
+    // The bundler of the tests finds the files by this pattern.
+    const { fixture } = await import(`../${name}/fixture.ts`) as { fixture: Fixture }
     return fixture
   }))
 }

@@ -16,6 +16,8 @@ interface Entry {
   /** What the service guarantees, and the scenario checks. */
   promise: string
   databases: Array<'sqlite' | 'postgresql'>
+  /** The databases of the short form, if it runs on fewer: nothing in it depends on the other. */
+  quickDatabases?: Array<'sqlite' | 'postgresql'>
   /** Set when another test of the suite is its short form. */
   fullFormOnly?: boolean
 }
@@ -52,22 +54,26 @@ export const scenarios: Record<string, Entry> = {
   shutdown: {
     scenario: shutdown,
     promise: 'a service that gets SIGTERM answers completely or not at all, and ends',
-    databases: BOTH
+    databases: BOTH,
+    quickDatabases: ['sqlite']
   },
   connections: {
     scenario: connections,
     promise: 'idle, slow, broken and hostile connections leak nothing and delay no other client',
-    databases: BOTH
+    databases: BOTH,
+    quickDatabases: ['sqlite']
   },
   overload: {
     scenario: overload,
     promise: 'an overloaded service refuses writes at once, in bounded memory, and recovers',
-    databases: BOTH
+    databases: BOTH,
+    quickDatabases: ['postgresql']
   },
   followers: {
     scenario: followers,
     promise: 'thousands of followers cost a connection each, and get each event once',
-    databases: BOTH
+    databases: BOTH,
+    quickDatabases: ['postgresql']
   },
   deliveries: {
     scenario: deliveries,
