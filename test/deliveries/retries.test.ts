@@ -36,7 +36,7 @@ t.test('a failed delivery is retried after a pause, with the same id, and update
   t.equal((await ada.get(`/messages/${id}`)).headers.etag, '"3"', 'queued, processing, delivered')
 })
 
-t.test('a worker retries at the end of a pause without being woken', { timeout: 60_000 }, async (t) => {
+t.test('a worker retries at the end of a pause without being woken', { timeout: 600_000 }, async (t) => {
   const { service, ada, receiver } = await subscribed(
     t, { events: ['message.created'] }, { ...DELIVERING, DELIVERY: 'false' })
   // Shorter than the 5 s between two polls: a worker that did not schedule one would retry late.
