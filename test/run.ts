@@ -14,8 +14,8 @@ import { planJobs, type Job } from './runner/jobs.ts'
 import { add, noCounts, summary, type Counts } from './runner/results.ts'
 import { runTestFiles } from './runner/run-files.ts'
 
-/** Two processes for each core, because tests also wait: for a browser, a lease, a pause between attempts. */
-const JOBS = Number(process.env['JOBS'] ?? 2 * availableParallelism())
+/** One process more than there are cores, because tests also wait: for a browser, a lease, a pause between attempts. */
+const JOBS = Number(process.env['JOBS'] ?? availableParallelism() + 1)
 
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => { stop.abort() })

@@ -91,7 +91,9 @@ export async function startService (
 ): Promise<Running & { origin: string }> {
   const port = await freePort()
   const origin = `http://127.0.0.1:${port}`
-  const settings = { LOG_LEVEL: 'warn', DELIVERY: 'false', ...env, PORT: String(port) }
+  // A busy machine can need longer than the default to connect to the database.
+  const patient = { REQUEST_TIMEOUT_MS: '60000' }
+  const settings = { LOG_LEVEL: 'warn', DELIVERY: 'false', ...patient, ...env, PORT: String(port) }
   const running = launch(t, process.execPath, [CLI, 'start'], { ...options, env: settings })
   await until(running, async () => await answers(`${origin}/readyz`))
   return { ...running, origin }
