@@ -4,7 +4,7 @@ import { emptyStream } from './responses.ts'
 import { weakMatch } from './conditional-requests.ts'
 
 /** Text with its entity tag. */
-interface CachedContent { text: string, etag: string }
+export interface CachedContent { text: string, etag: string }
 
 /** Returns a function that makes a text at its first call and returns the same text at each further call. */
 export function cachedContent (make: () => string): () => CachedContent {

@@ -1,29 +1,31 @@
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { stringify } from 'yaml'
 import { locationOf } from '../http/responses.ts'
-import { cachedContent, sendCached } from '../http/cached-content.ts'
+import { cachedContent, sendCached, withETag, type CachedContent } from '../http/cached-content.ts'
 
 /** The document is public, so scripts of any origin may read it. */
 const ANY_ORIGIN: FastifyContextConfig = { cors: { origin: '*' } }
 
-type Send = (request: FastifyRequest, reply: FastifyReply) => FastifyReply
+type Send = (request: FastifyRequest, reply: FastifyReply) => FastifyReply | Promise<FastifyReply>
 
 /** Registers a GET that scripts of any origin may call, and its preflight, which a hook answers. */
 function serveToAnyOrigin (app: FastifyInstance, url: string, send: Send): void {
-  app.get(url, { schema: { hide: true }, config: ANY_ORIGIN }, async (request, reply) => send(request, reply))
+  app.get(url, { schema: { hide: true }, config: ANY_ORIGIN }, async (request, reply) => await send(request, reply))
   app.options(url, { schema: { hide: true }, config: ANY_ORIGIN }, async () => {})
 }
 
 /** Serves the document as JSON and as YAML (RFC 9512). */
 export async function documentRoutes (app: FastifyInstance): Promise<void> {
   const json = cachedContent(() => JSON.stringify(app.swagger()))
-  // Built from the JSON text, because YAML would turn an object that occurs twice into an anchor and an alias.
-  const yaml = cachedContent(() => stringify(JSON.parse(json().text), { lineWidth: 0 }))
-
   serveToAnyOrigin(app, '/openapi.json', (request, reply) =>
     sendCached(request, reply, 'application/json; charset=utf-8', json()))
-  serveToAnyOrigin(app, '/openapi.yaml', (request, reply) =>
-    sendCached(request, reply, 'application/yaml; charset=utf-8', yaml()))
+  let yaml: CachedContent | undefined
+  serveToAnyOrigin(app, '/openapi.yaml', async (request, reply) => {
+    // Few clients request it, and the module would make each start slower.
+    const { stringify } = await import('yaml')
+    // Built from the JSON text, because YAML would turn an object that occurs twice into an anchor and an alias.
+    yaml ??= withETag(stringify(JSON.parse(json().text), { lineWidth: 0 }))
+    return sendCached(request, reply, 'application/yaml; charset=utf-8', yaml)
+  })
 }
 
 const LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'

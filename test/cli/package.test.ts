@@ -22,9 +22,8 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
     const paths = files.map(({ path }) => path)
     for (const path of [
       'dist/cli.js',
-      'dist/public-api.d.ts',
-      'dist/generated/sqlite/client.js',
-      'dist/generated/postgresql/client.js',
+      'dist/public-api.js',
+      'dist/types/public-api.d.ts',
       'prisma/studio.mjs',
       'README.md',
       'LICENSE'

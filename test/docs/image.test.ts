@@ -43,7 +43,6 @@ t.test('the build has every file it needs, and no other', async (t) => {
     'package-lock.json',
     '.npmrc',
     'tsconfig.json',
-    'tsconfig.build.json',
     'scripts',
     'prisma',
     'src'

@@ -1,13 +1,10 @@
 // `floor`: petstore's framework (key check, log, headers) around a constant answer.
 
-import type * as App from '../../../src/app.ts'
-import type * as Config from '../../../src/config.ts'
+import type * as PublicApi from '../../../src/public-api.ts'
 
 // The compiled files, as petstore runs them.
-const compiled = async (name: string): Promise<unknown> =>
-  await import(new URL(`../../../dist/${name}.js`, import.meta.url).href)
-const { buildApp } = await compiled('app') as typeof App
-const { readConfig } = await compiled('config') as typeof Config
+const compiled = new URL('../../../dist/public-api.js', import.meta.url)
+const { buildApp, readConfig } = await import(compiled.href) as typeof PublicApi
 
 const config = readConfig(process.env)
 const app = await buildApp(config)
