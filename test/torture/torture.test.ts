@@ -3,7 +3,7 @@ import { database } from '../support/database.ts'
 import { scenarios } from './scenarios.ts'
 import { runScenario } from './harness.ts'
 
-// Runs the short form of each torture scenario. `npm run torture` runs the full forms.
+// Runs the short forms of the torture scenarios that have one on this database. `npm run torture` runs the full forms.
 
 const serverUrl = database === 'postgresql' ? process.env['TEST_POSTGRES_URL'] : undefined
 if (database === 'postgresql' && serverUrl === undefined) {

@@ -2,16 +2,17 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import t, { type Test } from 'tap'
 import { migrationNames, pendingMigrations } from '../../../src/database/migrations/history.ts'
 import { migrate } from '../../../src/database/migrations/migrate.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import type { TransactionClient } from '../../../src/database/prisma-client.ts'
 import { explainFailure } from '../../../src/start/explain-failure.ts'
+import { build, CLI } from '../../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../../support/database.ts'
 
-const CLI = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
+t.before(build)
 
 const TABLES = database === 'sqlite'
   ? "SELECT name FROM sqlite_master WHERE type IN ('table', 'index') AND name NOT LIKE 'sqlite_%' ORDER BY name"
@@ -32,12 +33,17 @@ async function namesIn (url: string): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
-async function hasBegun (url: string): Promise<boolean> {
-  return database === 'sqlite' ? existsSync(url.replace('file:', '')) : (await namesIn(url)).length > 0
+/** Returns a function that says whether a migration of an empty database has written something. */
+async function watch (t: Test, url: string): Promise<() => Promise<boolean>> {
+  if (database === 'sqlite') return async () => existsSync(url.replace('file:', ''))
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  t.teardown(async () => { await client.end() })
+  return async () => (await client.query(TABLES)).rows.length > 0
 }
 
 function startMigrating (url: string) {
-  return spawn(process.execPath, ['--import=tsx', CLI, 'migrate'], {
+  return spawn(process.execPath, [CLI, 'migrate'], {
     env: { ...process.env, DATABASE_URL: url },
     stdio: ['ignore', 'ignore', 'pipe']
   })
@@ -85,10 +91,11 @@ t.test('a process that is killed during a migration does not block the next one'
   const expected = await namesIn(await freshDatabase(t))
   for (const pause of [0, 5, 10, 20, 30, 45, 60, 80]) {
     const url = await emptyDatabase(t)
+    const hasBegun = await watch(t, url)
     const migrating = startMigrating(url)
     const exit = once(migrating, 'exit')
     // The kill comes after its first write. Before it, there is nothing to interrupt.
-    while (migrating.exitCode === null && !(await hasBegun(url))) await sleep(1)
+    while (migrating.exitCode === null && !(await hasBegun())) await sleep(1)
     await sleep(pause)
     migrating.kill('SIGKILL')
     await exit
