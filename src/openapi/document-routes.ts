@@ -20,12 +20,16 @@ export async function documentRoutes (app: FastifyInstance): Promise<void> {
     sendCached(request, reply, 'application/json; charset=utf-8', json()))
   let yaml: CachedContent | undefined
   serveToAnyOrigin(app, '/openapi.yaml', async (request, reply) => {
-    // Few clients request it, and the module would make each start slower.
-    const { stringify } = await import('yaml')
-    // Built from the JSON text, because YAML would turn an object that occurs twice into an anchor and an alias.
-    yaml ??= withETag(stringify(JSON.parse(json().text), { lineWidth: 0 }))
+    yaml ??= withETag(await toYaml(json().text))
     return sendCached(request, reply, 'application/yaml; charset=utf-8', yaml)
   })
+}
+
+/** Converts JSON text, because YAML would turn an object of the document that occurs twice into an alias. */
+async function toYaml (json: string): Promise<string> {
+  // Few clients request YAML, and the module would make each start slower.
+  const { stringify } = await import('yaml')
+  return stringify(JSON.parse(json), { lineWidth: 0 })
 }
 
 const LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'

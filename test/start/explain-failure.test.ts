@@ -5,10 +5,7 @@ import t from 'tap'
 import { build, ROOT } from '../support/cli.ts'
 import { database, freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
-import { answers, failed, folder, run, start, type Options } from './process.ts'
-
-/** The reason to skip a test that no statement decides, or `false`. */
-const ON_SQLITE = database !== 'sqlite' && 'as on SQLite'
+import { ON_SQLITE, answers, failed, folder, run, start, type Options } from './process.ts'
 
 t.before(build)
 

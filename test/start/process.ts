@@ -6,11 +6,15 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { ROOT } from '../support/cli.ts'
+import { database } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
 
 // Runs the compiled service as `npm start` does, in a separate working directory.
 
 const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
+
+/** The reason to skip a test that no statement decides, or `false`. */
+export const ON_SQLITE = database !== 'sqlite' && 'as on SQLite'
 
 /** Matches what an npm script runs before its program. The tests build once instead. */
 const LAUNCHER = /^node scripts\/run\.mjs [a-z ]*-- /

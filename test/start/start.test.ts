@@ -7,10 +7,7 @@ import t from 'tap'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { build } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
-import { answers, failed, folder, run, served, start } from './process.ts'
-
-/** The reason to skip a test that no statement decides, or `false`. */
-const ON_SQLITE = database !== 'sqlite' && 'as on SQLite'
+import { ON_SQLITE, answers, failed, folder, run, served, start } from './process.ts'
 
 t.before(build)
 

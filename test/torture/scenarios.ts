@@ -16,7 +16,7 @@ interface Entry {
   /** What the service guarantees, and the scenario checks. */
   promise: string
   databases: Array<'sqlite' | 'postgresql'>
-  /** The databases of the short form, if they are fewer: other tests run the same statements on both. */
+  /** The databases in `npm test`, if they are fewer: other tests run the same statements on both. */
   quickDatabases?: Array<'sqlite' | 'postgresql'>
   /** Set when another test of the suite is its short form. */
   fullFormOnly?: boolean
