@@ -13,6 +13,7 @@ import {
   walk
 } from '../support/checks.ts'
 import { newOrder, stocked } from '../support/fixtures.ts'
+import { rejectedWithin } from '../support/revocation.ts'
 
 const PAST = '2020-01-01T00:00:00.000Z'
 
@@ -182,13 +183,8 @@ t.test('API keys', async (t) => {
     const there = (await startApp(t, { DATABASE_URL: running.config.DATABASE_URL })).withKey(other.key!)
     t.equal((await there.get('/account')).status, 200)
     await ada.delete(`/account/keys/${other.id}`)
-    const revoked = Date.now()
-    let answer = await there.get('/account')
-    while (answer.status === 200 && Date.now() - revoked < 5_000) {
-      await new Promise((resolve) => { setTimeout(resolve, 100) })
-      answer = await there.get('/account')
-    }
-    assertError(t, answer, 401, 'unauthorized', 'revoked')
+    await rejectedWithin(t, 5_000, async () => (await there.get('/account')).status)
+    assertError(t, await there.get('/account'), 401, 'unauthorized', 'revoked')
   })
 
   await t.test('a key may revoke itself while another may write', async (t) => {

@@ -4,7 +4,7 @@ import { eventually, openReceiver } from '../support/receiver.ts'
 import { startDeliveryWorker } from './workers.ts'
 
 /** Longer than the second after which a request without a response marks a receiver as unresponsive. */
-const TIMEOUT_MS = 3_000
+const TIMEOUT_MS = 20_000
 
 t.test('a receiver that hangs, or responds without end, delays no other', { timeout: 300_000 }, async (t) => {
   const { service, ada, receiver, path } = await subscribed(
@@ -26,11 +26,10 @@ t.test('a receiver that hangs, or responds without end, delays no other', { time
   const ids = await Promise.all(Array.from({ length: 20 }, async () => await send(ada)))
   worker.wake([])
   const bob = await service.openAccount()
-  const startedAt = Date.now()
   const message = await send(bob)
   worker.wake([])
   await becomes(bob, message, 'delivered')
-  t.ok(Date.now() - startedAt < 2_000, `${Date.now() - startedAt} ms`)
+  t.same((await ada.get(path)).body.attempts, [], 'before a request to the receiver that hangs has ended')
   await endless.until(20)
   await slow.until(20)
   t.equal(new Set(endless.received.map(({ id }) => id)).size, endless.received.length, 'accepted by its status')

@@ -245,15 +245,17 @@ t.test('an idle stream is sent a comment at each heartbeat, every 15 s by defaul
   const credential = await credentialOf(await service.openAccount())
   const streams = createEventStreams(service.app.read, service.app.log, { tickMs: 100, heartbeatMs: 1_500 })
   t.teardown(streams.close)
-  const comments: number[] = []
+  const startedAt = Date.now()
   const stream = streams.follow(credential, 0, () => 0)
+  let comments = 0
   stream.on('data', (bytes: Buffer) => {
     t.equal(bytes.toString(), ':\n\n')
-    comments.push(Date.now())
+    comments++
   })
-  await eventually(() => comments.length === 3)
-  const pauses = comments.slice(1).map((at, i) => at - comments[i]!)
-  t.ok(pauses.every((pause) => pause > 1_350 && pause < 4_500), `after ${pauses.join(' and ')} ms`)
+  await eventually(() => comments >= 4)
+  // The first comment begins the stream. A busy process reads a comment late, but the service sends none early.
+  const duration = Date.now() - startedAt
+  t.ok(duration > 3 * 1_400, `3 heartbeats within ${duration} ms`)
 })
 
 t.test('a stream that drains is destroyed when its client reads nothing, after 60 s by default', async (t) => {

@@ -132,7 +132,7 @@ t.test('a request that arrives too slowly is rejected', async (t) => {
   answers.forEach((answer, i) => {
     refusedBare(t, answer, 408, 'request_timeout', JSON.stringify(slow[i]!.slice(0, 50)))
   })
-  t.ok(Date.now() - started < 5_000, 'soon after the limit')
+  t.ok(Date.now() - started < 50_000, "before Node's own limit of 60 s")
 })
 
 t.test('a request with a parsed head keeps its own Request-Id in every error', async (t) => {

@@ -196,7 +196,7 @@ t.test(
         Array.from({ length: 30 }, async () => await client.post('/categories', { name: 'Dogs' }))
       )
       for (const answer of answers) assertError(t, answer, 503, 'database_unavailable')
-      t.ok(Date.now() - started < 8_000, 'soon, also for the last of many')
+      t.ok(Date.now() - started < 25_000, 'sooner than one after the other')
     })
     t.equal((await client.post('/categories', { name: 'Dogs' })).status, 201)
   }

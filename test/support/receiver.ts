@@ -32,7 +32,7 @@ export interface Receiver {
 }
 
 /** Limits a wait. It only tells a slow machine from an event that never comes. */
-export const WAIT_MS = 60_000
+export const WAIT_MS = 180_000
 
 /** The part of a tap test that this file uses. */
 interface Teardown { teardown: (action: () => unknown) => void }

@@ -73,7 +73,9 @@ export async function runScenario (name: string, scenario: Scenario, { serverUrl
       return `file:${join(folder, 'petstore.db')}`
     },
     async start (settings, options) {
-      const service = await startService(settings, options)
+      // Beside other tests, a healthy database can need longer than the default to respond.
+      const patient = quick ? { REQUEST_TIMEOUT_MS: '60000' } : {}
+      const service = await startService({ ...patient, ...settings }, options)
       atEnd(async () => { await service.kill() })
       return service
     },
