@@ -20,6 +20,7 @@ import { openapi } from './openapi/plugin.ts'
 import { authentication } from './plugins/authentication.ts'
 import { clientErrors, onClientError } from './plugins/client-errors.ts'
 import { contentTypeParsers } from './plugins/content-type-parsers.ts'
+import { connections } from './plugins/connections.ts'
 import { cors, corsOff } from './plugins/cors.ts'
 import { errorHandler } from './plugins/error-handler.ts'
 import { gracefulShutdown } from './plugins/graceful-shutdown.ts'
@@ -41,11 +42,12 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   for (const schema of components) app.addSchema(schema)
 
   // The hooks of these plugins run in this order, which is the contract's order of checks.
+  await app.register(connections, config)
   await app.register(publicUrl, config)
   await app.register(rateLimits, config)
+  await app.register(requestLogging)
   await app.register(errorHandler)
   await app.register(clientErrors)
-  await app.register(requestLogging)
   await app.register(securityHeaders)
   await app.register(cors, config)
   await app.register(gracefulShutdown, config)
@@ -96,7 +98,7 @@ async function api (app: FastifyInstance, { config, resources }: ScopeOptions): 
 /** The scope of operations that require an API key. */
 async function authenticated (app: FastifyInstance, { config, resources }: ScopeOptions): Promise<void> {
   app.addHook('onRequest', app.verifyBearerAuth!)
-  if (config.RATE_LIMIT_PER_KEY > 0) app.addHook('onRequest', app.limits.perKey)
+  if (config.RATE_LIMIT_PER_ACCOUNT > 0) app.addHook('onRequest', app.limits.perAccount)
   app.addHook('onRequest', app.requireWriteAccess)
 
   for (const { routes } of resources) await app.register(routes)
@@ -139,8 +141,9 @@ async function fastifyOptions (
   }
 }
 
-/** Returns `true`, `false` or the trusted addresses of proxies. By default no proxy is trusted. */
-function parseTrustProxy (setting: string): boolean | string {
+/** Returns what Fastify takes for a setting: whether to trust all proxies, their addresses, or a test by hops. */
+function parseTrustProxy (setting: string): boolean | string | ((address: string, hop: number) => boolean) {
   if (setting === 'true') return true
+  if (/^\d+$/.test(setting)) return (_address, hop) => hop < Number(setting)
   return setting === 'false' || setting === '' ? false : setting
 }

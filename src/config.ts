@@ -35,21 +35,26 @@ export const ConfigSchema = Type.Object({
   ),
   TRUST_PROXY: optional(
     '^(true|false|[0-9A-Fa-f.:/, ]+)$',
-    'true, or the addresses of proxies whose X-Forwarded-* headers are trusted'
+    'Proxies whose X-Forwarded-* headers are trusted: their addresses, or their number; true trusts every sender, so ' +
+      'set it only behind a proxy that replaces X-Forwarded-For'
   ),
   CORS_ORIGINS: optional(
     '^(\\*|https?://[^\\s,/]+(\\s*,\\s*https?://[^\\s,/]+)*)$',
     'Origins whose pages may call the API, separated by commas; * allows all'
   ),
-  RATE_LIMIT_PER_KEY: integer(0, 0, 1_000_000, 'Maximum requests per minute for each API key; 0 disables the limit'),
+  RATE_LIMIT_PER_ACCOUNT: integer(
+    0, 0, 1_000_000, 'Maximum requests per minute for each account, with all its API keys; 0 disables the limit'
+  ),
   RATE_LIMIT_SIGNUP: integer(
-    0, 0, 1_000_000, 'Maximum new accounts per hour for each client address; 0 disables the limit'
+    0, 0, 1_000_000, 'Maximum accounts that each client address can open per hour; 0 disables the limit'
   ),
   RATE_LIMIT_FAILED_AUTH: integer(
     0, 0, 1_000_000, 'Maximum failed authentications per minute for each client address; 0 disables the limit'
   ),
   QUEUE_LIMIT: integer(
-    5000, 1, 1_000_000, 'Maximum reads, and maximum writes, that wait for the database; further requests get 503'
+    5000, 1, 1_000_000,
+    'Maximum reads, and maximum writes, that wait for the database; further requests get 503, as do the writes of ' +
+    'one account beyond a quarter of it'
   ),
   BODY_LIMIT: integer(131072, 1024, 104857600, 'Maximum size of a request body, in bytes'),
   REQUEST_TIMEOUT_MS: integer(
@@ -73,7 +78,14 @@ export const ConfigSchema = Type.Object({
   EVENT_RETENTION_DAYS: integer(30, 1, 36500, 'Number of days for which events are stored'),
   WEBHOOKS_ALLOW_PRIVATE: Type.Boolean({
     default: false, description: 'Allow webhooks to call private, loopback and link-local addresses'
-  })
+  }),
+  STREAMS_PER_ACCOUNT: integer(
+    100, 1, 1_000_000, 'Maximum event streams that each account can have open in this process'
+  ),
+  SLOW_READER_MS: integer(
+    30000, 100, 3_600_000,
+    'Time after which a client that takes no bytes of its response is disconnected, in milliseconds'
+  )
 })
 
 export type Config = Static<typeof ConfigSchema>
@@ -83,6 +95,11 @@ const DEPRECATED_SINCE = '2025-12-05'
 
 /** Routes outside the base path. A base path must not equal one of them. */
 const ROOT_PATHS = ['/livez', '/readyz', '/.well-known/api-catalog']
+
+/** Settings that were renamed. Ignoring a former name would turn its limit off. */
+const FORMER_NAMES: Record<string, string> = {
+  RATE_LIMIT_PER_KEY: 'is now RATE_LIMIT_PER_ACCOUNT, which counts the requests of all API keys of an account'
+}
 
 /** A rule for a string setting, in addition to its pattern. */
 interface Rule {
@@ -103,8 +120,9 @@ const RULES: Record<string, Rule> = {
     isValid: (url) => /^[!-~]+$/.test(url) && !/["<>\\]/.test(url) && URL.canParse(url)
   },
   TRUST_PROXY: {
-    text: 'be true, false, or IP addresses and networks of proxies, such as 10.0.0.0/8, separated by commas',
-    isValid: isProxyList
+    text: 'be true, false, a number of proxies from 1 to 99, or IP addresses and networks of proxies, such as ' +
+      '10.0.0.0/8, separated by commas',
+    isValid: isProxySetting
   },
   CORS_ORIGINS: { text: 'be *, or origins such as https://app.example, separated by commas' },
   PET_READ_SUNSET: {
@@ -141,7 +159,12 @@ export function readConfig (environment: Environment): Config {
     if (schemaOf(name).type === 'integer' && !/^\d+$/.test(value)) invalid.add(name)
     if (RULES[name]?.isValid?.(value) === false) invalid.add(name)
   }
-  if (invalid.size > 0) throw new ConfigError([...invalid].map((name) => describeProblem(name, data[name])))
+  const former = Object.entries(FORMER_NAMES).filter(([name]) => (environment[name] ?? '') !== '')
+  const problems = [
+    ...former.map(([name, change]) => `${name} ${change}`),
+    ...[...invalid].map((name) => describeProblem(name, data[name]))
+  ]
+  if (problems.length > 0) throw new ConfigError(problems)
   return config as Config
 }
 
@@ -170,8 +193,8 @@ function describeRule (name: string): string {
   return RULES[name]?.text ?? `fit: ${description}`
 }
 
-function isProxyList (setting: string): boolean {
-  return setting === 'true' || setting === 'false' || setting.split(',').every((entry) => {
+function isProxySetting (setting: string): boolean {
+  return /^(true|false|[1-9]\d?)$/.test(setting) || setting.split(',').every((entry) => {
     const [address = '', length, ...rest] = entry.trim().split('/')
     const bits = isIP(address) === 4 ? 32 : 128
     const isLength = length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= bits)

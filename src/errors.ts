@@ -77,9 +77,11 @@ export const IdempotencyKeyReused = defineError(
 // 429
 export const RateLimited = defineError('rate_limited', 'Too many requests. Try again in %s seconds.', 429, 12)
 
-// 500, 503
+// 500, 501, 503
 export const InternalError = defineError(
   'internal_error', 'An internal error occurred. Quote the Request-Id when you report it.', 500)
+export const NotImplemented = defineError(
+  'not_implemented', 'HTTP has no method "%s". An OPTIONS request gets the methods of a path in Allow.', 501, 'FETCH')
 export const Overloaded = defineError('overloaded', 'The service is overloaded. Try again shortly.', 503)
 export const DatabaseUnavailable = defineError(
   'database_unavailable',

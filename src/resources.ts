@@ -18,7 +18,7 @@ import { webhooks } from './webhooks/resource.ts'
  */
 export function createResources (config: Config): Resource[] {
   const domain = [accounts, categories, pets(config), inventory, orders, messages]
-  const feed = events(domain, webhookSubscribers)
+  const feed = events(config, domain, webhookSubscribers)
   return [...domain, feed, webhooks(config, feed.types)]
 }
 

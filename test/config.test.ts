@@ -25,7 +25,7 @@ t.test('every setting but two has a default', async (t) => {
     PUBLIC_URL: '',
     TRUST_PROXY: '',
     CORS_ORIGINS: '',
-    RATE_LIMIT_PER_KEY: 0,
+    RATE_LIMIT_PER_ACCOUNT: 0,
     RATE_LIMIT_SIGNUP: 0,
     RATE_LIMIT_FAILED_AUTH: 0,
     QUEUE_LIMIT: 5000,
@@ -36,7 +36,9 @@ t.test('every setting but two has a default', async (t) => {
     DEMO: false,
     PET_READ_SUNSET: '2030-12-05',
     EVENT_RETENTION_DAYS: 30,
-    WEBHOOKS_ALLOW_PRIVATE: false
+    WEBHOOKS_ALLOW_PRIVATE: false,
+    STREAMS_PER_ACCOUNT: 100,
+    SLOW_READER_MS: 30000
   })
 })
 
@@ -77,11 +79,12 @@ t.test('valid values are accepted', async (t) => {
     ['PUBLIC_URL', 'https://pets.example', 'https://pets.example'],
     ['PUBLIC_URL', 'http://localhost:3000/x/y', 'http://localhost:3000/x/y'],
     ['TRUST_PROXY', 'true', 'true'],
+    ['TRUST_PROXY', '2', '2'],
     ['TRUST_PROXY', '10.0.0.0/8, ::1', '10.0.0.0/8, ::1'],
     ['TRUST_PROXY', 'fd00::/8,127.0.0.1/32', 'fd00::/8,127.0.0.1/32'],
     ['CORS_ORIGINS', '*', '*'],
     ['CORS_ORIGINS', 'https://a.example , http://localhost:5173', 'https://a.example , http://localhost:5173'],
-    ['RATE_LIMIT_PER_KEY', '600', 600],
+    ['RATE_LIMIT_PER_ACCOUNT', '600', 600],
     ['REQUEST_TIMEOUT_MS', '100', 100],
     ['SHUTDOWN_GRACE_MS', '0', 0],
     ['DELIVERY', 'false', false],
@@ -143,7 +146,7 @@ t.test('the message about an invalid value has its name and rule', async (t) => 
       'https://pets.example:99999'
     ].map((value) => ['PUBLIC_URL', value, /in ASCII/] as [string, string, RegExp]),
     ['TRUST_PROXY', 'loopback!', /IP addresses and networks/],
-    ...['abc', '10.0.0.0/33', '::1/129', '10.0.0', '10.0.0.1/', '10.0.0.1,', '10.0.0.0/8/8', 'true, 10.0.0.1'].map(
+    ...['abc', '0', '100', '1, 2', '10.0.0.0/33', '::1/129', '10.0.0', '10.0.0.1/', '10.0.0.1,', '10.0.0.0/8/8', 'true, 10.0.0.1'].map(
       (value) => ['TRUST_PROXY', value, /IP addresses and networks/] as [string, string, RegExp]
     ),
     ...[
@@ -202,7 +205,7 @@ t.test('all invalid values are listed at once, each on one line', async (t) => {
     PUBLIC_URL: 'x',
     TRUST_PROXY: 'x!',
     CORS_ORIGINS: 'x',
-    RATE_LIMIT_PER_KEY: 'x',
+    RATE_LIMIT_PER_ACCOUNT: 'x',
     RATE_LIMIT_SIGNUP: 'x',
     RATE_LIMIT_FAILED_AUTH: 'x',
     QUEUE_LIMIT: 'x',
@@ -214,7 +217,9 @@ t.test('all invalid values are listed at once, each on one line', async (t) => {
     METRICS_PORT: 'x',
     PET_READ_SUNSET: 'x',
     EVENT_RETENTION_DAYS: 'x',
-    WEBHOOKS_ALLOW_PRIVATE: 'x'
+    WEBHOOKS_ALLOW_PRIVATE: 'x',
+    STREAMS_PER_ACCOUNT: 'x',
+    SLOW_READER_MS: 'x'
   }
   t.same(problems(bad).map((line) => line.split(' ')[0]).sort(), Object.keys(bad).sort())
   t.same(
@@ -222,6 +227,16 @@ t.test('all invalid values are listed at once, each on one line', async (t) => {
     2,
     'including those that the schema cannot detect'
   )
+})
+
+t.test('the former name of a setting is reported with its new name', async (t) => {
+  for (const value of ['600', '0', 'x']) {
+    t.match(
+      problems({ RATE_LIMIT_PER_KEY: value, PORT: 'x' }),
+      [/^RATE_LIMIT_PER_KEY is now RATE_LIMIT_PER_ACCOUNT/, /^PORT/]
+    )
+  }
+  t.same(problems({ RATE_LIMIT_PER_KEY: '' }), [])
 })
 
 t.test('the message does not repeat a password', async (t) => {

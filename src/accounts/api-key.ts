@@ -30,6 +30,11 @@ export function isCredential (text: string): boolean {
   return sum !== undefined && timingSafeEqual(Buffer.from(sum), Buffer.from(checksum(text.slice(0, -6))))
 }
 
+/** Returns the part of a key of this service that may be shown. */
+export function prefixOf (apiKey: string): string {
+  return apiKey.slice('psk_'.length, 'psk_'.length + 8)
+}
+
 /** What the database holds of a key, and finds it by. */
 export function hashOf (apiKey: string): string {
   return hash('sha256', apiKey, 'hex')

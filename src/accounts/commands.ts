@@ -1,24 +1,33 @@
-import { etagOf } from '../database/entity-tag.ts'
 import type { Changes, Command, CommandResult } from '../database/group-commit/command.ts'
-import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import { distinct, inSequence, type Transaction } from '../database/group-commit/transaction.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { createCredential } from './api-key.ts'
-import { ApiKeyNotFound, LastApiKey } from './errors.ts'
-import { ACCOUNT_ETAG } from './queries.ts'
+import { ApiKeyLimitReached, ApiKeyNotFound, LastApiKey } from './errors.ts'
+import { ACCOUNT_ETAG, accountTable, apiKeyTable, keyETag } from './queries.ts'
+import { countRows } from './quota.ts'
 import type { AccountWithKey, ApiKeyWithSecret, NewAccount, NewApiKey } from './schemas.ts'
+
+/** Maximum number of API keys of an account, with expired ones. */
+const MAX_API_KEYS = 100
 
 export const createAccount: Command<{ account: NewAccount }, AccountWithKey> = {
   name: 'createAccount',
+  creates: accountTable,
   async run (tx, inputs) {
-    const { now } = tx
-    const prisma = await tx.prisma()
-    return await inSequence(inputs, async ({ account: { name, email } }) => {
-      const { apiKey, prefix, hash } = createCredential()
-      const { id } = await prisma.account.create({
-        data: { name, email: email ?? null, createdAt: now, apiKeys: { create: { prefix, hash, createdAt: now } } },
-        select: { id: true }
-      })
-      const record = { id: Number(id), name, ...(email === undefined ? {} : { email }), createdAt: now, apiKey }
+    const ids = await tx.allocateIds(accountTable, inputs.length)
+    const keyIds = await tx.allocateIds(apiKeyTable, inputs.length)
+    const keys = inputs.map(() => createCredential())
+    tx.insert(accountTable, inputs.map(({ account }, i) => ({ id: ids[i]!, ...account, created_at: tx.now })))
+    tx.insert(apiKeyTable, keys.map(({ prefix, hash }, i) =>
+      ({ id: keyIds[i]!, account_id: ids[i]!, prefix, hash, created_at: tx.now })))
+    return inputs.map(({ account: { name, email } }, i) => {
+      const record = {
+        id: ids[i]!,
+        name,
+        ...(email === undefined ? {} : { email }),
+        createdAt: tx.now,
+        apiKey: keys[i]!.apiKey
+      }
       return { record, etag: ACCOUNT_ETAG }
     })
   }
@@ -26,6 +35,7 @@ export const createAccount: Command<{ account: NewAccount }, AccountWithKey> = {
 
 export const deleteAccount: Command<{ account: number, conditions: Conditions }, undefined> = {
   name: 'deleteAccount',
+  runsAlone: true,
   run: async (tx, inputs) => await inSequence(inputs, async ({ account, conditions }) => {
     const failed = checkPreconditions(conditions, ACCOUNT_ETAG)
     return failed ?? { record: undefined, changes: await eraseAccount(tx, account) }
@@ -63,7 +73,11 @@ export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWi
   async run (tx, inputs) {
     const { now } = tx
     const prisma = await tx.prisma()
+    const counts = await countRows(tx, apiKeyTable, inputs)
     return await inSequence(inputs, async ({ account, key: { label, readOnly = false, expiresAt } }) => {
+      const count = counts.get(account) ?? 0
+      if (count >= MAX_API_KEYS) return new ApiKeyLimitReached(MAX_API_KEYS)
+      counts.set(account, count + 1)
       const { apiKey, prefix, hash } = createCredential()
       const expires = expiresAt === undefined ? undefined : new Date(expiresAt).toISOString()
       const { id } = await prisma.apiKey.create({
@@ -81,7 +95,7 @@ export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWi
         ...(expires === undefined ? {} : { expiresAt: expires }),
         apiKey
       }
-      return { record, etag: etagOf(1) }
+      return { record, etag: keyETag(null) }
     })
   }
 }
@@ -89,24 +103,58 @@ export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWi
 export const revokeApiKey: Command<{ account: number, keyId: number, conditions: Conditions }, undefined> = {
   name: 'revokeApiKey',
   async run (tx, inputs) {
-    const { dialect, query, now } = tx
-    const prisma = await tx.prisma()
-    return await inSequence(inputs, async ({ account, keyId, conditions }): Promise<CommandResult<undefined>> => {
-      // All keys of the account are locked: two revocations at once must not each count on the other's key.
-      const rows = await query<{ id: number, readOnly: boolean | number, expiresAt: string | null }>(`
-        SELECT k.id, k.read_only AS "readOnly", ${dialect.time('k.expires_at')} AS "expiresAt" FROM api_keys k
-        WHERE k.account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})
-        ORDER BY k.id ${dialect.forUpdate}`, [{ account }])
-      if (!rows.some(({ id }) => id === keyId)) return new ApiKeyNotFound()
-      const failed = checkPreconditions(conditions, etagOf(1))
+    const { dialect, execute, now } = tx
+    const keys = await lockKeys(tx, distinct(inputs.map(({ account }) => ({ account }))))
+    const revoked: Array<{ id: number }> = []
+    const results = inputs.map(({ account, keyId: id, conditions }): CommandResult<undefined> => {
+      const ofAccount = keys.get(account)
+      const key = ofAccount?.get(id)
+      if (ofAccount === undefined || key === undefined) return new ApiKeyNotFound()
+      const failed = checkPreconditions(conditions, keyETag(key.lastUsedAt))
       if (failed !== undefined) return failed
-      const canWrite = rows.some(({ id, readOnly, expiresAt }) =>
-        id !== keyId && !readOnly && (expiresAt === null || expiresAt > now))
+      const canWrite = [...ofAccount.values()].some((other) =>
+        other.id !== id && !other.readOnly && (other.expiresAt === null || other.expiresAt > now))
       if (!canWrite) return new LastApiKey()
-      await prisma.apiKey.delete({ where: { id: keyId } })
+      ofAccount.delete(id)
+      revoked.push({ id })
       return { record: undefined }
     })
+    if (revoked.length > 0) {
+      const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
+      await execute(`DELETE FROM api_keys WHERE id IN (${ids})`, revoked)
+    }
+    return results
   }
+}
+
+interface LockedKey {
+  id: number
+  account: number
+  readOnly: boolean | number
+  lastUsedAt: string | null
+  expiresAt: string | null
+}
+
+/**
+ * Locks all API keys of accounts: two revocations at once must not each count on the other's key.
+ *
+ * @returns the keys by account and id
+ */
+async function lockKeys (
+  { dialect, query }: Transaction, accounts: Array<{ account: number }>
+): Promise<Map<number, Map<number, LockedKey>>> {
+  const rows = await query<LockedKey>(`
+    SELECT k.id, k.account_id AS account, k.read_only AS "readOnly",
+      ${dialect.time('k.last_used_at')} AS "lastUsedAt", ${dialect.time('k.expires_at')} AS "expiresAt"
+    FROM api_keys k
+    WHERE k.account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})
+    ORDER BY k.id ${dialect.forUpdate}`, accounts)
+  const keys = new Map<number, Map<number, LockedKey>>()
+  for (const row of rows) {
+    const ofAccount = keys.get(row.account) ?? new Map<number, LockedKey>()
+    keys.set(row.account, ofAccount.set(row.id, row))
+  }
+  return keys
 }
 
 /**

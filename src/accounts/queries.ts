@@ -8,12 +8,23 @@ import { listRecords } from '../database/sql/record-queries.ts'
 import type { Table } from '../database/table.ts'
 import { Unauthorized } from '../errors.ts'
 
-export const apiKeyTable: Table = { name: 'api_keys', id: 'id', columns: {} }
+export const accountTable: Table = {
+  name: 'accounts',
+  id: 'id',
+  columns: { name: 'text', email: 'text', created_at: 'time' }
+}
+
+export const apiKeyTable: Table = {
+  name: 'api_keys',
+  id: 'id',
+  columns: { account_id: 'bigint', prefix: 'text', hash: 'text', created_at: 'time' }
+}
 
 /** An API key that a request was authenticated with. Times in ms since 1970. */
 export interface ApiKeyCredential {
   account: number
   key: number
+  prefix: string
   readOnly: boolean
   expiresAt: number | undefined
   lastUsedAt: number | undefined
@@ -43,6 +54,7 @@ export async function findAccount (read: Read, account: number): Promise<Seriali
 interface KeyRow {
   account: bigint
   key: bigint
+  prefix: string
   readOnly: boolean | number
   expiresAt: string | null
   lastUsedAt: string | null
@@ -50,7 +62,7 @@ interface KeyRow {
 
 const keyByHash: Query<{ hash: string }, KeyRow> = {
   sql: (dialect) => `
-    SELECT i.ord, k.account_id AS account, k.id AS key, k.read_only AS "readOnly",
+    SELECT i.ord, k.account_id AS account, k.id AS key, k.prefix, k.read_only AS "readOnly",
       ${dialect.time('k.expires_at')} AS "expiresAt", ${dialect.time('k.last_used_at')} AS "lastUsedAt"
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', hash: 'text' })}
     JOIN api_keys k ON k.hash = i.hash`
@@ -62,6 +74,7 @@ export async function findKey (read: Read, hash: string): Promise<ApiKeyCredenti
   return {
     account: Number(row.account),
     key: Number(row.key),
+    prefix: row.prefix,
     readOnly: Boolean(row.readOnly),
     expiresAt: row.expiresAt === null ? undefined : Date.parse(row.expiresAt),
     lastUsedAt: row.lastUsedAt === null ? undefined : Date.parse(row.lastUsedAt)
@@ -79,18 +92,38 @@ export async function findKeyById (read: Read, key: number): Promise<object | un
   return await read(keyById, { key })
 }
 
+const keyMembers = {
+  id: integer('k.id'),
+  label: optional(text('k.label')),
+  prefix: text('k.prefix'),
+  readOnly: boolean('k.read_only'),
+  createdAt: time('k.created_at'),
+  lastUsedAt: optional(time('k.last_used_at')),
+  expiresAt: optional(time('k.expires_at'))
+}
+
+const keyOfAccount: Query<{ account: number, id: number }, { record: string, lastUsedAt: string | null }> = {
+  sql: (dialect) => `
+    SELECT i.ord, ${dialect.time('k.last_used_at')} AS "lastUsedAt", ${jsonObject(dialect, keyMembers)} AS record
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
+    JOIN api_keys k ON k.id = i.id AND k.account_id = i.account`
+}
+
+/** Returns the entity tag of a key. The time of its last use, to the hour, is all that ever changes. */
+export function keyETag (lastUsedAt: string | null): string {
+  return etagOf(lastUsedAt === null ? 1 : Math.floor(Date.parse(lastUsedAt) / 3_600_000))
+}
+
+/** Finds an API key of an account, or returns `undefined` if the account has no such key. */
+export async function findApiKey (read: Read, account: number, id: number): Promise<SerializedRecord | undefined> {
+  const row = await read(keyOfAccount, { account, id })
+  return row && { record: row.record, etag: keyETag(row.lastUsedAt) }
+}
+
 export const keyList: ListDefinition = {
   name: 'API keys',
   from: 'api_keys k',
-  record: (dialect) => jsonObject(dialect, {
-    id: integer('k.id'),
-    label: optional(text('k.label')),
-    prefix: text('k.prefix'),
-    readOnly: boolean('k.read_only'),
-    createdAt: time('k.created_at'),
-    lastUsedAt: optional(time('k.last_used_at')),
-    expiresAt: optional(time('k.expires_at'))
-  }),
+  record: (dialect) => jsonObject(dialect, keyMembers),
   filters: {},
   indexes: [{ name: 'api_keys_account_id_id_idx', columns: ['k.account_id'], position: 'k.id' }]
 }

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { pageRequest } from '../http/pagination.ts'
 import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
-import { ApiKeyNotFound, LastApiKey, SignupClosed } from './errors.ts'
+import { ApiKeyLimitReached, ApiKeyNotFound, LastApiKey, SignupClosed } from './errors.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import {
@@ -11,7 +11,7 @@ import {
   NewApiKeySchema
 } from './schemas.ts'
 import { createAccount, createApiKey, deleteAccount, revokeApiKey } from './commands.ts'
-import { findAccount, listKeys } from './queries.ts'
+import { findAccount, findApiKey, listKeys } from './queries.ts'
 
 export interface SignupOptions {
   /** If true, clients without an API key may create accounts. */
@@ -86,15 +86,33 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       operationId: 'createApiKey',
       tags: ['accounts'],
       summary: 'Create an API key',
-      description: 'Creates another API key for the account. Its secret is shown only in this response.',
+      description: 'Creates another API key for the account, up to 100. Its secret is shown only in this response.',
       body: ref(NewApiKeySchema),
       response: { 201: ref(ApiKeyWithSecretSchema) }
     },
-    config: { secret: true }
+    config: { errors: [ApiKeyLimitReached], secret: true }
   }, async (request, reply) => {
     const { auth: { account }, body: key } = request
     const created = await app.commit(createApiKey, { account, key }, writeContext(request))
-    return sendWriteResult(reply.header('cache-control', 'no-store'), 201, created)
+    reply.header('cache-control', 'no-store')
+    return sendWriteResult(reply, 201, created, `/account/keys/${created.record.id}`)
+  })
+
+  app.get('/account/keys/:keyId', {
+    schema: {
+      operationId: 'getApiKey',
+      tags: ['accounts'],
+      summary: 'Get an API key',
+      description: 'Returns one API key, without its secret.',
+      params: KeyParams,
+      response: { 200: ref(ApiKeySchema) }
+    },
+    config: { errors: [ApiKeyNotFound] }
+  }, async (request, reply) => {
+    const { auth: { account }, params: { keyId } } = request
+    const key = await findApiKey(app.read, account, keyId)
+    if (key === undefined) throw new ApiKeyNotFound()
+    return sendRecord(request, reply, key)
   })
 
   app.delete('/account/keys/:keyId', {

@@ -64,7 +64,7 @@ async function * keysOf ({ read }: OpenDatabase, account: number): AsyncGenerato
   const { listKeys } = await import('../accounts/queries.ts')
   let after: number | undefined
   do {
-    const { records, next } = await listKeys(read, account, { limit: 100, descending: false, after, filters: {} })
+    const { records, next } = await listKeys(read, account, { limit: 50, descending: false, after, filters: {} })
     yield * JSON.parse(records) as ApiKey[]
     after = next === null ? undefined : Number(next)
   } while (after !== undefined)

@@ -23,9 +23,11 @@ export interface Dialect {
    * Keyset pagination that walks one index: the rows with the given values, after a position, in its order. A planner
    * with wrong estimates would walk the whole table by its key and filter.
    */
-  keysetByIndex: Keyset
-  /** The same rows, with the planner's choice of index. */
   keyset: Keyset
+  /** Returns a FROM item in which the table with an alias is read by an index, if the database must be told. */
+  useIndex: (from: string, alias: string, index: string) => string
+  /** A condition on a column for which the database uses no index: that of another condition serves. */
+  equalsWithoutIndex: (column: string, value: string) => string
   /** Whether a column is one of the numbers in a JSON array (an input of type `json`). */
   inJsonArray: (column: string, array: string) => string
   /** Whether a column is one of a subquery's few values, each looked up in the column's index. */

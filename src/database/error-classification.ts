@@ -19,6 +19,9 @@ const CONFLICTS = new Set(['40001', '40P01', '55P03'])
  */
 const UNAVAILABLE_CLASSES = new Set(['53', '57', '58', '08'])
 
+/** PostgreSQL: read_only_sql_transaction. After a failover, the server accepts reads only. */
+const READ_ONLY = '25006'
+
 /** SQLite: BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL, NOTADB. */
 const UNAVAILABLE_SQLITE = /^SQLITE_(BUSY|LOCKED|READONLY|IOERR|CORRUPT|FULL|CANTOPEN|PROTOCOL|NOTADB)/
 
@@ -50,7 +53,7 @@ export function classifyError (error: unknown): ErrorKind {
   if (error instanceof DatabaseUnavailable) return 'unavailable'
   const { prisma, driver, kind, message } = traits(error)
   if (CONFLICTS.has(driver) || kind === 'TransactionWriteConflict' || prisma === 'P2034') return 'conflict'
-  if (UNAVAILABLE_SQLITE.test(driver)) return 'unavailable'
+  if (UNAVAILABLE_SQLITE.test(driver) || driver === READ_ONLY) return 'unavailable'
   if (/^[0-9A-Z]{5}$/.test(driver) && UNAVAILABLE_CLASSES.has(driver.slice(0, 2))) return 'unavailable'
   if (UNAVAILABLE_KINDS.has(kind) || UNAVAILABLE_PRISMA.has(prisma)) return 'unavailable'
   if (UNREACHABLE.test(`${driver} ${message}`) || LOST_CONNECTION.test(message)) return 'unavailable'

@@ -21,7 +21,7 @@ declare module 'fastify' {
     commit: Commit
     /** Calls the listener after each commit that changed something, in any process. */
     onChange: (listener: (changes: Changes) => void) => void
-    /** Returns whether the database can be reached and has all migrations. */
+    /** Returns whether the database can be reached, accepts writes and has all migrations. */
     isReady: () => Promise<boolean>
   }
 }
@@ -62,8 +62,9 @@ export const database = fp(async function database (app: FastifyInstance, option
   const expected = await migrationNames(opened.dialect.name)
   app.decorate('isReady', async () => {
     try {
-      const finished = await withDeadline(finishedMigrations(opened.reader), options.timeout)
-      return expected.every((name) => finished.has(name))
+      const checks = Promise.all([finishedMigrations(opened.reader), opened.acceptsWrites()])
+      const [finished, acceptsWrites] = await withDeadline(checks, options.timeout)
+      return acceptsWrites && expected.every((name) => finished.has(name))
     } catch {
       return false
     }

@@ -10,10 +10,14 @@ export interface Database {
   dialect: Dialect
   /** For reads: sees committed data only. */
   reader: Client
+  /** How many reads may be in flight at once. */
+  readers: number
   /** For the committer alone. On SQLite a connection of its own, on PostgreSQL the reader's pool. */
   writer: Client
   /** How many commits may be in flight at once. */
   writers: number
+  /** Returns false while a server accepts reads only, as after a failover. */
+  acceptsWrites: () => Promise<boolean>
   close: () => Promise<void>
 }
 

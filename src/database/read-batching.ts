@@ -1,8 +1,10 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DatabaseUnavailable, Overloaded } from '../errors.ts'
 import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import type { Dialect } from './dialect.ts'
 import { classifyError, withDeadline } from './error-classification.ts'
 import type { Database } from './prisma-client.ts'
+import { RoundRobinQueue } from './round-robin-queue.ts'
 import { queryRows } from './run-statement.ts'
 
 /**
@@ -13,6 +15,8 @@ import { queryRows } from './run-statement.ts'
  */
 export interface Query<Input extends object, Row> {
   sql: (dialect: Dialect) => string
+  /** Maximum size of a row in bytes, if rows can be large. */
+  maxRowBytes?: number
   /** Never set: it only declares the type of the statement's rows. */
   row?: Row
   input?: Input
@@ -32,30 +36,137 @@ export interface ReadOptions {
 /** Maximum number of inputs in one statement: enough to share its cost, few enough for a short result. */
 const MAX_BATCH = 128
 
+/** Maximum size of the rows of one statement in bytes, if it has more than one row. */
+const MAX_BATCH_BYTES = 2_500_000
+
+/** Returns how many inputs one statement of a query takes. */
+function batchSizeOf ({ maxRowBytes = 1 }: AnyQuery): number {
+  return Math.max(1, Math.min(MAX_BATCH, Math.floor(MAX_BATCH_BYTES / maxRowBytes)))
+}
+
 type Row = Record<string, unknown> & { ord: bigint | number }
 
-/** Reads of one query that share a statement. */
-interface Batch {
-  sql: string
+type AnyQuery = Query<object, unknown>
+
+interface Call {
+  query: AnyQuery
+  input: object
+  /** When the call arrived, as a time of `performance.now()`. */
   since: number
-  inputs: object[]
-  calls: Array<{ resolve: (row: unknown) => void, reject: (error: unknown) => void }>
+  resolve: (row: unknown) => void
+  reject: (error: unknown) => void
+}
+
+/** Maximum number of statements with large rows that run at once, which leaves the other connections to other reads. */
+const MAX_LARGE_IN_FLIGHT = 2
+
+/** A statement that takes longer, in ms, is followed by a pause. */
+const LONG_STATEMENT_MS = 5
+
+/** A process is idle if these turns of its event loop pass at once. */
+const IDLE_TURNS = 64
+
+/** Resolves in the next turn of the event loop, or after twice the time of a long statement if the process is busy. */
+async function yieldToOthers (ms: number): Promise<void> {
+  await nextTurn()
+  if (ms < LONG_STATEMENT_MS) return
+  const end = performance.now() + 2 * ms
+  for (let turn = 0; turn < IDLE_TURNS && performance.now() < end; turn++) await nextTurn()
 }
 
 /**
  * Returns a function that batches reads: all calls of one query in one turn of the event loop become one statement. A
  * single call waits for no others.
  *
+ * Calls whose rows can be large take turns by account. At most `MAX_LARGE_IN_FLIGHT` of their statements run at once,
+ * and on SQLite, a busy process spends at most a third of its time on them.
+ *
  * @throws Overloaded if too many reads wait, DatabaseUnavailable if the database does not respond
  */
 export function createRead (database: Database, { queueLimit, timeout, instrumentation }: ReadOptions): Read {
-  const texts = new Map<Query<object, unknown>, string>()
+  const texts = new Map<AnyQuery, string>()
   /** The batch of each query that has calls in this turn. */
-  const open = new Map<Query<object, unknown>, Batch>()
+  const open = new Map<AnyQuery, Call[]>()
+  /** Calls whose rows can be large, by account. */
+  const large = new RoundRobinQueue<unknown, Call>()
+  const maxLarge = Math.min(MAX_LARGE_IN_FLIGHT, database.readers)
+  let largeInFlight = 0
+  let isLargeScheduled = false
   let waiting = 0
   instrumentation?.queue('read', () => waiting)
 
-  function textOf (query: Query<object, unknown>): string {
+  function addToBatch (call: Call): void {
+    const { query } = call
+    const batch = open.get(query)
+    if (batch !== undefined && batch.length < MAX_BATCH) {
+      batch.push(call)
+      return
+    }
+    const calls = [call]
+    open.set(query, calls)
+    setImmediate(() => {
+      if (open.get(query) === calls) open.delete(query)
+      void run(query, calls)
+    })
+  }
+
+  function addLarge (call: Call): void {
+    large.add((call.input as { account?: unknown }).account, call)
+    scheduleLarge()
+  }
+
+  function scheduleLarge (): void {
+    if (isLargeScheduled) return
+    isLargeScheduled = true
+    setImmediate(() => {
+      isLargeScheduled = false
+      startLarge()
+    })
+  }
+
+  function startLarge (): void {
+    while (largeInFlight < maxLarge) {
+      const call = large.takeIf(() => true)
+      if (call === undefined) return
+      const { query } = call
+      const calls = [call]
+      for (let next; calls.length < batchSizeOf(query); calls.push(next)) {
+        next = large.takeIf((other) => other.query === query)
+        if (next === undefined) break
+      }
+      largeInFlight++
+      void runLarge(query, calls)
+    }
+  }
+
+  async function runLarge (query: AnyQuery, calls: Call[]): Promise<void> {
+    await yieldToOthers(await run(query, calls))
+    largeInFlight--
+    startLarge()
+  }
+
+  /** Runs a statement and settles its calls. @returns how long it took, in ms */
+  async function run (query: AnyQuery, calls: Call[]): Promise<number> {
+    const began = performance.now()
+    const waited = began - calls[0]!.since
+    instrumentation?.batchStarted('read', waited)
+    try {
+      const rows = await withDeadline(
+        queryRows<Row>(database.reader, textOf(query), [calls.map(({ input }) => input)]), timeout - waited)
+      for (const row of rows) calls[Number(row.ord) - 1]!.resolve(row)
+      // Has no effect on calls that already have their row.
+      for (const { resolve } of calls) resolve(undefined)
+    } catch (error) {
+      const reason = classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
+      for (const { reject } of calls) reject(reason)
+    } finally {
+      waiting -= calls.length
+      instrumentation?.batchFinished('read', calls.length, performance.now() - began)
+    }
+    return performance.now() - began
+  }
+
+  function textOf (query: AnyQuery): string {
     let text = texts.get(query)
     if (text === undefined) {
       text = query.sql(database.dialect)
@@ -64,46 +175,13 @@ export function createRead (database: Database, { queueLimit, timeout, instrumen
     return text
   }
 
-  function batchOf (query: Query<object, unknown>): Batch {
-    const gathering = open.get(query)
-    if (gathering !== undefined && gathering.calls.length < MAX_BATCH) return gathering
-    const batch: Batch = { sql: textOf(query), since: now(), inputs: [], calls: [] }
-    open.set(query, batch)
-    setImmediate(() => {
-      if (open.get(query) === batch) open.delete(query)
-      answer(batch)
-    })
-    return batch
-  }
-
-  function answer ({ sql, since, inputs, calls }: Batch): void {
-    const began = now()
-    instrumentation?.batchStarted('read', began - since)
-    withDeadline(queryRows<Row>(database.reader, sql, [inputs]), timeout).finally(() => {
-      waiting -= calls.length
-      instrumentation?.batchFinished('read', calls.length, now() - began)
-    }).then((rows) => {
-      for (const row of rows) calls[Number(row.ord) - 1]!.resolve(row)
-      // Has no effect on calls that already have their row.
-      for (const { resolve } of calls) resolve(undefined)
-    }, (error: unknown) => {
-      const reason = classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
-      for (const { reject } of calls) reject(reason)
-    })
-  }
-
-  /** Returns the time, or 0 without instrumentation, which alone uses it. */
-  function now (): number {
-    return instrumentation === undefined ? 0 : performance.now()
-  }
-
   return async function read<Input extends object, Row> (query: Query<Input, Row>, input: Input) {
     if (waiting >= queueLimit) throw new Overloaded()
     waiting++
-    const { inputs, calls } = batchOf(query)
-    inputs.push(input)
     return await new Promise<Row | undefined>((resolve, reject) => {
-      calls.push({ resolve: resolve as (row: unknown) => void, reject })
+      const call = { query, input, since: performance.now(), resolve, reject } as Call
+      if (query.maxRowBytes === undefined) addToBatch(call)
+      else addLarge(call)
     })
   }
 }

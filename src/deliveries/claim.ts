@@ -66,7 +66,6 @@ export const claimDeliveries: Command<ClaimInput, ClaimResult> = {
       steps.push(...stepsOf(ended, outcome))
       await returnExpiredLeases(tx, input)
       const claimed = target === undefined ? [] : await claim(tx, input, target)
-      steps.push(...stepsOf(claimed, 'attempted'))
       const isBusy = claimed.length === 0 && await isLeasedElsewhere(tx, input)
       const hasMore = claimed.length === input.limit || ended.length === STEP_SIZE
       results.push({ record: { claimed, hasMore, isBusy } })

@@ -34,8 +34,9 @@ export const completeDeliveries: Command<Completion, undefined> = {
     const own = valid.filter(({ id }) => stored.has(id))
     await storeAttempts(tx, own, targets)
     const steps = own.flatMap(({ message, result }): MessageStep[] => {
-      if (message === null || isPending(result)) return []
-      return [{ position: message, outcome: result === 'accepted' ? 'accepted' : 'failed' }]
+      if (message === null || result === 'returned') return []
+      const outcome = result === 'accepted' ? 'accepted' : result === 'retry' ? 'attempted' : 'failed'
+      return [{ position: message, outcome }]
     })
     const events = await updateMessageStatuses(tx, steps)
     return valid.map((_completion, i): CommandResult<undefined> =>

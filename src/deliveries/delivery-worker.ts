@@ -9,6 +9,7 @@ import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import { createCompletionBuffer } from './completion-buffer.ts'
 import { findDueWork, type DueWebhook } from './find-due.ts'
 import type { WebhookClient } from './http-client.ts'
+import { createRequestSlots } from './request-slots.ts'
 import { createWebhookDispatcher, type DispatchContext, type WebhookDispatcher } from './webhook-dispatcher.ts'
 
 export interface DeliveryWorker {
@@ -91,8 +92,7 @@ export function createDeliveryWorker (options: WorkerOptions): DeliveryWorker {
     leaseMs,
     retrySchedule,
     stopped: stop.signal,
-    openRequests: 0,
-    waitingForSlot: new Set(),
+    slots: createRequestSlots(),
     complete: createCompletionBuffer(commit, log, stop.signal),
     track (work) {
       pending.add(work)
@@ -162,12 +162,13 @@ async function poll (worker: Worker): Promise<void> {
   if (unsubscribed.state === 'idle') context.track(deliverUnsubscribed(worker))
 }
 
-function notifyWhenDue (worker: Worker, { id, at, disabled }: DueWebhook, now: number): void {
+function notifyWhenDue (worker: Worker, webhook: DueWebhook, now: number): void {
+  const { id, at, disabled } = webhook
   const { disabledCheckedAt } = worker
   const dueAt = disabled ? Math.min(at, (disabledCheckedAt.get(id) ?? 0) + DISABLED_CHECK_INTERVAL_MS) : at
   if (dueAt > now) return schedulePollBefore(worker, dueAt)
   if (disabled) disabledCheckedAt.set(id, now)
-  dispatcherOf(worker, id).notify()
+  dispatcherOf(worker, webhook).notify()
 }
 
 function forgetEnabled ({ disabledCheckedAt }: Worker, webhooks: DueWebhook[]): void {
@@ -194,10 +195,10 @@ async function deliverUnsubscribed ({ unsubscribed, context, stop: { signal } }:
   unsubscribed.state = 'idle'
 }
 
-function dispatcherOf ({ dispatchers, context }: Worker, webhookId: number): WebhookDispatcher {
+function dispatcherOf ({ dispatchers, context }: Worker, { id: webhookId, account }: DueWebhook): WebhookDispatcher {
   let dispatcher = dispatchers.get(webhookId)
   if (dispatcher === undefined) {
-    dispatcher = createWebhookDispatcher(webhookId, context, () => { dispatchers.delete(webhookId) })
+    dispatcher = createWebhookDispatcher({ webhookId, account }, context, () => { dispatchers.delete(webhookId) })
     dispatchers.set(webhookId, dispatcher)
   }
   return dispatcher

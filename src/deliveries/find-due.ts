@@ -2,6 +2,7 @@ import type { Query, Read } from '../database/read-batching.ts'
 
 export interface DueWebhook {
   id: number
+  account: number
   /** Time in ms at which a dispatcher has to act; now or earlier when it is due. */
   at: number
   disabled: boolean
@@ -32,9 +33,10 @@ const dueQuery: Query<object, { messages: bigint | null, webhooks: string | null
         SELECT (${firstPending('> walk.webhook', 'webhook_id')}) FROM walk WHERE walk.webhook IS NOT NULL
       )
       SELECT ${dialect.join(`
-        CASE WHEN w.id IS NULL OR (w.gone AND f.event_id <> 0) THEN walk.webhook || ' '
-          WHEN w.enabled OR f.event_id = 0 THEN walk.webhook || ' ' || ${dialect.time('f.next_try_at')}
-          ELSE walk.webhook || ' ' || ${dialect.time('f.give_up_at')} || ' disabled' END`, 'walk.webhook')}
+        walk.webhook || ' ' || f.account_id || ' ' ||
+        CASE WHEN w.id IS NULL OR (w.gone AND f.event_id <> 0) THEN ''
+          WHEN w.enabled OR f.event_id = 0 THEN ${dialect.time('f.next_try_at')}
+          ELSE ${dialect.time('f.give_up_at')} || ' disabled' END`, 'walk.webhook')}
       FROM walk
       JOIN deliveries f ON f.id = (${firstPending('= walk.webhook', 'id')})
       LEFT JOIN webhooks w ON w.id = walk.webhook) AS webhooks
@@ -44,8 +46,9 @@ const dueQuery: Query<object, { messages: bigint | null, webhooks: string | null
 export async function findDueWork (read: Read): Promise<DueWork> {
   const row = await read(dueQuery, {})
   const webhooks = (row?.webhooks ?? '').split(',').filter((text) => text !== '').map((text) => {
-    const [id, at = '', disabled] = text.split(' ')
-    return { id: Number(id), at: at === '' ? 0 : Date.parse(at), disabled: disabled !== undefined }
+    const [id, account, at = '', disabled] = text.split(' ')
+    const dueAt = at === '' ? 0 : Date.parse(at)
+    return { id: Number(id), account: Number(account), at: dueAt, disabled: disabled !== undefined }
   })
   return { newestMessage: Number(row?.messages ?? 0), webhooks }
 }

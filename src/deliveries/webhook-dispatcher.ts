@@ -5,7 +5,8 @@ import { claimDeliveries, type ClaimedDelivery, type ClaimResult } from './claim
 import type { Completion } from './complete.ts'
 import type { Complete } from './completion-buffer.ts'
 import { returnedCompletion, sendDelivery, sentCompletion } from './delivery-attempt.ts'
-import type { WebhookClient, WebhookResponse } from './http-client.ts'
+import type { WebhookClient } from './http-client.ts'
+import type { RequestSlots } from './request-slots.ts'
 import { classifyResponse } from './retry-policy.ts'
 
 /** Sends the deliveries of one webhook in this process. */
@@ -28,12 +29,12 @@ export interface DispatchContext {
   leaseMs?: number | undefined
   /** Pauses between attempts; `RETRY_SCHEDULE` by default. */
   retrySchedule?: readonly number[] | undefined
+  /** A receiver that takes longer for a request, with or without a response, is slow; `SLOW_MS` by default. */
+  slowMs?: number
   /** Aborts when the worker stops. */
   stopped: AbortSignal
-  /** Number of requests in flight in this process. */
-  openRequests: number
-  /** Functions that resume the dispatchers that have claimed deliveries and found no free request slot. */
-  waitingForSlot: Set<() => void>
+  /** The requests in flight in this process. */
+  slots: RequestSlots
   complete: Complete
   /** Makes a stop of the worker wait for the work. */
   track: (work: Promise<void>) => void
@@ -50,23 +51,21 @@ const RESERVE = 120
 /** A receiver that responds within this time is quick: its reserve is sent long before the leases expire. */
 const QUICK_RESPONSE_MS = 100
 
-/** A request without a response after this time marks the receiver as unresponsive. */
-const UNRESPONSIVE_MS = 1_000
-
-/** Limits the requests in flight in this process, all webhooks together: bounds its sockets. */
-const MAX_REQUESTS = 500
+/** A request that takes longer, in ms, makes its receiver slow. */
+const SLOW_MS = 1_000
 
 /** Pause before the next claim when another worker serves the webhook, or after a 410. */
 const PAUSE_MS = 1_000
 
-/** Time for which an idle dispatcher remembers that its receiver is unresponsive. */
-const UNRESPONSIVE_MEMORY_MS = 600_000
+/** Time for which an idle dispatcher remembers that its receiver is slow. */
+const SLOW_MEMORY_MS = 600_000
 
 /** Part of a lease that must be left when the last request under it has timed out. */
 const LEASE_RESERVE_MS = 2_000
 
 interface Dispatch {
   webhookId: number
+  account: number
   context: DispatchContext
   /** Removes the dispatcher from the worker. */
   onEnd: () => void
@@ -82,8 +81,8 @@ interface Dispatch {
   claim: 'idle' | 'claiming' | 'outdated'
   /** There may be more deliveries to claim. */
   mayHaveMore: boolean
-  /** An `unresponsive` receiver gets one request at a time, so that it occupies one connection only. */
-  receiver: 'normal' | 'quick' | 'unresponsive'
+  /** A receiver that is slow, or has not been called yet, gets one request at a time and so occupies one slot. */
+  receiver: 'new' | 'slow' | 'normal' | 'quick'
   /** Time in ms before which the dispatcher claims nothing. */
   notBefore: number
   endTimer: NodeJS.Timeout | undefined
@@ -91,10 +90,11 @@ interface Dispatch {
 
 /** @param onEnd called when no delivery is left, and nothing about the receiver has to be remembered */
 export function createWebhookDispatcher (
-  webhookId: number, context: DispatchContext, onEnd: () => void
+  { webhookId, account }: Pick<Dispatch, 'webhookId' | 'account'>, context: DispatchContext, onEnd: () => void
 ): WebhookDispatcher {
   const dispatch: Dispatch = {
     webhookId,
+    account,
     context,
     onEnd,
     resume: () => { sendQueued(dispatch) },
@@ -103,7 +103,7 @@ export function createWebhookDispatcher (
     inFlight: 0,
     claim: 'idle',
     mayHaveMore: false,
-    receiver: 'normal',
+    receiver: 'new',
     notBefore: 0,
     endTimer: undefined
   }
@@ -128,16 +128,18 @@ function pause (dispatch: Dispatch): void {
 
 /** Claims as many deliveries as can be sent now, and a reserve for a quick receiver. */
 function claimMore (dispatch: Dispatch): void {
-  const { webhookId, context, receiver, inFlight } = dispatch
-  const { worker, commit, leaseMs, stopped, track } = context
-  const reserve = receiver === 'quick' ? RESERVE : 0
-  const room = (receiver === 'unresponsive' ? 1 : MAX_WEBHOOK_REQUESTS + reserve) - inFlight
-  const limit = Math.min(room, MAX_REQUESTS - context.openRequests)
+  const { webhookId, account, context, receiver, inFlight } = dispatch
+  const { worker, commit, leaseMs, slots, stopped, track } = context
   if (stopped.aborted || dispatch.claim !== 'idle' || !dispatch.mayHaveMore || isPaused(dispatch)) return
+  const reserve = receiver === 'quick' ? RESERVE : 0
+  const room = requestLimit(dispatch) + reserve - inFlight
   // A claim for a reserve waits until half of the reserve can be claimed.
-  if (room < (reserve > 0 ? reserve / 2 : 1) || limit < 1) return
+  if (room < (reserve > 0 ? reserve / 2 : 1)) return
+  const free = slots.freeFor(account)
+  if (free < 1) return slots.wait(account, dispatch.resume)
   dispatch.claim = 'claiming'
   dispatch.mayHaveMore = false
+  const limit = Math.min(room, free + reserve)
   const claim = commit(claimDeliveries, { webhookId, worker, limit, leaseMs }, { account: null })
   track(claim.then(({ record }) => { enqueueClaimed(dispatch, record) }, (error: unknown) => {
     dispatch.claim = 'idle'
@@ -159,8 +161,8 @@ function enqueueClaimed (dispatch: Dispatch, { claimed, hasMore, isBusy }: Claim
 
 /** Sends queued deliveries while there are free slots, then claims more or ends the dispatcher. */
 function sendQueued (dispatch: Dispatch): void {
-  const { context, queue } = dispatch
-  const { client, worker, stopped, track } = context
+  const { account, context, queue } = dispatch
+  const { client, worker, slots, stopped, track } = context
   while (queue.length > 0 && hasFreeSlot(dispatch) && !stopped.aborted) {
     const delivery = queue.shift()!
     const left = delivery.leasedUntil - Date.now()
@@ -175,61 +177,56 @@ function sendQueued (dispatch: Dispatch): void {
       track(deliver(dispatch, delivery))
     }
   }
-  if (queue.length > 0 && context.openRequests >= MAX_REQUESTS) context.waitingForSlot.add(dispatch.resume)
+  if (queue.length > 0 && slots.freeFor(account) < 1) slots.wait(account, dispatch.resume)
   claimMore(dispatch)
   endIfIdle(dispatch)
 }
 
-function hasFreeSlot ({ context, openRequests, receiver }: Dispatch): boolean {
-  const limit = receiver === 'unresponsive' ? 1 : MAX_WEBHOOK_REQUESTS
-  return context.openRequests < MAX_REQUESTS && openRequests < limit
+function hasFreeSlot (dispatch: Dispatch): boolean {
+  const { account, context: { slots }, openRequests } = dispatch
+  return openRequests < requestLimit(dispatch) && slots.freeFor(account) > 0
+}
+
+function requestLimit ({ receiver }: Dispatch): number {
+  return receiver === 'new' || receiver === 'slow' ? 1 : MAX_WEBHOOK_REQUESTS
 }
 
 /** Ends the dispatcher when it has no work, once its pause and its memory of the receiver have expired. */
 function endIfIdle (dispatch: Dispatch): void {
   clearTimeout(dispatch.endTimer)
-  if (dispatch.inFlight > 0 || dispatch.claim !== 'idle' || dispatch.mayHaveMore) return
+  if (dispatch.inFlight > 0 || dispatch.claim !== 'idle') return
   if (isPaused(dispatch)) {
-    dispatch.endTimer = setTimeout(() => { endIfIdle(dispatch) }, PAUSE_MS).unref()
-  } else if (dispatch.receiver === 'unresponsive') {
-    dispatch.endTimer = setTimeout(dispatch.onEnd, UNRESPONSIVE_MEMORY_MS).unref()
+    dispatch.endTimer = setTimeout(() => { sendQueued(dispatch) }, PAUSE_MS).unref()
+  } else if (dispatch.mayHaveMore) {
+    // It waits for a slot, or the worker stops.
+  } else if (dispatch.receiver === 'slow') {
+    dispatch.endTimer = setTimeout(dispatch.onEnd, SLOW_MEMORY_MS).unref()
   } else {
     dispatch.onEnd()
   }
 }
 
 async function deliver (dispatch: Dispatch, delivery: ClaimedDelivery): Promise<void> {
-  const { context } = dispatch
-  const { client, worker, retrySchedule, stopped } = context
+  const { account, context } = dispatch
+  const { client, worker, retrySchedule, slowMs, slots, stopped } = context
   dispatch.openRequests++
-  context.openRequests++
+  slots.take(account)
   const startedAt = Date.now()
   const response = await sendDelivery(client, delivery, stopped)
   dispatch.openRequests--
-  // A free slot again: the worker polls, which notifies the dispatchers that could not claim for lack of slots.
-  if (context.openRequests-- === MAX_REQUESTS) context.schedulePollBefore(0)
+  if (response !== undefined) dispatch.receiver = rateReceiver(Date.now() - startedAt, slowMs)
+  slots.free(account)
   if (response === undefined) return complete(dispatch, returnedCompletion(delivery, worker))
-  dispatch.receiver = rateReceiver(response, Date.now() - startedAt)
   complete(dispatch, sentCompletion(delivery, response, { worker, startedAt, retrySchedule }))
   // The receiver wants no more events. The webhook is disabled by the end of the pause.
   if (classifyResponse(response.status) === 'gone') pause(dispatch)
-  if (dispatch.receiver === 'unresponsive' || isPaused(dispatch)) release(dispatch)
-  resumeWaiting(context)
+  if (dispatch.receiver === 'slow' || isPaused(dispatch)) release(dispatch)
   sendQueued(dispatch)
 }
 
-function rateReceiver ({ status }: WebhookResponse, durationMs: number): Dispatch['receiver'] {
+function rateReceiver (durationMs: number, slowMs = SLOW_MS): Dispatch['receiver'] {
   if (durationMs <= QUICK_RESPONSE_MS) return 'quick'
-  return status === undefined && durationMs > UNRESPONSIVE_MS ? 'unresponsive' : 'normal'
-}
-
-/** Resumes waiting dispatchers, one after the other, until no slot is free. */
-function resumeWaiting (context: DispatchContext): void {
-  for (const resume of context.waitingForSlot) {
-    if (context.openRequests >= MAX_REQUESTS) break
-    context.waitingForSlot.delete(resume)
-    resume()
-  }
+  return durationMs > slowMs ? 'slow' : 'normal'
 }
 
 function complete (dispatch: Dispatch, completion: Completion): void {

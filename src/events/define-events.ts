@@ -1,11 +1,11 @@
-import type { Static, TSchema } from '@sinclair/typebox'
+import type { Static, TObject, TSchema } from '@sinclair/typebox'
 import type { NewEvent } from '../database/group-commit/command.ts'
 import type { EventDefinition } from '../database/resource.ts'
 
 /** The members of an event's data, by their schemas. */
 type Members = Record<string, TSchema>
 
-type DataOf<M extends Members> = { [Name in keyof M]: Static<M[Name]> }
+type DataOf<M extends Members> = Static<TObject<M>>
 
 /** Creates events of one type; also the definition of that type. */
 export type EventFactory<M extends Members> = EventDefinition & ((data: DataOf<M>) => NewEvent)

@@ -15,6 +15,8 @@ import { resolveStartPosition } from './rules.ts'
  * a commit wakes the cursor and not each follower, and an idle follower costs a comment now and then.
  */
 export interface EventStreams {
+  /** Returns the number of streams that an account has open in this process. */
+  countOf: (account: number) => number
   /** Opens a stream of text/event-stream after a position. */
   follow: (credential: ApiKeyCredential, after: number, unsentBytes: UnsentBytes) => Readable
   /** Tells the streams of an account that there may be new events. */
@@ -58,14 +60,17 @@ interface Streams {
   /** By account. */
   cursors: Map<number, SharedCursor>
   followers: Set<Follower>
+  /** The number of followers by account. */
+  counts: Map<number, number>
 }
 
 export function createEventStreams (
   read: Read, log: FastifyBaseLogger, timings: Partial<StreamTimings> = {}
 ): EventStreams {
-  const streams: Streams = { read, log, state: 'open', cursors: new Map(), followers: new Set() }
+  const streams: Streams = { read, log, state: 'open', cursors: new Map(), followers: new Set(), counts: new Map() }
   const clock = startClock(streams, { ...STREAM_TIMINGS, ...timings })
   return {
+    countOf: (account) => streams.counts.get(account) ?? 0,
     follow: (credential, after, unsentBytes) => follow(streams, credential, after, unsentBytes),
     wake (account) {
       const cursor = streams.cursors.get(account)
@@ -118,6 +123,7 @@ function follow (streams: Streams, credential: ApiKeyCredential, after: number, 
     return stream
   }
   streams.followers.add(follower)
+  streams.counts.set(credential.account, (streams.counts.get(credential.account) ?? 0) + 1)
   stream.on('close', () => { unsubscribe(follower) })
   // The first bytes tell the client that the stream is open.
   stream.push(COMMENT)
@@ -129,9 +135,13 @@ function follow (streams: Streams, credential: ApiKeyCredential, after: number, 
 }
 
 /** Removes a follower, and its account's cursor after the last follower. */
-function remove ({ followers, cursors }: Streams, follower: Follower): void {
-  followers.delete(follower)
+function remove ({ followers, counts, cursors }: Streams, follower: Follower): void {
+  // A follower that ends is removed, and once more when its connection closes.
+  if (!followers.delete(follower)) return
   const { account } = follower.credential
+  const count = counts.get(account)! - 1
+  if (count === 0) counts.delete(account)
+  else counts.set(account, count)
   const cursor = cursors.get(account)
   cursor?.followers.delete(follower)
   if (cursor?.followers.size === 0) cursors.delete(account)

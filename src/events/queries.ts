@@ -1,5 +1,6 @@
 import type { Dialect } from '../database/dialect.ts'
 import type { Query, Read } from '../database/read-batching.ts'
+import { lastWithin, MAX_PAGE_BYTES } from '../database/sql/keyset-pagination.ts'
 
 /** A page of an account's events, with the range of those that are stored. */
 export interface EventPage {
@@ -44,29 +45,30 @@ const eventBlock: EventText = (dialect) => `
 
 interface PageLimits {
   events: number
-  /** No event begins after this number of characters of data. */
-  dataLength?: number
+  /** No event begins after this number of bytes of data. */
+  dataBytes: number
 }
 
+/** Maximum size of an event in bytes. The largest events contain a message. */
+const MAX_EVENT_BYTES = 61_000
+
 /** Reads in one statement, and so at one moment: every later read sees the events up to `newest`. */
-function eventPageQuery (event: EventText, separator: string, { events, dataLength }: PageLimits): EventPageQuery {
-  const page = (columns: string): string => `
-    SELECT ${columns} FROM events e WHERE e.account_id = i.account AND e.id > i.after ORDER BY e.id LIMIT ${events}`
-  const rows = (columns: string): string => dataLength === undefined
-    ? page(columns)
-    : `SELECT * FROM (
-        SELECT z.*, sum(z.size) OVER (ORDER BY z.id) - z.size AS before
-        FROM (${page(`${columns}, length(e.data) AS size`)}) AS z) AS y
-      WHERE y.before < ${dataLength}`
+function eventPageQuery (event: EventText, separator: string, { events, dataBytes }: PageLimits): EventPageQuery {
+  const rows = 'FROM events e WHERE e.account_id = i.account AND e.id > i.after'
+  const last = lastWithin(dataBytes, false, `
+    SELECT e.id AS position, octet_length(e.data) AS bytes ${rows} ORDER BY e.id LIMIT ${events}`)
   return {
+    maxRowBytes: Math.min(events * MAX_EVENT_BYTES, dataBytes + MAX_EVENT_BYTES),
     sql: (dialect) => `
+      WITH i AS MATERIALIZED (
+        SELECT i.*, ${last} AS last
+        FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', after: 'bigint' })})
       SELECT i.ord, a.last_event_id AS newest,
         (SELECT e.id FROM events e WHERE e.account_id = i.account ORDER BY e.id LIMIT 1) AS oldest,
         (SELECT ${dialect.join('x.text', 'x.id', separator)}
-          FROM (${rows(`e.id, ${event(dialect)} AS text`)}) AS x) AS text,
-        (SELECT max(x.id) FROM (${rows('e.id')}) AS x) AS last
-      FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', after: 'bigint' })}
-      JOIN accounts a ON a.id = i.account`
+          FROM (SELECT e.id, ${event(dialect)} AS text ${rows} AND e.id <= i.last) AS x) AS text,
+        i.last
+      FROM i JOIN accounts a ON a.id = i.account`
   }
 }
 
@@ -79,17 +81,16 @@ export async function listEvents (
 ): Promise<EventPage | undefined> {
   let query = listQueries.get(limit)
   if (query === undefined) {
-    query = eventPageQuery(eventJson, ',', { events: limit })
+    query = eventPageQuery(eventJson, ',', { events: limit, dataBytes: MAX_PAGE_BYTES })
     listQueries.set(limit, query)
   }
   return await readPage(read, query, { account, after })
 }
 
-/** Limit one chunk of a stream: the number of its events, and the characters after which no event begins. */
-const CHUNK_EVENTS = 200
-const CHUNK_DATA_LENGTH = 65_536
+/** Limits one chunk of a stream. */
+const CHUNK: PageLimits = { events: 200, dataBytes: 65_536 }
 
-const streamQuery = eventPageQuery(eventBlock, '', { events: CHUNK_EVENTS, dataLength: CHUNK_DATA_LENGTH })
+const streamQuery = eventPageQuery(eventBlock, '', CHUNK)
 
 /** @returns events as text/event-stream; `undefined` when the account was deleted */
 export async function streamEvents (read: Read, account: number, after: number): Promise<EventPage | undefined> {

@@ -1,3 +1,4 @@
+import type { Config } from '../config.ts'
 import type { Resource } from '../database/resource.ts'
 import type { Table } from '../database/table.ts'
 import * as errors from './errors.ts'
@@ -8,7 +9,9 @@ import { eventSchemas } from './schemas.ts'
 const eventTable: Table = { name: 'events', id: 'id', columns: {} }
 
 /** The event feed: its schemas follow from the events that the resources define. */
-export function events (resources: Resource[], subscribers: EventSubscribers): Resource & { types: string[] } {
+export function events (
+  { STREAMS_PER_ACCOUNT }: Config, resources: Resource[], subscribers: EventSubscribers
+): Resource & { types: string[] } {
   const inTagOrder = resources.toSorted((a, b) => a.tag.position - b.tag.position)
   const definitions = inTagOrder.flatMap((resource) => Object.values(resource.events ?? {}))
   return {
@@ -21,6 +24,6 @@ export function events (resources: Resource[], subscribers: EventSubscribers): R
     errors,
     types: definitions.map(({ type }) => type),
     beforeCommit: eventLog(subscribers),
-    routes: eventRoutes
+    routes: eventRoutes({ streamsPerAccount: STREAMS_PER_ACCOUNT })
   }
 }

@@ -2,56 +2,71 @@ import type { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { addVary, qualityOf } from '../http/content-negotiation.ts'
 import { emptyStream, sendPage } from '../http/responses.ts'
-import { EventsExpired } from './errors.ts'
+import { EventsExpired, StreamLimitReached } from './errors.ts'
 import { Unauthorized, ValidationFailed } from '../errors.ts'
 import { createEventStreams } from './event-stream.ts'
 import { resolveStartPosition } from './rules.ts'
 import { EventQuery, EventReference } from './schemas.ts'
 import { listEvents, type EventPage } from './queries.ts'
 
-export const eventRoutes: FastifyPluginAsyncTypebox = async function eventRoutes (app) {
-  const feed = createEventStreams(app.read, app.log)
-  app.onChange(({ events: accounts = [] }) => { accounts.forEach(feed.wake) })
-  app.addHook('preClose', async () => { feed.close() })
+export interface EventOptions {
+  /** Maximum number of event streams of an account. */
+  streamsPerAccount: number
+}
 
-  app.get('/events', {
-    schema: {
-      operationId: 'listEvents',
-      tags: ['events'],
-      summary: 'List or follow events',
-      description: [
-        'Lists every change of the store as an event, in order. With `Accept: text/event-stream` the response stays ' +
-          'open and sends new events as they happen. To resume a broken stream without losing an event, send ' +
-          '`Last-Event-ID`.',
-        'To mirror a store, read `Event-Id` here, read all pages of the lists, and then follow from that number.'
-      ].join('\n\n'),
-      'x-stability': 'experimental',
-      querystring: EventQuery,
-      response: { 200: Type.Array(EventReference) }
-    },
-    config: { errors: [EventsExpired], stream: true },
-    // The contract validates headers before query parameters.
-    preValidation: async (request) => { if (wantsStream(request)) lastEventId(request) },
-    // The database returns JSON as text: a serializer for the union of all events would never run.
-    serializerCompiler: () => (data) => JSON.stringify(data)
-  }, async (request, reply) => {
-    const { auth, query: { after, limit = 20 } } = request
-    const isStream = wantsStream(request)
-    const from = (isStream ? lastEventId(request) : undefined) ?? after
-    const page = await listEvents(app.read, auth.account, from ?? 0, isStream ? 1 : limit)
-    if (page === undefined) throw new Unauthorized('The account of this API key was deleted')
-    const position = resolveStartPosition(page, from)
-    reply.header('event-id', page.newest)
-    if (position === 'expired') throw new EventsExpired(describeStored(page))
-    if (!isStream) {
-      const next = page.last < page.newest && page.text !== '' ? page.last : null
-      return sendPage(request, reply, { records: `[${page.text}]`, next }, { parameter: 'after' })
-    }
-    const { socket } = request.raw
-    const stream = request.method === 'HEAD' ? emptyStream() : feed.follow(auth, position, () => socket.writableLength)
-    return sendStream(reply, stream)
-  })
+export function eventRoutes ({ streamsPerAccount }: EventOptions): FastifyPluginAsyncTypebox {
+  return async function eventRoutes (app) {
+    const feed = createEventStreams(app.read, app.log)
+    app.onChange(({ events: accounts = [] }) => { accounts.forEach(feed.wake) })
+    app.addHook('preClose', async () => { feed.close() })
+
+    app.get('/events', {
+      schema: {
+        operationId: 'listEvents',
+        tags: ['events'],
+        summary: 'List or follow events',
+        description: [
+          'Lists every change of the store as an event, in order. With `Accept: text/event-stream` the response ' +
+            'stays open and sends new events as they happen. To resume a broken stream without losing an event, ' +
+            'send `Last-Event-ID`; it precedes `after`. An account can have a limited number of streams open.',
+          'To mirror a store, read `Event-Id` here, read all pages of the lists, and then follow from that number.'
+        ].join('\n\n'),
+        'x-stability': 'experimental',
+        querystring: EventQuery,
+        response: { 200: Type.Array(EventReference) }
+      },
+      config: { errors: [StreamLimitReached, EventsExpired], stream: true },
+      // The contract validates headers before query parameters.
+      preValidation: async (request) => { lastEventId(request) },
+      // The database returns JSON as text: a serializer for the union of all events would never run.
+      serializerCompiler: () => (data) => JSON.stringify(data)
+    }, async (request, reply) => {
+      const { auth, query: { after, limit = 20 } } = request
+      const isStream = wantsStream(request)
+      addVary(reply, 'Accept')
+      const from = lastEventId(request) ?? after
+      const page = await listEvents(app.read, auth.account, from ?? 0, isStream ? 1 : limit)
+      if (page === undefined) throw new Unauthorized('The account of this API key was deleted')
+      const opensStream = isStream && request.method !== 'HEAD'
+      if (opensStream && feed.countOf(auth.account) >= streamsPerAccount) {
+        throw new StreamLimitReached(streamsPerAccount)
+      }
+      const position = resolveStartPosition(page, from)
+      reply.header('event-id', page.newest)
+      if (position === 'expired') throw new EventsExpired(describeStored(page))
+      if (!isStream) {
+        const next = page.last < page.newest && page.text !== '' ? page.last : null
+        return sendPage(request, reply, { records: `[${page.text}]`, next }, { parameter: 'after' })
+      }
+      if (!opensStream) return sendStream(reply, emptyStream())
+      const { socket } = request.raw
+      // Followers that do not read have limits of their own.
+      socket.setTimeout(0)
+      return sendStream(reply, feed.follow(auth, position, () => socket.writableLength))
+    })
+  }
 }
 
 /** Sends the representation that the route's response schema does not describe. */
@@ -62,8 +77,9 @@ function sendStream (reply: FastifyReply, stream: Readable): FastifyReply {
   return reply.send(stream)
 }
 
+/** A client that gives both representations the same quality gets JSON. */
 function wantsStream ({ headers: { accept = '' } }: FastifyRequest): boolean {
-  return accept.split(',').some((range) => /^\s*text\/event-stream\s*(;|$)/i.test(range))
+  return qualityOf(accept, 'text/event-stream') > qualityOf(accept, 'application/json')
 }
 
 /** Returns the number of the last event that a resuming client has seen; an empty field counts as absent. */

@@ -3,9 +3,10 @@ import { checkPreconditions, type Conditions } from '../http/conditional-request
 import { PetNotFound } from '../pets/errors.ts'
 import { petTable } from '../pets/queries.ts'
 import { setStock } from '../pets/rules.ts'
-import { loadTrackedPets, petUpdated, type TrackedPet } from '../pets/tracked-pets.ts'
+import { inventoryRecord, loadTrackedPets, petUpdated } from '../pets/tracked-pets.ts'
 import { inventoryEtag } from './queries.ts'
-import { inventoryEvents, type InventoryItem } from './schemas.ts'
+import type { InventoryItem } from '../pets/schemas.ts'
+import { inventoryEvents } from './schemas.ts'
 
 export interface Count { account: number, petId: number, quantity: number, conditions: Conditions }
 
@@ -30,8 +31,4 @@ export const updateInventory: Command<Count, InventoryItem> = {
     pets.save()
     return results
   }
-}
-
-export function inventoryRecord ({ id, quantity = 0, status }: TrackedPet): InventoryItem {
-  return { petId: id, quantity, status }
 }

@@ -31,7 +31,7 @@ export const inventoryList: ListDefinition = {
   },
   indexes: [
     { name: 'inventory_items_account_id_pet_id_idx', columns: ['s.account_id'], position: 's.pet_id' },
-    { name: 'pets_account_id_status_id_idx', columns: ['p.account_id', 'p.status'], position: 'p.id' }
+    { name: 'pets_counted_idx', where: 'p.counted', columns: ['p.account_id', 'p.status'], position: 'p.id' }
   ]
 }
 

@@ -1,18 +1,11 @@
-import { Type, type Static } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import { defineEvents } from '../events/define-events.ts'
 import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, ref } from '../http/common-schemas.ts'
-import { PetStatusSchema } from '../pets/schemas.ts'
+import { InventoryItemSchema, PetStatusSchema } from '../pets/schemas.ts'
 
 export const InventoryUpdateSchema = Type.Object({
   quantity: Type.Integer({ minimum: 0, maximum: 2147483647, description: 'The new stock count', example: 12 })
 }, { $id: 'InventoryUpdate', ...NO_ADDITIONAL_PROPERTIES, description: 'The result of a stock count.' })
-
-export const InventoryItemSchema = Type.Object({
-  petId: Id('Id of the animal the entry tracks'),
-  quantity: Type.Integer({ format: 'int64', description: 'Current stock count', example: 12 }),
-  status: ref(PetStatusSchema, { description: 'Status of the entry, which is the status of the pet' })
-}, { $id: 'InventoryItem', description: 'The stock of a pet that has been counted.' })
-export type InventoryItem = Static<typeof InventoryItemSchema>
 
 export const inventoryEvents = defineEvents('inventory', {
   counted: {

@@ -43,8 +43,8 @@ interface TrackedMessage extends MessageProgress {
 }
 
 /**
- * Applies the outcomes of deliveries to their messages, in order, and returns the events of messages that reached
- * their final status. The group holds the locks of the webhooks.
+ * Applies the outcomes of deliveries to their messages, in order, and returns the events of messages whose status
+ * changed. The group holds the locks of the webhooks.
  */
 export async function updateMessageStatuses (tx: Transaction, steps: MessageStep[]): Promise<NewEvent[]> {
   if (steps.length === 0) return []
@@ -69,8 +69,9 @@ export async function updateMessageStatuses (tx: Transaction, steps: MessageStep
   [...changed].map(({ position, status, waiting, version }) => ({ position, status, waiting, version })))
   return before.flatMap((message) => {
     const { account, status, record } = after.get(message.position)!
-    if (status === message.status || (status !== 'delivered' && status !== 'failed')) return []
-    return [{ ...messageEvents[status]({ message: { ...JSON.parse(record) as Message, status } }), account }]
+    if (status === message.status) return []
+    const createEvent = messageEvents[status as Exclude<keyof typeof messageEvents, 'created'>]
+    return [{ ...createEvent({ message: { ...JSON.parse(record) as Message, status } }), account }]
   })
 }
 

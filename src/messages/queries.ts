@@ -21,11 +21,19 @@ const membersOf = (alias: string): Record<string, Member> => ({
 /** Returns an SQL expression for the JSON text of a message in a table or under an alias. */
 export const messageRecord = (dialect: Dialect, alias: string): string => jsonObject(dialect, membersOf(alias))
 
+/** A message has up to 10,000 characters. A control character takes 6 bytes in JSON, and the other fields take 200. */
+const MAX_MESSAGE_BYTES = 60_200
+
 export const messageList: ListDefinition = {
   name: 'messages',
   from: 'messages m',
   record: (dialect) => messageRecord(dialect, 'm'),
   filters: {},
+  recordBytes: {
+    stored: 'octet_length(m.message)',
+    serialized: (dialect) => `octet_length(${dialect.quote('m.message')})`,
+    max: MAX_MESSAGE_BYTES
+  },
   indexes: [{ name: 'messages_account_id_position_idx', columns: ['m.account_id'], position: 'm.position' }]
 }
 

@@ -7,7 +7,7 @@ export interface MessageProgress {
 }
 
 /**
- * An outcome of one delivery: `attempted` when its first request is about to be sent, `dropped` when its webhook was
+ * An outcome of one delivery: `attempted` when an attempt failed and another follows, `dropped` when its webhook was
  * deleted. All but `attempted` end the delivery.
  */
 export type DeliveryOutcome = 'attempted' | 'accepted' | 'failed' | 'dropped'

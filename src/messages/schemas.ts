@@ -30,7 +30,10 @@ const data = { message: ref(MessageSchema) }
 
 const EXAMPLE = { id: 'msg_000000000g4jm1zq7c8x0v2ykp', message: 'Hello', createdAt: '2026-11-21T10:00:00.000Z' }
 
-export const messageEvents = defineEvents('message', { created: data, delivered: data, failed: data }, {
+export const messageEvents = defineEvents('message', {
+  created: data, processing: data, delivered: data, failed: data
+}, {
+  processing: { message: { ...EXAMPLE, status: 'processing' } },
   delivered: { message: { ...EXAMPLE, status: 'delivered' } },
   failed: { message: { ...EXAMPLE, status: 'failed' } }
 })

@@ -1,11 +1,46 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
-/** Logs one line for each request, after its response. */
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Prefix of the API key that the request sent; `undefined` for anything else than an API key. */
+    keyPrefix: string | undefined
+  }
+  interface FastifyReply {
+    /** The code of the error that the service sends. */
+    errorCode: string | undefined
+  }
+}
+
+const MAX_PATH_LENGTH = 200
+
+/** A secret of this service that a client put into a path by mistake. */
+const SECRET = /(psk|whsec)_[\w%+/=-]+/gi
+
+/** Logs one line for each request, after its response: what was requested, from where, and with which key. */
 export const requestLogging = fp(async function requestLogging (app: FastifyInstance) {
-  app.addHook('onResponse', ({ log, method, routeOptions }, reply, done) => {
-    const ms = Math.round(reply.elapsedTime * 100) / 100
-    log.info({ method, route: routeOptions.url, status: reply.statusCode, ms }, 'request')
+  app.decorateRequest('keyPrefix', undefined)
+  app.decorateReply('errorCode', undefined)
+  app.addHook('onResponse', (request, reply, done) => {
+    const { log, method, routeOptions, ip, keyPrefix } = request
+    const auth = request.auth as FastifyRequest['auth'] | null
+    log.info({
+      method,
+      route: routeOptions.url,
+      path: pathOf(request),
+      status: reply.statusCode,
+      code: reply.errorCode,
+      ms: Math.round(reply.elapsedTime * 100) / 100,
+      account: auth?.account,
+      key: keyPrefix,
+      address: ip
+    }, 'request')
     done()
   })
 }, { name: 'request-logging' })
+
+/** Returns the path without the query, which can hold personal data. */
+function pathOf ({ originalUrl }: FastifyRequest): string {
+  const path = originalUrl.split(/[?#]/, 1)[0]!.replace(SECRET, '$1_[hidden]')
+  return path.length > MAX_PATH_LENGTH ? `${path.slice(0, MAX_PATH_LENGTH)}…` : path
+}

@@ -5,8 +5,9 @@ interface Line {
   level: number
   requestId?: string
   method?: string
-  route?: string
+  path?: string
   status?: number
+  code?: string
   ms?: number
 }
 
@@ -21,12 +22,12 @@ export async function terminalDestination (): Promise<DestinationStream | undefi
     // Keeps log lines in order with the output on standard error.
     sync: true,
     translateTime: 'SYS:HH:MM:ss.l',
-    ignore: 'pid,hostname,requestId,method,route,status,ms',
+    ignore: 'pid,hostname,requestId,method,route,path,status,code,ms,account,key,address',
     messageFormat: (line) => formatMessage(line as unknown as Line)
   })
 }
 
-function formatMessage ({ msg = '', level, requestId, method, route = '(no route)', status, ms }: Line): string {
-  const text = msg === 'request' ? `${method} ${route} ${status} ${ms} ms` : msg
+function formatMessage ({ msg = '', level, requestId, method, path, status, code, ms }: Line): string {
+  const text = msg === 'request' ? [method, path, status, code ?? [], ms, 'ms'].flat().join(' ') : msg
   return level >= WARN_LEVEL && requestId !== undefined ? `${text} (request ${requestId})` : text
 }

@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
 import { cachedContent, sendCached } from '../http/cached-content.ts'
+import { addVary } from '../http/content-negotiation.ts'
 
 /** The files that the browser loads, unbundled. The build copies them next to this file. */
 const FOLDER = join(import.meta.dirname, 'page')
@@ -42,7 +43,7 @@ export async function viewerRoutes (app: FastifyInstance): Promise<void> {
   app.get('/docs/viewer.js', { schema: { hide: true } }, async (request, reply) => {
     const { text, etag } = program()
     // Added to `Origin`, which CORS sets.
-    reply.header('vary', [reply.getHeader('vary') ?? [], 'Accept-Encoding'].flat().join(', '))
+    addVary(reply, 'Accept-Encoding')
     if (!/\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\s*(?:,|$))/i.test(String(request.headers['accept-encoding'] ?? ''))) {
       return sendCached(request, reply, JAVASCRIPT, { text, etag })
     }

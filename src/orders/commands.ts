@@ -2,12 +2,11 @@ import { etagOf } from '../database/entity-tag.ts'
 import type { Command, CommandResult, RowLock } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
-import { inventoryRecord } from '../inventory/commands.ts'
 import { PetNotAvailable, UnknownPet } from '../pets/errors.ts'
 import { petTable } from '../pets/queries.ts'
 import { completeOrder, releaseStock, reserveStock } from '../pets/rules.ts'
 import {
-  loadTrackedPets, petUpdated, type PetRequest, type TrackedPet, type TrackedPets
+  inventoryRecord, loadTrackedPets, petUpdated, type PetRequest, type TrackedPet, type TrackedPets
 } from '../pets/tracked-pets.ts'
 import { InsufficientStock, OrderAlreadyShipped, OrderNotFound } from './errors.ts'
 import { orderTable } from './queries.ts'

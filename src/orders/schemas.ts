@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { defineEvents } from '../events/define-events.ts'
 import { NO_ADDITIONAL_PROPERTIES, Id, Nullable, PageQuery, ref, SortQuery, Timestamp } from '../http/common-schemas.ts'
-import { InventoryItemSchema } from '../inventory/schemas.ts'
+import { InventoryItemSchema } from '../pets/schemas.ts'
 
 const petId = Id('Id of the animal in the order')
 const QUANTITY = { minimum: 1, maximum: 2147483647, description: 'Number of units ordered', example: 2 }

@@ -4,9 +4,10 @@ import { etagOf } from '../database/entity-tag.ts'
 import type { Command, CommandResult, RowLock } from '../database/group-commit/command.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { InvalidStatusTransition, PetInUse, PetNotFound } from './errors.ts'
+import { petEvents } from './events.ts'
 import { petTable } from './queries.ts'
 import { setStatus } from './rules.ts'
-import { petEvents, type NewPet, type Pet, type PetUpdate } from './schemas.ts'
+import type { NewPet, Pet, PetUpdate } from './schemas.ts'
 import { loadTrackedPets, petRecord, petUpdated } from './tracked-pets.ts'
 
 const referTo = (categoryId: number): RowLock => ({ table: categoryTable, ids: [categoryId], mode: 'key share' })

@@ -29,7 +29,12 @@ export const petList: ListDefinition = {
   indexes: [
     { name: 'pets_account_id_id_idx', columns: ['p.account_id'], position: 'p.id' },
     { name: 'pets_category_id_account_id_id_idx', columns: ['p.category_id', 'p.account_id'], position: 'p.id' },
-    { name: 'pets_account_id_status_id_idx', columns: ['p.account_id', 'p.status'], position: 'p.id' }
+    { name: 'pets_account_id_status_id_idx', columns: ['p.account_id', 'p.status'], position: 'p.id' },
+    {
+      name: 'pets_account_id_category_id_status_id_idx',
+      columns: ['p.account_id', 'p.category_id', 'p.status'],
+      position: 'p.id'
+    }
   ]
 }
 

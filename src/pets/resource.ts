@@ -2,6 +2,7 @@ import type { Config } from '../config.ts'
 import type { Resource } from '../database/resource.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as errors from './errors.ts'
+import { petEvents } from './events.ts'
 import { petTable } from './queries.ts'
 import { petRoutes } from './routes.ts'
 import * as schemas from './schemas.ts'
@@ -13,7 +14,7 @@ export function pets ({ PET_READ_SUNSET }: Config): Resource {
     tables: [petTable],
     schemas: namedSchemas(schemas),
     errors,
-    events: schemas.petEvents,
+    events: petEvents,
     routes: petRoutes({ sunset: PET_READ_SUNSET })
   }
 }

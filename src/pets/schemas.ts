@@ -1,5 +1,4 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { defineEvents } from '../events/define-events.ts'
 import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, ref, SortQuery, StringEnum, Text } from '../http/common-schemas.ts'
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const
@@ -41,9 +40,13 @@ export type Pet = Required<Static<typeof PetSchema>>
 
 export const PetsSchema = Type.Array(ref(PetSchema), { $id: 'Pets', description: 'A page of pets.' })
 
-const pet = { pet: ref(PetSchema) }
-
-export const petEvents = defineEvents('pet', { created: pet, updated: pet, deleted: pet })
+/** Events of pets show it, too. */
+export const InventoryItemSchema = Type.Object({
+  petId: Id('Id of the animal the entry tracks'),
+  quantity: Type.Integer({ format: 'int64', description: 'Current stock count', example: 12 }),
+  status: ref(PetStatusSchema, { description: 'Status of the entry, which is the status of the pet' })
+}, { $id: 'InventoryItem', description: 'The stock of a pet that has been counted.' })
+export type InventoryItem = Static<typeof InventoryItemSchema>
 
 export const PetParams = Type.Object({ petId: Id('Id of the pet') }, NO_ADDITIONAL_PROPERTIES)
 

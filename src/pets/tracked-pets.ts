@@ -1,8 +1,9 @@
 import type { NewEvent } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import type { Table } from '../database/table.ts'
+import { petEvents } from './events.ts'
 import type { Stock } from './rules.ts'
-import { petEvents, type Pet, type PetStatus } from './schemas.ts'
+import type { InventoryItem, Pet, PetStatus } from './schemas.ts'
 
 /** The stock of counted pets. Pets are saved together with their stock, so its table is known here. */
 export const inventoryTable: Table = {
@@ -159,6 +160,11 @@ export function petRecord ({ id, name, categoryId, status }: TrackedPet): Pet {
   return { id, name, categoryId, status }
 }
 
+export function inventoryRecord ({ id, quantity = 0, status }: TrackedPet): InventoryItem {
+  return { petId: id, quantity, status }
+}
+
 export function petUpdated (pet: TrackedPet): NewEvent {
-  return petEvents.updated({ pet: petRecord(pet) })
+  const inventory = pet.quantity === undefined ? {} : { inventory: inventoryRecord(pet) }
+  return petEvents.updated({ pet: petRecord(pet), ...inventory })
 }

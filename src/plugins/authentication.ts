@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import { LRUCache } from 'lru-cache'
 import { markKeyUsed } from '../accounts/commands.ts'
 import { findKey, type ApiKeyCredential } from '../accounts/queries.ts'
-import { hashOf, isCredential } from '../accounts/api-key.ts'
+import { hashOf, isCredential, prefixOf } from '../accounts/api-key.ts'
 import { ReadOnlyKey, Unauthorized } from '../errors.ts'
 
 declare module 'fastify' {
@@ -66,6 +66,7 @@ export const authentication = fp(async function authentication (app: FastifyInst
     if (!isCredential(text)) {
       throw new Unauthorized('This is not an API key. Send the whole key, exactly as you received it')
     }
+    request.keyPrefix = prefixOf(text)
     const credential = await findKey(app.read, hash)
     if (credential === undefined) {
       throw new Unauthorized('This API key does not exist or was revoked. Use another API key')
@@ -76,6 +77,7 @@ export const authentication = fp(async function authentication (app: FastifyInst
 
   function authorize (credential: ApiKeyCredential, request: FastifyRequest): true {
     const { key, account, expiresAt } = credential
+    request.keyPrefix = credential.prefix
     // The size comes first: usually no key was revoked, and the two strings would cost time in every request.
     if (revoked.size > 0 && (revoked.has(`key ${key}`) || revoked.has(`account ${account}`))) {
       throw new Unauthorized('This API key was revoked. Use another API key')
@@ -98,7 +100,7 @@ export const authentication = fp(async function authentication (app: FastifyInst
       app.log.warn({ err: error }, 'failed to record the last use of an API key')
     })
   }
-}, { name: 'authentication', dependencies: ['database'] })
+}, { name: 'authentication', dependencies: ['database', 'request-logging'] })
 
 const requireWriteAccess: onRequestHookHandler = ({ auth, method }, _reply, done) => {
   done(auth.readOnly && method !== 'GET' && method !== 'HEAD' ? new ReadOnlyKey() : undefined)

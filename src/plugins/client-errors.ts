@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import * as errors from '../errors.ts'
 import { MAX_HEADER_BYTES, MAX_URL_LENGTH } from './request-head.ts'
@@ -56,8 +57,15 @@ export function onClientError (this: FastifyInstance, error: ClientError, socket
   writeRawResponse(this, socket, toApiError(error), inFlight?.req)
 }
 
+/** The request line of a valid request, whose method Node does not know. It begins the bytes that Node was parsing. */
+const UNKNOWN_METHOD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) \S+ HTTP\/1\.[01]\r?\n/
+
 function toApiError ({ code, rawPacket }: ClientError): FastifyError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new errors.RequestTimeout()
+  if (code === 'HPE_INVALID_METHOD' && Buffer.isBuffer(rawPacket)) {
+    const [, method] = UNKNOWN_METHOD.exec(rawPacket.toString('latin1')) ?? []
+    if (method !== undefined) return new errors.NotImplemented(method)
+  }
   if (code !== 'HPE_HEADER_OVERFLOW') {
     return new errors.BadRequest('The request is not valid HTTP. Send an HTTP/1.1 request as RFC 9112 specifies')
   }
@@ -74,7 +82,8 @@ function writeRawResponse (
   const id = requestId(request)
   const body = JSON.stringify({ code, message, status })
   const head = [
-    `HTTP/1.1 ${status} ${REASON_PHRASES[status]}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `Date: ${new Date().toUTCString()}`,
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Cache-Control: no-store',
@@ -83,10 +92,7 @@ function writeRawResponse (
     'Connection: close'
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-  log.info({ requestId: id, status }, 'connection rejected')
+  const { remoteAddress: address } = socket as Socket
+  log.info({ requestId: id, status, code, address }, 'connection rejected')
   instrumentation?.errorSent(code)
-}
-
-const REASON_PHRASES: Record<number, string> = {
-  400: 'Bad Request', 408: 'Request Timeout', 414: 'URI Too Long', 431: 'Request Header Fields Too Large'
 }

@@ -11,17 +11,18 @@ export const errorHandler = fp(async function errorHandler (app: FastifyInstance
   app.setErrorHandler<FastifyError>(async (thrown, request, reply) => {
     const error = await applyFailedAuthLimit(toApiError(thrown, app), request, reply)
     const status = error.statusCode ?? 500
-    app.instrumentation?.errorSent(errors.publicCode(error))
+    reply.errorCode = errors.publicCode(error)
+    app.instrumentation?.errorSent(reply.errorCode)
     if (status >= 500) request.log.error({ err: thrown }, error.message)
     if (status === 401) setWwwAuthenticate(request, reply)
     if (status === 403 && error instanceof errors.ReadOnlyKey) setWwwAuthenticate(request, reply, 'insufficient_scope')
     if (status === 503 || error instanceof errors.IdempotencyKeyInUse) reply.header('retry-after', RETRY_AFTER_S)
     reply.removeHeader('etag')
-    const body = { code: errors.publicCode(error), message: error.message, status }
+    const body = { code: reply.errorCode, message: error.message, status }
     return reply.code(status).headers({ 'cache-control': 'no-store' }).send(body)
   })
   app.setNotFoundHandler(async () => { throw new errors.RouteNotFound() })
-}, { name: 'error-handler', dependencies: ['rate-limits'] })
+}, { name: 'error-handler', dependencies: ['rate-limits', 'request-logging'] })
 
 /** Counts a bad credential. Replaces the 401 by a 429 if the client sent too many; a valid key is never counted. */
 async function applyFailedAuthLimit (

@@ -6,10 +6,13 @@ import { RateLimited } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The rate limits. Each function counts one use and throws RateLimited above its limit, if its limit is on. */
+    /** The rate limits. Each function throws RateLimited above its limit, if its limit is on. */
     limits: {
-      perKey: RateLimit
+      /** Counts the requests of an account. */
+      perAccount: RateLimit
+      /** Counts the accounts that a client opened. */
       signup: RateLimit
+      /** Counts the failed authentications of a client. */
       failedAuth: RateLimit
     }
   }
@@ -20,6 +23,9 @@ type ClientKey = (request: FastifyRequest) => string
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
+
+/** Retry-After for a client whose other requests fill the limit while they are in flight. */
+const IN_FLIGHT_SECONDS = 1
 
 /** Maximum number of clients counted at once. One more replaces the client that was idle for the longest time. */
 const MAX_CLIENTS = 50_000
@@ -34,18 +40,55 @@ export const rateLimits = fp(async function rateLimits (app: FastifyInstance, co
     return async (request, reply) => {
       const use = await count(request)
       if (use.isAllowed) return
-      // draft-ietf-httpapi-ratelimit-headers, as structured fields.
-      reply.header('ratelimit-policy', `"default";q=${max};w=${timeWindow / 1000}`)
-      reply.header('ratelimit', `"default";r=${use.remaining};t=${use.ttlInSeconds}`)
-      if (!use.isExceeded) return
-      reply.header('retry-after', use.ttlInSeconds)
-      throw new RateLimited(use.ttlInSeconds)
+      setHeaders(reply, { max, timeWindow, remaining: use.remaining, seconds: use.ttlInSeconds })
+      if (use.isExceeded) reject(reply, use.ttlInSeconds)
+    }
+  }
+
+  /**
+   * Counts requests that are answered 201. A request in flight counts until then, so that requests at the same time
+   * cannot exceed the limit. So does one whose client disconnects, because it may still take effect.
+   */
+  function createSuccessLimit (max: number, timeWindow: number): RateLimit {
+    if (max === 0) return async () => {}
+    const count = app.createRateLimit({ max, timeWindow })
+    const inFlight = new Map<string, number>()
+    return async (request, reply) => {
+      const use = await count(request, { increment: false })
+      if (use.isAllowed) return
+      const { key } = use
+      const others = inFlight.get(key) ?? 0
+      const remaining = use.remaining - others
+      // The window of a client without a count begins now.
+      const seconds = use.ttlInSeconds === 0 ? timeWindow / 1000 : use.ttlInSeconds
+      setHeaders(reply, { max, timeWindow, remaining: Math.max(0, remaining - 1), seconds })
+      if (remaining <= 0) reject(reply, use.remaining === 0 ? seconds : IN_FLIGHT_SECONDS)
+      inFlight.set(key, others + 1)
+      reply.raw.once('close', () => {
+        const left = inFlight.get(key)! - 1
+        if (left === 0) inFlight.delete(key)
+        else inFlight.set(key, left)
+        if (reply.statusCode === 201 || !reply.raw.writableFinished) void count(request)
+      })
     }
   }
 
   app.decorate('limits', {
-    perKey: createLimit(config.RATE_LIMIT_PER_KEY, MINUTE_MS, ({ auth }) => String(auth.key)),
-    signup: createLimit(config.RATE_LIMIT_SIGNUP, HOUR_MS),
+    perAccount: createLimit(config.RATE_LIMIT_PER_ACCOUNT, MINUTE_MS, ({ auth }) => String(auth.account)),
+    signup: createSuccessLimit(config.RATE_LIMIT_SIGNUP, HOUR_MS),
     failedAuth: createLimit(config.RATE_LIMIT_FAILED_AUTH, MINUTE_MS)
   })
 }, { name: 'rate-limits' })
+
+interface Use { max: number, timeWindow: number, remaining: number, seconds: number }
+
+/** Sets the fields of draft-ietf-httpapi-ratelimit-headers, as structured fields. */
+function setHeaders (reply: FastifyReply, { max, timeWindow, remaining, seconds }: Use): void {
+  reply.header('ratelimit-policy', `"default";q=${max};w=${timeWindow / 1000}`)
+  reply.header('ratelimit', `"default";r=${remaining};t=${seconds}`)
+}
+
+function reject (reply: FastifyReply, seconds: number): never {
+  reply.header('retry-after', seconds)
+  throw new RateLimited(seconds)
+}

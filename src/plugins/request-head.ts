@@ -18,6 +18,9 @@ export const MAX_HEAD_BYTES = 61_440
 /** Characters that a URL cannot contain (RFC 3986 section 2). Newer versions of Node reject them; older ones do not. */
 const UNENCODED = /[^\x21-\x7e]/
 
+/** A host name or an IP address, and optionally a port (RFC 9110 section 7.2). */
+const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/
+
 /** Size of ": " and the line end of a header field. */
 const FIELD_OVERHEAD_BYTES = 4
 
@@ -34,10 +37,18 @@ function validateRequestHead (
   if (originalUrl.length > MAX_URL_LENGTH) return new UriTooLong(MAX_URL_LENGTH)
   if (UNENCODED.test(originalUrl)) return new BadRequest('The URL contains a character that must be percent-encoded')
   let bytes = rawHeaders.length / 2 * FIELD_OVERHEAD_BYTES
-  for (const text of rawHeaders) bytes += text.length
+  let hosts = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    bytes += name.length + rawHeaders[i + 1]!.length
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+  }
   if (bytes > MAX_HEADER_BYTES) return new HeadersTooLarge(MAX_HEADER_BYTES)
   if (headers.host === undefined && httpVersion === '1.1') {
     return new BadRequest('An HTTP/1.1 request must have a Host header')
+  }
+  if (hosts > 1 || !HOST.test(headers.host ?? '')) {
+    return new BadRequest('A request must have one Host header, with a host and optionally a port')
   }
   if (url !== UNDECODABLE || originalUrl === UNDECODABLE) return undefined
   return new BadRequest('The URL contains an invalid percent-escape. Write "%" itself as "%25"')

@@ -15,9 +15,11 @@ export async function serve (config: Config): Promise<void> {
   limitHeapGrowth()
   await migrateOrVerify(config)
   const app = await buildApp(config)
-  const closing = closeWithGrace({ delay: config.SHUTDOWN_GRACE_MS, logger: false }, async ({ err: error }) => {
-    if (error !== undefined) app.log.fatal({ err: error }, 'stopping after an unexpected error')
+  const closing = closeWithGrace({ delay: config.SHUTDOWN_GRACE_MS, logger: false }, async ({ err: error, signal }) => {
+    if (error === undefined) app.log.info({ signal }, 'stopping')
+    else app.log.fatal({ err: error }, 'stopping after an unexpected error')
     await app.close()
+    app.log.info('stopped')
   })
   app.addHook('onClose', async () => { closing.uninstall() })
 

@@ -11,10 +11,12 @@ export async function deliver (config: Config): Promise<void> {
   await verifyMigrations(config.DATABASE_URL)
   const app = await buildApp({ ...config, DELIVERY: true })
   const keepAlive = setInterval(() => {}, DAY_MS)
-  closeWithGrace({ delay: config.SHUTDOWN_GRACE_MS, logger: false }, async ({ err: error }) => {
-    if (error !== undefined) app.log.fatal({ err: error }, 'stopping after an unexpected error')
+  closeWithGrace({ delay: config.SHUTDOWN_GRACE_MS, logger: false }, async ({ err: error, signal }) => {
+    if (error === undefined) app.log.info({ signal }, 'stopping')
+    else app.log.fatal({ err: error }, 'stopping after an unexpected error')
     clearInterval(keepAlive)
     await app.close()
+    app.log.info('stopped')
   })
   await app.ready()
   app.log.info('Delivering messages and webhooks')

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { countRows } from '../accounts/quota.ts'
 import { etagOf } from '../database/entity-tag.ts'
 import type { Command, CommandResult, RowLock } from '../database/group-commit/command.ts'
-import { distinct, inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
 import type { TransactionClient } from '../database/prisma-client.ts'
 import { HEAD_OF_QUEUE } from '../deliveries/enqueue.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
@@ -20,7 +21,7 @@ export const createWebhook: Command<{ account: number, webhook: Required<NewWebh
   creates: webhookTable,
   async run (tx, inputs) {
     const { now } = tx
-    const counts = await countWebhooks(tx, distinct(inputs.map(({ account }) => ({ account }))))
+    const counts = await countRows(tx, webhookTable, inputs)
     const ids = await tx.allocateIds(webhookTable, inputs.length)
     const rows: object[] = []
     const results = inputs.map(({ account, webhook: { url, events, enabled } }): CommandResult<WebhookWithSecret> => {
@@ -37,23 +38,6 @@ export const createWebhook: Command<{ account: number, webhook: Required<NewWebh
     await tx.flush()
     return results
   }
-}
-
-/**
- * Counts webhooks by account, and locks out other creations. The account's own row is locked last of all, by the event
- * log; every account has a key, so its keys are locked in its place.
- */
-async function countWebhooks (
-  { dialect, query }: Transaction, accounts: Array<{ account: number }>
-): Promise<Map<number, number>> {
-  const input = dialect.jsonRows('i', { account: 'bigint' })
-  await query(`
-    SELECT k.id FROM api_keys k WHERE k.account_id IN (SELECT i.account FROM ${input})
-    ORDER BY k.id ${dialect.forUpdate}`, accounts)
-  const counts = await query<{ account: number, count: number }>(`
-    SELECT i.account, (SELECT count(*) FROM webhooks w WHERE w.account_id = i.account) AS count
-    FROM ${input}`, accounts)
-  return new Map(counts.map(({ account, count }) => [account, count]))
 }
 
 interface WebhookRef { account: number, webhookId: number }

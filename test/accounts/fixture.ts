@@ -1,5 +1,5 @@
 import { keyList } from '../../src/accounts/queries.ts'
-import { startApp } from '../support/app.ts'
+import { startApp, type Answer } from '../support/app.ts'
 import type { Fixture } from '../support/fixture.ts'
 
 export const fixture: Fixture = {
@@ -14,14 +14,19 @@ export const fixture: Fixture = {
       SELECT i, ${account}, 'p', 'hash' || i, ${time} ${from}`
   },
   changes: {
-    deleteAccount: async () => ({ read: '/account', method: 'DELETE', path: '/account', bodies: [undefined] })
+    deleteAccount: async () => ({ read: '/account', method: 'DELETE', path: '/account', bodies: [undefined] }),
+    revokeApiKey: async (ada) => {
+      const path = `/account/keys/${(await ada.post('/account/keys', {})).body.id}`
+      return { read: path, method: 'DELETE', path, bodies: [undefined] }
+    }
   },
   operations: {
     'post /accounts': ['createAccount', 'accounts', 201, 'signup_closed'],
     'get /account': ['getAccount', 'accounts', 200],
     'delete /account': ['deleteAccount', 'accounts', 204],
     'get /account/keys': ['listApiKeys', 'accounts', 200],
-    'post /account/keys': ['createApiKey', 'accounts', 201],
+    'post /account/keys': ['createApiKey', 'accounts', 201, 'api_key_limit_reached'],
+    'get /account/keys/{keyId}': ['getApiKey', 'accounts', 200, 'api_key_not_found'],
     'delete /account/keys/{keyId}': ['revokeApiKey', 'accounts', 204, 'api_key_not_found', 'last_api_key']
   },
   keyedWrites: {
@@ -43,6 +48,14 @@ export const fixture: Fixture = {
       }
     },
     api_key_not_found: { status: 404, raise: async (_app, client) => await client.delete('/account/keys/4711') },
+    api_key_limit_reached: {
+      status: 409,
+      raise: async (_app, client) => {
+        const add = async (): Promise<Answer> => await client.post('/account/keys', {})
+        await Promise.all(Array.from({ length: 99 }, add))
+        return await add()
+      }
+    },
     last_api_key: {
       status: 409,
       raise: async (_app, client) =>

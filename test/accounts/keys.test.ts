@@ -34,6 +34,7 @@ t.test('API keys', async (t) => {
   await assertRequiresAuth(t, running, [
     ['GET', '/account/keys'],
     ['POST', '/account/keys', {}],
+    ['GET', '/account/keys/1'],
     ['DELETE', '/account/keys/1']
   ])
   await assertRejectsReadOnlyKey(t, running, [['POST', '/account/keys'], ['DELETE', '/account/keys/1']])
@@ -77,7 +78,12 @@ t.test('API keys', async (t) => {
       apiKey: plain.body.apiKey
     })
     t.equal(plain.headers['cache-control'], 'no-store')
-    t.equal(plain.headers.location, undefined, 'a key has no address to read it at')
+    t.equal(plain.headers.location, `/account/keys/${plain.body.id}`)
+    const { apiKey: secret, ...shown } = plain.body
+    const read = await ada.get(plain.headers.location!)
+    assertResponse(t, read, 200, shown)
+    t.equal(read.headers.etag, plain.headers.etag)
+    t.notOk(read.text.includes(secret.slice(13)))
     t.match(plain.body.apiKey, KEY)
     t.ok(plain.body.apiKey.startsWith(`psk_${plain.body.prefix}_`))
 
@@ -97,6 +103,20 @@ t.test('API keys', async (t) => {
       apiKey
     })
     t.equal((await withKey(apiKey).get('/account')).body.id, ada.account)
+  })
+
+  await t.test('an account has at most 100 keys, also when they are created at the same time', async (t) => {
+    const ada = await openAccount()
+    const answers = await Promise.all(Array.from({ length: 102 }, async (_, i) =>
+      await ada.post('/account/keys', i % 2 === 0 ? { expiresAt: PAST } : {})))
+    t.equal(answers.filter(({ status }) => status === 201).length, 99, 'with the first key and expired ones')
+    assertError(t, answers.find(({ status }) => status !== 201)!, 409, 'api_key_limit_reached', '100 API keys')
+    t.equal((await walk(ada, '/account/keys?limit=100')).length, 100)
+
+    const { body: { id } } = answers.find(({ status }) => status === 201)!
+    t.equal((await ada.delete(`/account/keys/${id}`)).status, 204)
+    t.equal((await ada.post('/account/keys', {})).status, 201, 'a revoked key makes room')
+    t.equal((await (await openAccount()).post('/account/keys', {})).status, 201, 'other accounts are not affected')
   })
 
   await t.test('the list shows every key and no secret', async (t) => {
@@ -126,6 +146,11 @@ t.test('API keys', async (t) => {
     const { createdAt, prefix } = shown
     t.same(shown, { id: used.id, prefix, readOnly: false, createdAt, lastUsedAt: shown.lastUsedAt })
     t.equal((await ada.get('/account/keys')).body[1].lastUsedAt, undefined, `key ${unused.id} was never used`)
+    const [never, once] = [await ada.get(`/account/keys/${unused.id}`), await ada.get(`/account/keys/${used.id}`)]
+    t.same(once.body, shown)
+    t.not(once.headers.etag, never.headers.etag, 'a use changes the entity tag, as it changes the record')
+    const stale = await ada.request('DELETE', `/account/keys/${used.id}`, { headers: { 'if-match': '"1"' } })
+    assertError(t, stale, 412, 'precondition_failed')
   })
 
   await t.test('a key stops at the moment it expires', async (t) => {

@@ -28,8 +28,8 @@ t.test('every list reads the index of its filters, in both orders', async (t) =>
         const { name: index } = indexOf(listing, used)
         t.equal(
           plan.filter((line) => line.includes(index)).length,
-          2,
-          `${name}: ${index} serves both the page and what is after it`
+          listing.recordBytes === undefined ? 2 : 4,
+          `${name}: ${index} serves the page, its end and what is after it`
         )
       }
     }
@@ -43,7 +43,9 @@ t.test('every list reads the index of its filters, in both orders', async (t) =>
 })
 
 /** Finds a full scan of a table: SCAN on SQLite, Seq Scan on PostgreSQL. A scan of the statement's input is allowed. */
-const FULL_SCAN = databaseName === 'sqlite' ? /^SCAN (?!jsonb?_each|i\b|x\b|y\b|CONSTANT|value\b)/ : /Seq Scan on/
+const FULL_SCAN = databaseName === 'sqlite'
+  ? /^SCAN (?!jsonb?_each|[ikvwxy]\b|\(subquery|CONSTANT|value\b)/
+  : /Seq Scan on/
 
 function sampleOf ({ definition, samples = {} }: ListFixture, name: string): unknown {
   if (definition.filters[name]?.type === 'json') return [1, 2, 3]

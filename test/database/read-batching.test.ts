@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { createRead, type Query, type Read } from '../../src/database/read-batching.ts'
-import { freshDatabase } from '../support/database.ts'
+import { database, freshDatabase } from '../support/database.ts'
 
 /** Returns n + 1, and no row for a negative n. It counts its statements by their text. */
 function successor (statements: string[] = []): Query<{ n: number }, { next: bigint | number }> {
@@ -15,18 +15,18 @@ function successor (statements: string[] = []): Query<{ n: number }, { next: big
 }
 
 async function open (t: Test, { queueLimit = 1_000, timeout = 5_000 } = {}): Promise<{ read: Read, ran: string[] }> {
-  const database = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout })
-  t.teardown(database.close)
+  const opened = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout })
+  t.teardown(opened.close)
   const ran: string[] = []
-  const counted = Object.create(database.reader, {
+  const counted = Object.create(opened.reader, {
     $queryRawUnsafe: {
       value: async (sql: string, ...values: unknown[]) => {
         ran.push(String(values[0]))
-        return await database.reader.$queryRawUnsafe(sql, ...values)
+        return await opened.reader.$queryRawUnsafe(sql, ...values)
       }
     }
-  }) as typeof database.reader
-  return { read: createRead({ ...database, reader: counted }, { queueLimit, timeout }), ran }
+  }) as typeof opened.reader
+  return { read: createRead({ ...opened, reader: counted }, { queueLimit, timeout }), ran }
 }
 
 t.test('reads of one turn of the event loop share a statement, and each gets its own result', async (t) => {
@@ -50,6 +50,43 @@ t.test('many reads are split into statements of bounded size', async (t) => {
   const rows = await Promise.all(Array.from({ length: 300 }, async (_, n) => await read(query, { n })))
   t.same(rows.map((row) => Number(row?.next)), Array.from({ length: 300 }, (_, n) => n + 1))
   t.equal(ran.length, 3)
+})
+
+t.test('reads of large rows have small statements, and accounts take turns', async (t) => {
+  const { read, ran } = await open(t)
+  const query: Query<{ account: number, n: number }, { n: bigint | number }> = {
+    maxRowBytes: 1_000_000,
+    sql: (dialect) =>
+      `SELECT i.ord, i.n FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', n: 'bigint' })}`
+  }
+  const inputs = [1, 1, 1, 1, 2, 3].map((account, n) => ({ account, n }))
+  const rows = await Promise.all(inputs.map(async (input) => await read(query, input)))
+  t.same(rows.map((row) => Number(row?.n)), [0, 1, 2, 3, 4, 5])
+  t.same(
+    ran.map((inputs) => (JSON.parse(inputs) as Array<{ account: number }>).map(({ account }) => account)),
+    [[1, 2], [3, 1], [1, 1]]
+  )
+})
+
+t.test('a turn of the event loop passes between two statements with large rows', {
+  skip: database !== 'sqlite' && 'PostgreSQL runs statements in other processes'
+}, async (t) => {
+  const { read } = await open(t)
+  const query: Query<{ n: number }, object> = { ...successor(), maxRowBytes: 10_000_000 }
+  let turns = 0
+  let isCounting = true
+  const count = (): void => {
+    turns++
+    if (isCounting) setImmediate(count)
+  }
+  count()
+  const at: number[] = []
+  await Promise.all([1, 2, 3].map(async (n) => {
+    await read(query, { n })
+    at.push(turns)
+  }))
+  isCounting = false
+  t.ok(at[0]! < at[1]! && at[1]! < at[2]!, `the answers came after ${at.join(', ')} turns`)
 })
 
 t.test('the text of a query is built once', async (t) => {

@@ -34,6 +34,10 @@ t.test('a failed delivery is retried after a pause, with the same id, and update
   await becomes(ada, id, 'delivered')
   t.equal(new Set(receiver.received.map(({ id }) => id)).size, 1)
   t.equal((await ada.get(`/messages/${id}`)).headers.etag, '"3"', 'queued, processing, delivered')
+  const { body: events } = await ada.get('/events')
+  t.same(events.map(({ type }: { type: string }) => type), [
+    'message.created', 'message.processing', 'message.delivered'
+  ])
 })
 
 t.test('a worker retries at the end of a pause without being woken', { timeout: 600_000 }, async (t) => {
@@ -94,14 +98,15 @@ t.test('a webhook is disabled after a 410, and its pending deliveries fail', asy
 })
 
 t.test('a 410 does not disable a webhook that has moved to another address', async (t) => {
-  const { ada, receiver, path, ids, deliver } = await backlog(t, 8)
+  const { ada, receiver, path, ids, deliver } = await backlog(t, 9)
   const unanswered: ServerResponse[] = []
-  receiver.respond = (response, { path }) => {
-    if (path === '/new') response.writeHead(204).end()
+  receiver.respond = (response, { path }, nth) => {
+    // A receiver gets one request at a time until its first response.
+    if (path === '/new' || nth === 1) response.writeHead(204).end()
     else unanswered.push(response)
   }
   await deliver()
-  await receiver.until(8)
+  await receiver.until(9)
   await ada.patch(path, { url: new URL('/new', receiver.url).href })
   for (const response of unanswered) response.writeHead(410).end()
   for (const id of ids) await becomes(ada, id, 'delivered')

@@ -3,7 +3,7 @@ import { becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
 import { startDeliveryWorker } from './workers.ts'
 
-/** Longer than the second after which a request without a response marks a receiver as unresponsive. */
+/** Longer than the second after which a receiver is slow. */
 const TIMEOUT_MS = 20_000
 
 t.test('a receiver that hangs, or responds without end, delays no other', { timeout: 300_000 }, async (t) => {
@@ -34,9 +34,8 @@ t.test('a receiver that hangs, or responds without end, delays no other', { time
   await slow.until(20)
   t.equal(new Set(endless.received.map(({ id }) => id)).size, endless.received.length, 'accepted by its status')
   await becomes(ada, ids[0]!, 'processing')
-  await eventually(async () => (await ada.get(path)).body.attempts.length >= 8)
+  await eventually(async () => (await ada.get(path)).body.attempts.length >= 2)
   const error = `There was no response within ${TIMEOUT_MS / 1_000} seconds`
   t.match((await ada.get(path)).body.attempts, [{ error, durationMs: Number }])
-  await eventually(() => receiver.open <= 1)
-  t.equal(receiver.most, 8, 'then it gets one request at a time')
+  t.equal(receiver.most, 1, 'it gets one request at a time')
 })

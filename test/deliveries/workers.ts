@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import { completeDeliveries } from '../../src/deliveries/complete.ts'
 import { createDeliveryWorker, type DeliveryWorker, type WorkerOptions } from '../../src/deliveries/delivery-worker.ts'
 import { createWebhookClient } from '../../src/deliveries/http-client.ts'
+import { createRequestSlots } from '../../src/deliveries/request-slots.ts'
 import type { DispatchContext } from '../../src/deliveries/webhook-dispatcher.ts'
 
 type WorkerSettings = Pick<WorkerOptions, 'leaseMs' | 'retrySchedule'> & { timeoutMs?: number }
@@ -21,10 +22,15 @@ export function startDeliveryWorker (
   return worker
 }
 
-/** Returns the context in which a worker runs its dispatchers, without the worker. */
+/**
+ * Returns the context in which a worker runs its dispatchers, without the worker. Other accounts, with negative ids,
+ * have `openRequests` requests in flight.
+ */
 export function dispatchContext (
   t: Test, { commit, log }: FastifyInstance, openRequests: number
 ): DispatchContext {
+  const slots = createRequestSlots()
+  for (let i = 0; i < openRequests; i++) slots.take(-1 - Math.floor(i / 20))
   const client = createWebhookClient({ allowPrivate: true })
   t.teardown(client.close)
   const stop = new AbortController()
@@ -40,8 +46,7 @@ export function dispatchContext (
     client,
     log,
     stopped: stop.signal,
-    openRequests,
-    waitingForSlot: new Set(),
+    slots,
     complete: async (completion) => { await commit(completeDeliveries, completion, { account: null }) },
     track (work) { pending.push(work) },
     schedulePollBefore () {}

@@ -40,6 +40,7 @@ const PASTED: Record<string, { file: string, how: RegExp }> = {
 /** Commands that no test can run, and why. */
 const NOT_RUN: Array<[command: RegExp, because: string]> = [
   [/^docker /, 'a Docker daemon is not on every machine; test/docs/image.test.ts reads the files'],
+  [/^jq /, 'needs another program; test/monitoring/logger.test.ts checks the fields of the log'],
   [/^litestream /, 'needs another program, and a bucket'],
   [/^npm run bench$/, 'takes 40 minutes of an idle machine']
 ]

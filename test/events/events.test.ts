@@ -1,8 +1,10 @@
+import type { Socket } from 'node:net'
 import t from 'tap'
 import { startApp, type Client } from '../support/app.ts'
 import { database } from '../support/database.ts'
-import { copied, listed, mirror, walkEvents, walkStore } from '../support/mirror.ts'
-import { eventually } from '../support/receiver.ts'
+import { DELIVERING } from '../support/delivery.ts'
+import { copied, listed, mirror, walkEvents, walkStillStore, walkStore } from '../support/mirror.ts'
+import { eventually, openReceiver } from '../support/receiver.ts'
 import { openStream, type StreamedEvent } from '../support/stream.ts'
 
 t.test('events need an API key', async (t) => {
@@ -36,6 +38,59 @@ t.test('a position beyond the newest means after the newest', async (t) => {
   }
 })
 
+t.test('Last-Event-ID precedes `after`, in both representations', async (t) => {
+  const service = await startApp(t)
+  const store = await service.openAccount()
+  for (const message of ['One', 'Two', 'Three']) await store.post('/messages', { message })
+  const position = { 'last-event-id': '2' }
+  t.match((await store.get('/events?after=0', position)).body, [{ id: 3 }])
+  t.equal((await store.get('/events?after=0', { 'last-event-id': '' })).body.length, 3, 'an empty one counts as absent')
+  t.equal((await store.get('/events', { 'last-event-id': 'x' })).body.code, 'validation_failed')
+  const stream = await openStream(service, store, { path: '/events?after=0', headers: position })
+  await stream.until(1)
+  t.match(stream.events, [{ id: 3 }])
+  stream.close()
+})
+
+t.test('Accept selects the representation by its weights', async (t) => {
+  const { openAccount } = await startApp(t)
+  const store = await openAccount()
+  const fields: Array<[accept: string | undefined, isStream: boolean]> = [
+    [undefined, false],
+    ['*/*', false],
+    ['text/html', false],
+    ['text/event-stream', true],
+    ['text/event-stream;q=0', false],
+    ['text/event-stream, application/json', false],
+    ['text/event-stream, application/json;q=0.9', true],
+    ['text/event-stream;q=0.8, */*;q=0.9', false]
+  ]
+  for (const [accept, isStream] of fields) {
+    const { headers } = await store.request('HEAD', '/events', { headers: accept === undefined ? {} : { accept } })
+    t.equal(headers['content-type']?.startsWith('text/event-stream'), isStream, String(accept))
+    t.equal(headers.vary, 'Accept')
+  }
+})
+
+t.test('an account has at most STREAMS_PER_ACCOUNT streams open', async (t) => {
+  const service = await startApp(t, { STREAMS_PER_ACCOUNT: '2' })
+  const [ada, ben] = [await service.openAccount(), await service.openAccount()]
+  const streams = [await openStream(service, ada), await openStream(service, ada)]
+  const { status, body } = await ada.get('/events', { accept: 'text/event-stream' })
+  t.match({ status, body }, { status: 409, body: { code: 'stream_limit_reached', message: /2 event streams/ } })
+  t.equal((await ada.get('/events')).status, 200, 'lists are not streams')
+  const other = await openStream(service, ben)
+  t.equal(other.status, 200, 'other accounts are not affected')
+  other.close()
+  streams[0]!.close()
+  await eventually(async () => {
+    const stream = await openStream(service, ada)
+    stream.close()
+    return stream.status === 200
+  })
+  streams[1]!.close()
+})
+
 t.test('every change writes an event with whole records as they are after it', async (t) => {
   const { openAccount } = await startApp(t)
   const store = await openAccount()
@@ -58,10 +113,10 @@ t.test('every change writes an event with whole records as they are after it', a
     { id: 3, type: 'pet.created', data: { pet } },
     { id: 4, type: 'inventory.counted', data: { inventory: counted, previousQuantity: 0 } },
     { id: 5, type: 'order.placed', data: { order, inventory: soldOut } },
-    { id: 6, type: 'pet.updated', data: { pet: { ...pet, status: 'pending' } } },
+    { id: 6, type: 'pet.updated', data: { pet: { ...pet, status: 'pending' }, inventory: soldOut } },
     { id: 7, type: 'order.updated', data: { order: dated, inventory: soldOut } },
     { id: 8, type: 'order.cancelled', data: { order: dated, inventory: restored } },
-    { id: 9, type: 'pet.updated', data: { pet } },
+    { id: 9, type: 'pet.updated', data: { pet, inventory: restored } },
     { id: 10, type: 'order.placed', data: { order: bought, inventory: left } },
     { id: 11, type: 'order.completed', data: { order: bought, inventory: left } },
     { id: 12, type: 'message.created', data: { message } }
@@ -173,7 +228,7 @@ t.test('a stream ends when its key is revoked or expires, and when the service s
   const service = await startApp(t)
   const store = await service.openAccount()
   const { body: other } = await store.post('/account/keys', {})
-  const { body: brief } = await store.post('/account/keys', { expiresAt: new Date(Date.now() + 1500).toISOString() })
+  const { body: brief } = await store.post('/account/keys', { expiresAt: new Date(Date.now() + 5_000).toISOString() })
   const revoked = await openStream(service, { key: other.apiKey })
   const expiring = await openStream(service, { key: brief.apiKey })
   const staying = await openStream(service, store)
@@ -190,13 +245,17 @@ t.test('a stream ends when its key is revoked or expires, and when the service s
 t.test('a client that does not read is disconnected before its backlog grows the memory', async (t) => {
   const service = await startApp(t)
   const store = await service.openAccount()
+  const connections: Socket[] = []
+  service.app.server.on('connection', (socket: Socket) => { connections.push(socket) })
   const stream = await openStream(service, store)
+  const connection = connections.at(-1)!
   stream.pause()
   const text = '漢'.repeat(10_000)
   // The kernel's buffers take some megabytes. Beyond them, the service keeps one megabyte and no more.
   for (let i = 0; i < 100; i++) {
     await Promise.all(Array.from({ length: 10 }, async () => await store.post('/messages', { message: text })))
   }
+  await eventually(() => connection.destroyed)
   stream.resume()
   await stream.ended
   t.ok(stream.events.length < 1_000, `disconnected after ${stream.events.length} events`)
@@ -218,9 +277,14 @@ t.test('a position before deleted events is answered 410 with the oldest stored 
 })
 
 t.test('replaying all events rebuilds the store after concurrent writes from several processes', async (t) => {
-  const services = [await startApp(t)]
+  const services = [await startApp(t, DELIVERING)]
   for (let i = 0; i < 2; i++) services.push(await startApp(t, { DATABASE_URL: services[0]!.config.DATABASE_URL }))
   const store = await services[0]!.openAccount()
+  // Some messages stay in processing.
+  const receiver = await openReceiver(t, (response, _received, nth) => {
+    response.writeHead(nth % 2 === 0 ? 500 : 204).end()
+  })
+  await store.post('/webhooks', { url: receiver.url, events: ['message.created'] })
   const clients = services.map(({ withKey }) => withKey(store.key!))
   const { body: category } = await store.post('/categories', { name: 'Dogs' })
   const pets: number[] = []
@@ -239,6 +303,7 @@ t.test('replaying all events rebuilds the store after concurrent writes from sev
     else if (action < 0.7 && orders.length > 0) await client.delete(`/store/orders/${pick(orders)}`)
     else if (action < 0.8 && orders.length > 0) await client.patch(`/store/orders/${pick(orders)}`, { complete: true })
     else if (action < 0.9) await client.patch(`/pets/${pet}`, { status: pick(['available', 'pending', 'sold']) })
+    else if (action < 0.95) await client.post('/messages', { message: 'Hello' })
     else {
       const { body } = await client.post('/pets', { name: 'brief', categoryId: category.id })
       if (Math.random() < 0.5) await client.delete(`/pets/${body.id}`)
@@ -254,9 +319,13 @@ t.test('replaying all events rebuilds the store after concurrent writes from sev
   const early = await walkStore(store.get)
   await Promise.all(writers)
 
-  const events = await walkEvents(store.get, 0)
+  for (let i = 0; i < 4; i++) await store.post('/messages', { message: 'Hello' })
+  await eventually(async () =>
+    (await walkStore(store.get)).messages.every((message) => (message as { status: string }).status !== 'queued'))
+  const { lists: truth, last } = await walkStillStore(store.get)
+  const events = (await walkEvents(store.get, 0)).slice(0, last)
   t.same(events.map(({ id }) => id), events.map((_, i) => i + 1), 'no gap and no duplicate')
-  const truth = await walkStore(store.get)
+  t.ok(events.some(({ type }) => type === 'message.processing'))
   t.same(listed(mirror(events)), truth)
   t.same(listed(mirror(events.filter(({ id }) => id > start), copied(early))), truth)
 })

@@ -70,18 +70,26 @@ t.test('the store at a glance', { skip: withoutBrowser }, async (t) => {
     const client = await service.openAccount()
     const { body: category } = await client.post('/categories', { name: 'Cats' })
     const { page, figure } = await glanceOf(client)
-    const resumed: string[] = []
-    page.on('request', (request) => {
-      const last = request.headers()['last-event-id']
-      if (last !== undefined) resumed.push(last)
+    const resumed: Array<string | undefined> = []
+    let isOffline = false
+    await page.route('**/events', async (route) => {
+      if (isOffline) {
+        await route.abort()
+      } else {
+        resumed.push(route.request().headers()['last-event-id'])
+        await route.continue()
+      }
     })
     const texts = async (): Promise<string[]> => await page.locator('#events li span').allInnerTexts()
 
     for (const round of [1, 2]) {
       const before = resumed.length
+      // Without this, the page could reconnect before a slow browser shows that it waits.
+      isOffline = true
       service.app.server.closeAllConnections()
       await page.locator('#feed-state[data-state="waiting"]').waitFor()
       t.match(await page.locator('#feed-state').innerText(), 'Connection lost')
+      isOffline = false
       await client.post('/pets', { name: `Minka ${round}`, categoryId: category.id })
       await figure('available', String(round))
       await page.locator('#feed-state[data-state="live"]').waitFor()

@@ -164,6 +164,34 @@ t.test('messages', async (t) => {
     t.same(await walk(ada, '/messages?limit=2&sort=-id'), [...sent].reverse())
   })
 
+  await t.test('a page ends at about 1 MB, and the walk misses and repeats nothing', async (t) => {
+    const ada = await openAccount()
+    // 4 bytes for each character.
+    const text = '🐾'.repeat(10_000)
+    const ids = (await Promise.all(Array.from({ length: 60 }, async () =>
+      (await ada.post('/messages', { message: text })).body.id))).sort()
+    for (const path of ['/messages?limit=100', '/messages?limit=100&sort=-id', '/events?limit=100']) {
+      const page = await ada.get(path)
+      t.equal(page.body.length, 27, `${path}: the record that reaches the limit is the last`)
+      t.ok(Buffer.byteLength(page.text) < 1_100_000)
+      const found = await walk(ada, path) as Array<{ id: string, data?: { message: { id: string } } }>
+      t.same(found.map(({ id, data }) => data?.message.id ?? id).sort(), ids)
+    }
+    t.equal((await ada.get('/messages?limit=27')).body.length, 27)
+    t.equal((await ada.get('/messages?limit=5')).body.length, 5)
+    t.equal(linkOf(await ada.get(`/messages?limit=100&cursor=${'z'.repeat(9)}`), 'next'), undefined)
+  })
+
+  await t.test('the limit of a page counts the bytes of the response', async (t) => {
+    const ada = await openAccount()
+    // 1 byte for each character in the database, 6 in JSON.
+    const message = '\u0001'.repeat(10_000)
+    await Promise.all(Array.from({ length: 30 }, async () => await ada.post('/messages', { message })))
+    for (const path of ['/messages?limit=100', '/events?limit=100']) {
+      t.equal((await ada.get(path)).body.length, 18, path)
+    }
+  })
+
   await t.test('a read-only key reads', async (t) => {
     const ada = await openAccount()
     const { body } = await ada.post('/messages', { message: 'Hello' })

@@ -157,13 +157,13 @@ t.test('deliveries are counted by outcome', async (t) => {
 
 t.test('a stream counts as a request after its end, and its duration is not recorded', async (t) => {
   const { ada, figures, port } = await measured(t)
-  const {
-    body: { apiKey }
-  } = await ada.post('/account/keys', { expiresAt: new Date(Date.now() + 1_500).toISOString() })
+  const { body: { id, apiKey } } = await ada.post('/account/keys', {})
   const stream = await fetch(`http://127.0.0.1:${port}/events`, {
     headers: { authorization: `Bearer ${apiKey}`, accept: 'text/event-stream' }
   })
   t.equal(stream.status, 200)
+  // A stream ends when its key is revoked.
+  await ada.delete(`/account/keys/${id}`)
   await stream.text()
   const found = await figures()
   t.equal(found.get('http_requests_total{operation="listEvents",status="200"}'), 1)

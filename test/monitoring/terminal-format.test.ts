@@ -41,7 +41,7 @@ t.test('in a terminal, the log has readable lines', async (t) => {
     async () => (await fetch(`http://127.0.0.1:${PORT}/pets?secret=yes`).catch(() => undefined))?.status === 401,
     30_000
   )
-  await eventually(async () => /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: GET \/pets 401 [\d.]+ ms\r$/m.test(out))
+  await eventually(async () => /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: GET \/pets 401 unauthorized [\d.]+ ms\r$/m.test(out))
   t.match(out, /INFO: Server listening at http/)
   t.notMatch(out, /[{}]|secret/, 'neither JSON nor the query')
   service.stdin.write('\x03')

@@ -26,7 +26,8 @@ function refusedBare (
   t.match(answer?.headers, {
     'content-type': 'application/json; charset=utf-8',
     'cache-control': 'no-store',
-    'request-id': /^[\w-]+$/
+    'request-id': /^[\w-]+$/,
+    date: /GMT$/
   })
 }
 
@@ -39,9 +40,7 @@ t.test('bytes that are not HTTP are rejected', async (t) => {
     'hello\r\n\r\n',
     '{}\r\n\r\n',
     'GET\r\n\r\n',
-    'get /livez HTTP/1.1\r\nHost: x\r\n\r\n',
     'GET /livez HTTP/9.9\r\nHost: x\r\n\r\n',
-    'FOO /livez HTTP/1.1\r\nHost: x\r\n\r\n',
     'GET livez HTTP/1.1\r\nHost: x\r\n\r\n',
     'GET  HTTP/1.1\r\nHost: x\r\n\r\n',
     'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
@@ -57,10 +56,30 @@ t.test('bytes that are not HTTP are rejected', async (t) => {
     `POST /accounts HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\n{}{}{}\r\n`,
     `POST /accounts HTTP/1.1\r\n${HEAD}Transfer-Encoding: gzip\r\n\r\n{}`,
     'GET /livez HTTP/1.1\r\n\r\n',
+    'FOO livez\r\n\r\n',
+    `${'F'.repeat(100)} /livez HTTP/1.1\r\nHost: x\r\n\r\n`,
+    ...['a b', 'a/b', 'a@b', '[::1', 'x:80:80', 'x:http', 'x\r\nHost: x', 'x\r\nhOST: y'].map((host) =>
+      `GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`),
     `POST /messages HTTP/1.1\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`
   ]) {
     const answer = await sendBytes(port, Buffer.from(bytes, 'latin1'))
     refusedBare(t, answer, 400, 'bad_request', JSON.stringify(bytes.slice(0, 60)))
+  }
+})
+
+t.test('a method that HTTP does not define gets 501', async (t) => {
+  const { port } = await startApp(t)
+  for (const method of ['FOO', 'get', 'M-SEARCH2']) {
+    const answer = await sendBytes(port, `${method} /livez HTTP/1.1\r\nHost: x\r\n\r\n`)
+    refusedBare(t, answer, 501, 'not_implemented', method)
+    t.match(answer?.body?.message, `"${method}"`)
+  }
+})
+
+t.test('hosts of every form are accepted', async (t) => {
+  const { port } = await startApp(t)
+  for (const host of ['', 'x', 'x:80', 'x:', '127.0.0.1:3000', '[::1]', '[::1]:80', 'xn--fsqu00a.example', 'a_b-c.d~e']) {
+    t.match(await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`), { status: 200 }, host)
   }
 })
 

@@ -43,12 +43,13 @@ const COMMON: Record<string, RaisedError> = {
     }
   },
   rate_limited: {
-    settings: { RATE_LIMIT_PER_KEY: '1' },
+    settings: { RATE_LIMIT_PER_ACCOUNT: '1' },
     raise: async (_app, client) => {
       await client.get('/pets')
       return await client.get('/pets')
     }
   },
+  not_implemented: { raise: async ({ port }) => await bare(port, 'FETCH /pets HTTP/1.1\r\nHost: x\r\n\r\n') },
   internal_error: {
     settings: {},
     raise: async ({ app }, client) => {

@@ -13,8 +13,8 @@ t.test('limits are off by default', async (t) => {
   t.equal((await nobody.get('/account', WRONG)).headers.ratelimit, undefined)
 })
 
-t.test('a key above its limit gets 429 with Retry-After, and other keys continue', async (t) => {
-  const { openAccount } = await startApp(t, { RATE_LIMIT_PER_KEY: '3' })
+t.test('an account above its limit gets 429 with Retry-After, and other accounts continue', async (t) => {
+  const { openAccount } = await startApp(t, { RATE_LIMIT_PER_ACCOUNT: '3' })
   const [busy, calm] = [await openAccount(), await openAccount()]
   const answers = []
   for (let i = 0; i < 4; i++) answers.push(await busy.get('/account'))
@@ -34,8 +34,18 @@ t.test('a key above its limit gets 429 with Retry-After, and other keys continue
   t.equal((await calm.get('/account')).status, 200)
 })
 
+t.test('all keys of an account share its limit', async (t) => {
+  const { openAccount, withKey } = await startApp(t, { RATE_LIMIT_PER_ACCOUNT: '3' })
+  const store = await openAccount()
+  const { body: { apiKey } } = await store.post('/account/keys', {})
+  const second = withKey(apiKey)
+  const statuses = []
+  for (const client of [second, store, second]) statuses.push((await client.get('/account')).status)
+  t.same(statuses, [200, 200, 429])
+})
+
 t.test('304 responses and replays count as requests', async (t) => {
-  const { openAccount } = await startApp(t, { RATE_LIMIT_PER_KEY: '4' })
+  const { openAccount } = await startApp(t, { RATE_LIMIT_PER_ACCOUNT: '4' })
   const store = await openAccount()
   const { headers: { etag } } = await store.get('/account')
   t.equal((await store.get('/account', { 'if-none-match': String(etag) })).status, 304)
@@ -44,12 +54,44 @@ t.test('304 responses and replays count as requests', async (t) => {
   }
 })
 
-t.test('an address that creates too many accounts gets 429', async (t) => {
+t.test('an address that opens too many accounts gets 429, and rejected requests do not count', async (t) => {
   const { nobody } = await startApp(t, { RATE_LIMIT_SIGNUP: '2' })
   const answers = []
-  for (let i = 0; i < 3; i++) answers.push(await nobody.post('/accounts', { name: 'A store' }))
-  t.same(answers.map(({ status }) => status), [201, 201, 429])
-  t.equal(answers[2]!.headers['ratelimit-policy'], '"default";q=2;w=3600')
+  for (const name of ['', 'A store', 5, 'A store', 'A store']) answers.push(await nobody.post('/accounts', { name }))
+  t.same(answers.map(({ status }) => status), [400, 201, 400, 201, 429])
+  t.same(answers.map(({ headers }) => headers['ratelimit-policy']), Array(5).fill('"default";q=2;w=3600'))
+  t.same(
+    answers.map(({ headers }) => /^"default";r=(\d);t=3[56]\d\d$/.exec(String(headers.ratelimit))?.[1]),
+    ['1', '1', '0', '0', '0']
+  )
+  t.ok(Number(answers[4]!.headers['retry-after']) > 3500, 'it may try again at the end of the hour')
+})
+
+t.test('requests at the same time cannot open more accounts than the limit', async (t) => {
+  const { nobody } = await startApp(t, { RATE_LIMIT_SIGNUP: '3' })
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, async () => await nobody.post('/accounts', { name: 'A store' })))
+  t.equal(answers.filter(({ status }) => status === 201).length, 3)
+  t.equal(answers.filter(({ status }) => status === 429).length, 9)
+})
+
+t.test('behind a number of proxies, the address that the first of them saw is limited', async (t) => {
+  const open = async (hops: string, forwarded: string[]): Promise<number[]> => {
+    const { nobody } = await startApp(t, { RATE_LIMIT_SIGNUP: '1', TRUST_PROXY: hops })
+    const statuses = []
+    for (const field of forwarded) {
+      const { status } = await nobody.post('/accounts', { name: 'A store' }, { 'x-forwarded-for': field })
+      statuses.push(status)
+    }
+    return statuses
+  }
+  t.same(
+    await open('1', ['203.0.113.1', '198.51.100.1, 203.0.113.1', '198.51.100.1, 203.0.113.2']), [201, 429, 201],
+    'what the client wrote is ignored')
+  t.same(
+    await open('2', ['203.0.113.1, 10.0.0.1', '198.51.100.1, 203.0.113.1, 10.0.0.1', '203.0.113.2, 10.0.0.1']),
+    [201, 429, 201])
+  t.same(await open('', ['203.0.113.1', '203.0.113.2']), [201, 429], 'without proxies, the field is ignored')
 })
 
 t.test('failed authentications are limited, and a valid key still works', async (t) => {
@@ -64,7 +106,7 @@ t.test('failed authentications are limited, and a valid key still works', async 
 })
 
 t.test('a request above the limit is rejected before its body is read', async (t) => {
-  const { openAccount } = await startApp(t, { RATE_LIMIT_PER_KEY: '1' })
+  const { openAccount } = await startApp(t, { RATE_LIMIT_PER_ACCOUNT: '1' })
   const store = await openAccount()
   await store.get('/account')
   t.equal(

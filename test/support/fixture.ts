@@ -15,7 +15,7 @@ export type CreatedIds = Record<string, Id>
 export interface Fixture {
   record?: RecordFixture
   list?: ListFixture
-  /** Changes of one record by operationId, except those of records that have no read of their own. */
+  /** Changes of one record by operationId. */
   changes?: Record<string, PrepareChange>
   /** The operations, by method and path, such as `get /pets`. */
   operations: Record<string, OperationRow>

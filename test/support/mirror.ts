@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { StreamedEvent } from './stream.ts'
 
 /** A copy of a store: its records by kind and id. */
-export type Copy = Record<'pets' | 'categories' | 'orders' | 'inventory', Map<number, unknown>>
+export type Copy = Record<'pets' | 'categories' | 'orders' | 'inventory' | 'messages', Map<number | string, unknown>>
 
 type Lists = Record<keyof Copy, unknown[]>
 
@@ -10,30 +10,30 @@ const PATHS: Record<keyof Copy, string> = {
   pets: '/pets',
   categories: '/categories',
   orders: '/store/orders',
-  inventory: '/inventory'
+  inventory: '/inventory',
+  messages: '/messages'
 }
 
 function emptyCopy (): Copy {
-  return { pets: new Map(), categories: new Map(), orders: new Map(), inventory: new Map() }
+  return { pets: new Map(), categories: new Map(), orders: new Map(), inventory: new Map(), messages: new Map() }
 }
 
 /** Builds a copy of a store from its events alone, from the start or from an earlier copy. */
 export function mirror (events: StreamedEvent[], copy = emptyCopy()): Copy {
-  for (const { type, data: { pet, category, order, inventory } } of events) {
+  for (const { type, data: { pet, category, order, inventory, message } } of events) {
     if (category !== undefined) set(copy.categories, category.id, category, type)
     if (pet !== undefined) {
       set(copy.pets, pet.id, pet, type)
-      const item = copy.inventory.get(pet.id) as object | undefined
       if (type === 'pet.deleted') copy.inventory.delete(pet.id)
-      else if (item !== undefined) copy.inventory.set(pet.id, { ...item, status: pet.status })
     }
     if (order !== undefined) set(copy.orders, order.id, order, type === 'order.cancelled' ? 'order.deleted' : type)
     if (inventory !== undefined) copy.inventory.set(inventory.petId, inventory)
+    if (message !== undefined) copy.messages.set(message.id, message)
   }
   return copy
 }
 
-function set (records: Map<number, unknown>, id: number, record: unknown, type: string): void {
+function set (records: Map<number | string, unknown>, id: number, record: unknown, type: string): void {
   if (type.endsWith('deleted')) records.delete(id)
   else records.set(id, record)
 }
@@ -41,7 +41,7 @@ function set (records: Map<number, unknown>, id: number, record: unknown, type: 
 /** Returns the records of a copy as the lists show them. */
 export function listed (copy: Copy): Lists {
   return Object.fromEntries(Object.entries(copy).map(([name, records]) =>
-    [name, [...records].sort(([a], [b]) => a - b).map(([, record]) => record)])) as Lists
+    [name, [...records].sort(([a], [b]) => a < b ? -1 : 1).map(([, record]) => record)])) as Lists
 }
 
 /** Converts the records of the lists to a copy. */
@@ -59,6 +59,16 @@ export async function walkStore (get: Get): Promise<Lists> {
   const lists = await Promise.all(Object.entries(PATHS).map(async ([name, path]) =>
     [name, await walk(get, `${path}?limit=100`)]))
   return Object.fromEntries(lists) as Lists
+}
+
+/** Walks all lists of a store until nothing changes meanwhile. @returns the lists and the number of the last event */
+export async function walkStillStore (get: Get): Promise<{ lists: Lists, last: number }> {
+  const newestEvent = async (): Promise<number> => Number((await get('/events?limit=1')).headers['event-id'])
+  for (;;) {
+    const last = await newestEvent()
+    const lists = await walkStore(get)
+    if (await newestEvent() === last) return { lists, last }
+  }
 }
 
 /** Reads all events after an id from the list. */

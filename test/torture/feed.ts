@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { copied, listed, mirror, walkEvents, walkStore } from '../support/mirror.ts'
+import { copied, listed, mirror, walkEvents, walkStillStore, walkStore } from '../support/mirror.ts'
 import { openStream } from '../support/stream.ts'
 import type { Reply } from './client.ts'
 import type { ScenarioContext, Store } from './harness.ts'
@@ -29,11 +29,12 @@ export async function followFeed (
   return {
     async compare () {
       const { after, lists } = await laterStart
-      const [truth, listedEvents] = [await walkStore(get), await walkEvents(get, 0)]
+      const { lists: truth, last } = await walkStillStore(get)
+      const listedEvents = (await walkEvents(get, 0)).slice(0, last)
       const events = new Map([['the list of events', listedEvents]])
       for (const [i, stream] of streams.entries()) {
         await stream.until(listedEvents.length, STREAM_TIMEOUT_MS)
-        events.set(`the stream of process ${i + 1}`, stream.events)
+        events.set(`the stream of process ${i + 1}`, stream.events.slice(0, last))
       }
       for (const [name, followed] of events) {
         const wrong = followed.findIndex(({ id }, i) => id !== i + 1)

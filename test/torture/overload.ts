@@ -5,7 +5,8 @@ import type { Service } from './service.ts'
 import { lockWrites, type ScenarioContext } from './harness.ts'
 import { repeatWrites, verifyStore } from './verify.ts'
 
-const QUEUE_LIMIT = 100
+/** One account can fill a quarter of it. */
+const QUEUE_LIMIT = 400
 
 /** Limits the time of a refusal for overload, on a busy machine. */
 const REFUSAL_TIMEOUT_MS = 3_000
@@ -17,8 +18,8 @@ const MAX_HEAP_GROWTH_BYTES = 64 * 1024 * 1024
 const RECOVERY_MS = 5_000
 
 /**
- * Sends far more writes than the service accepts while another process locks the database. `QUEUE_LIMIT` of them wait;
- * the service must refuse the others at once, bound its memory, answer reads, and recover when the load drops.
+ * Sends far more writes than the service accepts while another process locks the database. A quarter of `QUEUE_LIMIT`
+ * waits; the service must refuse the others at once, bound its memory, answer reads, and recover when the load drops.
  */
 export async function overload (context: ScenarioContext): Promise<void> {
   const { quick, slack, report, freshUrl, start, openStore } = context

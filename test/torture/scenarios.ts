@@ -6,6 +6,7 @@ import { diskFaults } from './disk-faults.ts'
 import { durability } from './durability.ts'
 import { followers } from './followers.ts'
 import { fuzz } from './fuzz.ts'
+import { neighbours } from './neighbours.ts'
 import { overload } from './overload.ts'
 import { processes } from './processes.ts'
 import { shutdown } from './shutdown.ts'
@@ -66,6 +67,12 @@ export const scenarios: Record<string, Entry> = {
   overload: {
     scenario: overload,
     promise: 'an overloaded service refuses writes at once, in bounded memory, and recovers',
+    databases: BOTH,
+    quickDatabases: ['sqlite']
+  },
+  neighbours: {
+    scenario: neighbours,
+    promise: 'an account that attacks leaves the others their share, soon and without errors',
     databases: BOTH,
     quickDatabases: ['sqlite']
   },

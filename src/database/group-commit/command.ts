@@ -12,6 +12,8 @@ export interface Command<Input, Record> {
   locks?: (input: Input) => RowLock[]
   /** The table in which each input creates one row at most: ids are allocated before the command runs. */
   creates?: Table
+  /** It can take long, and so shares its transaction with no other command. */
+  runsAlone?: true
   run: (tx: Transaction, inputs: Input[]) => Promise<Array<CommandResult<Record>>>
 }
 

@@ -1,18 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { DatabaseUnavailable, IdempotencyKeyInUse, Overloaded, Unauthorized } from '../../errors.ts'
+import { DatabaseUnavailable, IdempotencyKeyInUse, Unauthorized } from '../../errors.ts'
 import type { Instrumentation } from '../../monitoring/instrumentation.ts'
 import { classifyError } from '../error-classification.ts'
 import type { Database } from '../prisma-client.ts'
 import type { Changes, Command, QueuedCommand, WriteContext, WriteResult } from './command.ts'
 import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
 import { IdempotencyKeyLocked, idempotencyTable } from './idempotency-records.ts'
+import { createWriteQueue, type WriteQueue } from './write-queue.ts'
 
 export type Commit = <Input, Record>(
   command: Command<Input, Record>, input: Input, context: WriteContext
 ) => Promise<WriteResult<Record>>
 
 export interface CommitterOptions extends GroupTransactionOptions {
-  /** How many writes may wait before the next is refused. */
+  /** How many writes may wait before the next is refused; one account may have a quarter of them. */
   queueLimit: number
   /** How long a write may wait, in ms. */
   timeout: number
@@ -24,7 +25,7 @@ export interface CommitterOptions extends GroupTransactionOptions {
 /** Maximum number of commands in one transaction: bounds its time and its memory. */
 const MAX_GROUP = 256
 
-/** A group that met a conflict is tried this often before its commands run one by one. */
+/** A group that met a conflict is tried this often before it is halved. */
 const MAX_ATTEMPTS = 5
 
 /**
@@ -52,7 +53,7 @@ class Committer {
   readonly #sweep: NodeJS.Timeout
   /** Idempotency keys of the groups in flight: a second request with one of them waits for the first. */
   readonly #keysInFlight = new Set<string>()
-  #queue: QueuedCommand[] = []
+  readonly #queue: WriteQueue
   #groupsInFlight = 0
   /** `idle` until a write arrives, then `batching` until its group starts. */
   #state: 'idle' | 'batching' = 'idle'
@@ -63,8 +64,9 @@ class Committer {
   constructor (database: Database, options: CommitterOptions) {
     this.#database = database
     this.#options = { ...options, tables: [...options.tables, idempotencyTable] }
+    this.#queue = createWriteQueue(options.queueLimit)
     this.#sweep = setInterval(() => { this.#rejectLateWrites() }, SWEEP_INTERVAL_MS).unref()
-    options.instrumentation?.queue('commit', () => this.#queue.length)
+    options.instrumentation?.queue('commit', this.#queue.size)
   }
 
   /**
@@ -75,16 +77,15 @@ class Committer {
   readonly commit: Commit = async <Input, Record>(
     command: Command<Input, Record>, input: Input, context: WriteContext
   ) => {
-    if (this.#queue.length >= this.#options.queueLimit) throw new Overloaded()
     return await new Promise<WriteResult<Record>>((resolve, reject) => {
-      this.#queue.push({ command, input, context, since: Date.now(), resolve, reject } as QueuedCommand)
+      this.#queue.add({ command, input, context, since: Date.now(), resolve, reject } as QueuedCommand)
       this.#startBatching()
     })
   }
 
   /** Waits for the writes in the queue, but not longer than `CLOSE_TIMEOUT_MS`. */
   readonly close = async (): Promise<void> => {
-    if (this.#queue.length > 0 || this.#groupsInFlight > 0) {
+    if (this.#queue.size() > 0 || this.#groupsInFlight > 0) {
       const drained = new Promise<void>((resolve) => { this.#onDrained = resolve })
       await Promise.race([drained, sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
     }
@@ -101,7 +102,7 @@ class Committer {
   /** A busy process has other requests to answer meanwhile, and the writes among them share the transaction. */
   #collectBatch (tick: number): void {
     setImmediate(() => {
-      const size = this.#queue.length
+      const size = this.#queue.size()
       const mayGrow = size > 0 && size < MAX_GROUP && this.#groupsInFlight === 0 && tick < MAX_BATCHING_TICKS
       if (mayGrow && this.#remainingDelay() > 0) {
         this.#collectBatch(tick + 1)
@@ -114,11 +115,11 @@ class Committer {
 
   /** How much longer the oldest write may wait for others, in ms. */
   #remainingDelay (): number {
-    return this.#queue[0]!.since + MAX_QUEUE_DELAY_MS - Date.now()
+    return (this.#queue.oldestSince() ?? 0) + MAX_QUEUE_DELAY_MS - Date.now()
   }
 
   #startGroups (): void {
-    while (this.#queue.length > 0 && this.#groupsInFlight < this.#database.writers) {
+    while (this.#queue.size() > 0 && this.#groupsInFlight < this.#database.writers) {
       // Writes that wait for the group in flight share the next one, unless that group takes long.
       if (this.#groupsInFlight > 0 && this.#remainingDelay() > 0) {
         this.#delayTimer ??= setTimeout(() => {
@@ -142,25 +143,19 @@ class Committer {
       for (const entry of group) this.#keysInFlight.delete(idempotencyScope(entry))
       this.#groupsInFlight--
       instrumentation?.batchFinished('commit', group.length, Date.now() - started)
-      if (this.#queue.length > 0) this.#startBatching()
+      if (this.#queue.size() > 0) this.#startBatching()
       else if (this.#groupsInFlight === 0) this.#onDrained?.()
     })
   }
 
   #takeGroup (): QueuedCommand[] {
-    const group: QueuedCommand[] = []
-    const left: QueuedCommand[] = []
-    for (const entry of this.#queue) {
+    return this.#queue.takeGroup(MAX_GROUP, (entry) => {
       const key = idempotencyScope(entry)
-      if (group.length === MAX_GROUP || (key !== '' && this.#keysInFlight.has(key))) {
-        left.push(entry)
-      } else {
-        if (key !== '') this.#keysInFlight.add(key)
-        group.push(entry)
-      }
-    }
-    this.#queue = left
-    return group
+      if (key === '') return true
+      if (this.#keysInFlight.has(key)) return false
+      this.#keysInFlight.add(key)
+      return true
+    })
   }
 
   async #runGroup (group: QueuedCommand[]): Promise<void> {
@@ -183,18 +178,20 @@ class Committer {
           continue
         }
         if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))
-        else if (group.length > 1) await this.#runOneByOne(group)
+        else if (group.length > 1) await this.#runHalves(group)
         else group[0]!.reject(await this.#explainFailure(group[0]!, error))
         return undefined
       }
     }
   }
 
-  /** One bad command fails its whole transaction; alone, it fails by itself. */
-  async #runOneByOne (group: QueuedCommand[]): Promise<void> {
-    for (const entry of group) {
-      if (this.#isLate(entry)) entry.reject(new DatabaseUnavailable())
-      else await this.#runGroup([entry])
+  /** One bad command fails its whole transaction. Halving isolates it in a few transactions. */
+  async #runHalves (group: QueuedCommand[]): Promise<void> {
+    const middle = Math.ceil(group.length / 2)
+    for (const half of [group.slice(0, middle), group.slice(middle)]) {
+      const [late, timely] = [half.filter(this.#isLate), half.filter((entry) => !this.#isLate(entry))]
+      rejectAll(late, new DatabaseUnavailable())
+      if (timely.length > 0) await this.#runGroup(timely)
     }
   }
 
@@ -208,16 +205,10 @@ class Committer {
     return row === null ? new Unauthorized('The account of this API key was deleted') : error
   }
 
-  #isLate ({ since }: QueuedCommand): boolean {
-    return Date.now() - since > this.#options.timeout
-  }
+  readonly #isLate = ({ since }: QueuedCommand): boolean => Date.now() - since > this.#options.timeout
 
   #rejectLateWrites (): void {
-    const latest = Date.now() - this.#options.timeout
-    if (this.#queue.length === 0 || this.#queue[0]!.since > latest) return
-    const late = this.#queue.filter(({ since }) => since <= latest)
-    this.#queue = this.#queue.filter(({ since }) => since > latest)
-    rejectAll(late, new DatabaseUnavailable())
+    rejectAll(this.#queue.takeLate(Date.now() - this.#options.timeout), new DatabaseUnavailable())
   }
 }
 

@@ -16,8 +16,9 @@ const LOCK_TIMEOUT_MS = 3_000
  * Every statement looks rows up by their keys or walks an index, whatever the planner estimates of the size of a
  * table; and since its one parameter is always a JSON text, planning it anew teaches nothing.
  */
-const PLANNER = [
-  'enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off', 'jit=off', 'plan_cache_mode=force_generic_plan'
+export const PLANNER = [
+  'enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off', 'enable_bitmapscan=off',
+  'enable_incremental_sort=off', 'jit=off', 'plan_cache_mode=force_generic_plan'
 ]
 
 /** Opens one client over a pool of connections, for reads and writes. */
@@ -45,10 +46,19 @@ export function openPostgresql ({ url, pool, timeout }: DatabaseOptions): Databa
   return {
     dialect: postgresql,
     reader: client,
+    readers: pool,
     writer: client,
     writers: MAX_WRITERS,
+    acceptsWrites: async () => await acceptsWrites(client),
     close: async () => { await client.$disconnect() }
   }
+}
+
+/** A new transaction is read-only on a standby, and where `default_transaction_read_only` says so. */
+async function acceptsWrites (client: Client): Promise<boolean> {
+  const [row] = await client.$queryRaw<Array<{ setting: string }>>`
+    SELECT current_setting('transaction_read_only') AS setting`
+  return row?.setting === 'off'
 }
 
 function withGuardedTransactions (factory: SqlDriverAdapterFactory): SqlDriverAdapterFactory {

@@ -1,17 +1,21 @@
-import { keyset, type Dialect, type Keyset } from '../dialect.ts'
+import { keyset as sharedKeyset, type Dialect, type Keyset } from '../dialect.ts'
 
 /**
- * PostgreSQL takes any index in the order of the position and filters, when it believes the values to be common. As a
- * comparison of rows, in the order of whole rows, only the right index can serve.
+ * The planner takes any index in the order of the position and filters, if it believes the values to be common. In the
+ * order of the last value and the position, rows come from one index only. The upper bound is one column, because
+ * PostgreSQL 15 does not end the walk of an index at a bound of several.
  */
-const keysetByIndex: Keyset = (columns, position, after, descending) => {
-  const names = columns.map(([column]) => column)
-  const values = columns.map(([, value]) => value)
+const keyset: Keyset = (columns, position, after, descending) => {
+  const last = columns.at(-1)
+  if (last === undefined) return sharedKeyset(columns, position, after, descending)
+  const [column, value] = last
   const [onwards, within, order] = descending ? ['<', '>=', 'DESC'] : ['>', '<=', 'ASC']
-  const start = `(${[...names, position].join(', ')}) ${onwards} (${[...values, after].join(', ')})`
+  const others = columns.slice(0, -1).map(([column, value]) => `${column} = ${value}`)
   return {
-    where: `${start} AND (${names.join(', ')}) ${within} (${values.join(', ')})`,
-    orderBy: [...names, position].map((column) => `${column} ${order}`).join(', ')
+    where: [
+      ...others, `(${column}, ${position}) ${onwards} (${value}, ${after})`, `${column} ${within} ${value}`
+    ].join(' AND '),
+    orderBy: `${column} ${order}, ${position} ${order}`
   }
 }
 
@@ -34,8 +38,10 @@ export const postgresql: Dialect = {
   toTime: (text) => `CAST(${text} AS timestamp)`,
   toEnum: (text, type) => `CAST(${text} AS ${type})`,
   fromEnum: (column) => `${column}::text`,
-  keysetByIndex,
   keyset,
+  useIndex: (from) => from,
+  // Unlike =, this comparison never uses an index.
+  equalsWithoutIndex: (column, value) => `${column} IS NOT DISTINCT FROM ${value}`,
   inJsonArray: (column, array) =>
     `${column} = ANY (ARRAY(SELECT CAST(value AS bigint) FROM json_array_elements_text(${array}) AS value))`,
   // As a join, a planner that estimates many values would read the whole table.

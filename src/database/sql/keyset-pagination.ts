@@ -9,8 +9,19 @@ export interface ListDefinition {
   /** The record's JSON text. */
   record: (dialect: Dialect) => string
   filters: Record<string, Filter>
+  /** The sizes of records, if `limit` of them can exceed the size of a page. */
+  recordBytes?: RecordBytes
   /** The indexes of the list. A query walks the one with the most columns that the filters allow. */
   indexes: Index[]
+}
+
+/** Sizes in bytes. The SQL expressions may leave out the short columns. */
+export interface RecordBytes {
+  /** The size of a stored record, which the database knows without reading the record. */
+  stored: string
+  /** The size of the JSON text. */
+  serialized: (dialect: Dialect) => string
+  max: number
 }
 
 export interface Filter {
@@ -27,6 +38,8 @@ export interface Index {
   columns: string[]
   /** The column that orders the list. It is unique and never changes. */
   position: string
+  /** The condition of the rows in the index. All rows of the list must meet it. */
+  where?: string
 }
 
 /** The page that a client requests. */
@@ -45,6 +58,14 @@ export interface Page {
   next: bigint | number | null
 }
 
+/** A page ends with the record that reaches this size, in bytes. */
+export const MAX_PAGE_BYTES = 1_048_576
+
+/** Returns the maximum size of a page in bytes. */
+function maxBytesOfPage (limit: number, maxRecordBytes: number): number {
+  return Math.min(limit * maxRecordBytes, MAX_PAGE_BYTES + maxRecordBytes)
+}
+
 const queries = new Map<string, Query<object, Page>>()
 
 /**
@@ -58,7 +79,11 @@ export function pageQuery (
   const shape = `${listing.name} ${used.join(',')} ${descending ? 'down' : 'up'} ${limit}`
   let query = queries.get(shape)
   if (query === undefined) {
-    query = { sql: (dialect) => pageSql(dialect, listing, used, descending, limit) }
+    const { recordBytes } = listing
+    query = {
+      sql: (dialect) => pageSql(dialect, listing, used, descending, limit),
+      ...(recordBytes === undefined ? {} : { maxRowBytes: maxBytesOfPage(limit, recordBytes.max) })
+    }
     queries.set(shape, query)
   }
   return [query, { account, after: after ?? (descending ? Number.MAX_SAFE_INTEGER : 0), ...filters }]
@@ -77,34 +102,90 @@ function isAccount (column: string): boolean {
   return column.endsWith('.account_id')
 }
 
+function accountColumnOf ({ indexes }: ListDefinition): string {
+  return indexes[0]!.columns.find(isAccount)!
+}
+
 function pageSql (
   dialect: Dialect, listing: ListDefinition, used: string[], descending: boolean, limit: number
 ): string {
   const { from, record, filters } = listing
-  const { columns, position } = indexOf(listing, used)
   const inputs: Record<string, InputType> = { ord: 'ordinality', account: 'bigint', after: 'bigint' }
-  const values = new Map<string, string>()
-  const among: string[] = []
+  for (const name of used) inputs[name] = filters[name]!.type
+  const { position, rowsAfter } = walk(dialect, listing, used, descending)
+  const order = `position ${descending ? 'DESC' : 'ASC'}`
+  const source = `FROM ${dialect.jsonRows('i', inputs)}`
+  const records = (rows: string): string => `
+    (SELECT '[' || coalesce(${dialect.join('x.json', `x.${order}`)}, '') || ']'
+      FROM (SELECT ${position} AS position, ${record(dialect)} AS json ${rows}) AS x)`
+  if (listing.recordBytes === undefined) {
+    return `
+      SELECT i.ord, ${records(`${rowsAfter('i.after')} LIMIT ${limit}`)} AS records,
+        (SELECT CASE WHEN count(*) = 2 THEN ${descending ? 'max' : 'min'}(y.position) END
+          FROM (SELECT ${position} AS position ${rowsAfter('i.after')} LIMIT 2 OFFSET ${limit - 1}) AS y) AS next
+      ${source}`
+  }
+  const { stored, serialized } = listing.recordBytes
+  const page = `${rowsAfter('i.after')} LIMIT ${limit}`
+  // Only the records up to a position are read.
+  const rowsUpTo = (last: string): string => `
+    FROM (SELECT ${position} AS position ${page}) AS k JOIN ${from} ON ${position} = k.position
+    WHERE k.position ${descending ? '>=' : '<='} ${last}`
+  const lastStored = lastWithin(MAX_PAGE_BYTES, descending, `SELECT ${position} AS position, ${stored} AS bytes ${page}`)
+  const last = lastWithin(MAX_PAGE_BYTES, descending, `
+    SELECT k.position, ${serialized(dialect)} AS bytes ${rowsUpTo(lastStored)}`)
+  // Materialized, because a database that merges the two queries finds the page's end for each use of it.
+  return `
+    WITH i AS MATERIALIZED (SELECT i.*, ${last} AS last ${source})
+    SELECT i.ord, ${records(rowsUpTo('i.last'))} AS records,
+      CASE WHEN EXISTS (SELECT 1 ${rowsAfter('i.last')} LIMIT 1) THEN i.last END AS next
+    FROM i`
+}
+
+interface Walk {
+  position: string
+  /** Returns FROM, WHERE and ORDER BY for the rows of the list after a position. */
+  rowsAfter: (after: string) => string
+}
+
+/** Returns the walk of the index that serves the filters, or of the ids that a filter lists. */
+function walk (dialect: Dialect, listing: ListDefinition, used: string[], descending: boolean): Walk {
+  const { from, filters } = listing
+  const idList = used.find((name) => filters[name]!.type === 'json')
+  const index = idList === undefined ? indexOf(listing, used) : undefined
+  const columns = index?.columns ?? []
+  const position = index?.position ?? filters[idList!]!.column
+  // The other conditions, also that on the account if the list is of ids, only filter.
+  const values = new Map(columns.length > 0 ? [] : [[accountColumnOf(listing), 'i.account']])
   for (const name of used) {
-    const { type, column, enum: enumType } = filters[name]!
-    const value = `i."${name}"`
-    inputs[name] = type
-    if (type === 'json') among.push(dialect.inJsonArray(column, value))
-    else values.set(column, enumType === undefined ? value : dialect.toEnum(value, enumType))
+    const { column, enum: enumType } = filters[name]!
+    if (name === idList) continue
+    values.set(column, enumType === undefined ? `i."${name}"` : dialect.toEnum(`i."${name}"`, enumType))
   }
   const prefix = columns.map((column): [string, string] =>
     [column, isAccount(column) ? 'i.account' : values.get(column)!])
-  for (const column of columns) values.delete(column)
-  const others = [...[...values].map(([column, value]) => `${column} = ${value}`), ...among]
-  // The database looks up a list of ids instead of walking an index.
-  const paginate = among.length > 0 ? dialect.keyset : dialect.keysetByIndex
-  const { where, orderBy } = paginate(prefix, position, 'i.after', descending)
-  const rows = `FROM ${from} WHERE ${[where, ...others].join(' AND ')} ORDER BY ${orderBy}`
+  const others = [...values].filter(([column]) => !columns.includes(column))
+    .map(([column, value]) => dialect.equalsWithoutIndex(column, value))
+  if (idList !== undefined) others.push(dialect.inJsonArray(position, `i."${idList}"`))
+  if (index?.where !== undefined) others.push(index.where)
+  const rows = index === undefined ? from : dialect.useIndex(from, position.split('.')[0]!, index.name)
+  return {
+    position,
+    rowsAfter (after) {
+      const { where, orderBy } = dialect.keyset(prefix, position, after, descending)
+      return `FROM ${rows} WHERE ${[where, ...others].join(' AND ')} ORDER BY ${orderBy}`
+    }
+  }
+}
+
+/**
+ * Returns a subquery for the position of the record with which a page reaches a size, or of the last record. `rows` are
+ * the `position` and the `bytes` of the records.
+ */
+export function lastWithin (maxBytes: number, descending: boolean, rows: string): string {
   return `
-    SELECT i.ord,
-      (SELECT '[' || coalesce(${dialect.join('x.json', `x.position ${descending ? 'DESC' : 'ASC'}`)}, '') || ']'
-        FROM (SELECT ${position} AS position, ${record(dialect)} AS json ${rows} LIMIT ${limit}) AS x) AS records,
-      (SELECT CASE WHEN count(*) = 2 THEN ${descending ? 'max' : 'min'}(y.position) END
-        FROM (SELECT ${position} AS position ${rows} LIMIT 2 OFFSET ${limit - 1}) AS y) AS next
-    FROM ${dialect.jsonRows('i', inputs)}`
+    (SELECT ${descending ? 'min' : 'max'}(w.position) FROM (
+      SELECT v.position, sum(v.bytes) OVER (ORDER BY v.position ${descending ? 'DESC' : 'ASC'}) - v.bytes AS before
+      FROM (${rows}) AS v) AS w
+    WHERE w.before < ${maxBytes})`
 }

@@ -9,5 +9,5 @@ export function openSqlite ({ url, timeout }: DatabaseOptions): Database {
   const reader = open()
   const writer = open()
   const close = async (): Promise<void> => { await Promise.all([reader.$disconnect(), writer.$disconnect()]) }
-  return { dialect: sqlite, reader, writer, writers: 1, close }
+  return { dialect: sqlite, reader, readers: 1, writer, writers: 1, acceptsWrites: async () => true, close }
 }

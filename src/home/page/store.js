@@ -126,6 +126,7 @@ export function describeEvent ({ pets }, { type, data: { pet, category, order, i
     case 'order.cancelled': return `Order ${order.id} was cancelled`
     case 'inventory.counted': return `${name(inventory.petId)}: ${inventory.quantity} in stock`
     case 'message.created': return `Message “${shorten(message.message)}” was queued`
+    case 'message.processing': return `Message “${shorten(message.message)}” is tried again`
     case 'message.delivered': return `Message “${shorten(message.message)}” was delivered`
     case 'message.failed': return `Message “${shorten(message.message)}” failed`
     default: return type

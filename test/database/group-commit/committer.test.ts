@@ -22,7 +22,7 @@ interface Opened {
 }
 
 /** Opens a database with one account, a committer, and a second connection that reads. */
-async function open (t: Test, { queueLimit = 100, timeout = 5_000 } = {}): Promise<Opened> {
+async function open (t: Test, { queueLimit = 1_000, timeout = 5_000 } = {}): Promise<Opened> {
   const url = await freshDatabase(t)
   const database = await openDatabase({ url, pool: 5, timeout })
   const onlooker = await openDatabase({ url, pool: 2, timeout })
@@ -138,8 +138,30 @@ t.test('a command that makes its group fail is the only one to fail', async (t) 
     ['a', 'broken', 'c'].map(async (name) => await commit(add, { account, name }, { account }))
   )
   t.same(settled.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
-  t.same(seen, [['a', 'broken', 'c'], ['a'], ['broken'], ['c']])
+  t.same(seen, [['a', 'broken', 'c'], ['a', 'broken'], ['a'], ['broken'], ['c']])
   t.same(await names(), ['a', 'c'])
+})
+
+t.test('a command that makes a large group fail costs the others a few transactions', async (t) => {
+  const { commit, account, names } = await open(t)
+  const seen: string[][] = []
+  const add = addCategory(seen)
+  const settled = await Promise.allSettled(Array.from({ length: 20 }, async (_, i) =>
+    await commit(add, { account, name: i === 7 ? 'broken' : `${i}` }, { account })))
+  t.equal(settled.filter(({ status }) => status === 'rejected').length, 1)
+  t.equal((await names()).length, 19)
+  t.ok(seen.length < 12, `${seen.length} transactions`)
+})
+
+t.test('a command that runs alone shares its transaction with no other', async (t) => {
+  const { commit, account, names } = await open(t)
+  const seen: string[][] = []
+  const add = addCategory(seen)
+  const alone = { ...addCategory(seen), runsAlone: true as const }
+  await Promise.all(['a', 'alone 1', 'b', 'alone 2'].map(async (name) =>
+    await commit(name.startsWith('alone') ? alone : add, { account, name }, { account })))
+  t.same(seen, [['a', 'b'], ['alone 1'], ['alone 2']])
+  t.equal((await names()).length, 4)
 })
 
 t.test('a COMMIT that fails rejects its commands, and loses no later write', async (t) => {
@@ -205,7 +227,7 @@ t.test('a command of a deleted account is unauthorized', async (t) => {
 })
 
 t.test('events have gapless numbers in the order of commits', async (t) => {
-  const { database, commit, account } = await open(t)
+  const { database, commit, account } = await open(t, { queueLimit: 1_000 })
   const note: Command<{ n: number }, number> = {
     name: 'note',
     run: async (_session, inputs) => inputs.map(({ n }) => n % 5 === 0
@@ -221,8 +243,8 @@ t.test('events have gapless numbers in the order of commits', async (t) => {
   t.equal(Number((await database.reader.account.findFirst())?.lastEventId), 80)
 })
 
-t.test('writes beyond the queue limit are refused at once', async (t) => {
-  const { commit, account, names } = await open(t, { queueLimit: 10 })
+t.test('writes of one account beyond a quarter of the queue limit are refused at once', async (t) => {
+  const { commit, account, names } = await open(t, { queueLimit: 40 })
   const add = addCategory()
   const settled = await Promise.allSettled(
     Array.from({ length: 15 }, async (_, i) => await commit(add, { account, name: `${i}` }, { account }))

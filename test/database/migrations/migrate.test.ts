@@ -49,6 +49,9 @@ function startMigrating (url: string) {
   })
 }
 
+/** What the last migration creates first. */
+const FIRST_INDEX = 'pets_account_id_category_id_status_id_idx'
+
 /**
  * Creates a database whose last migration started and changed nothing, as after a kill.
  * @returns its URL and its name
@@ -58,11 +61,13 @@ async function halfWay (t: Test): Promise<{ url: string, last: string }> {
   const last = (await migrationNames(database)).at(-1)!
   await within(url, async (prisma) => {
     await prisma.$executeRawUnsafe(`UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name = '${last}'`)
-    await prisma.$executeRawUnsafe('DROP TABLE deliveries')
-    await prisma.$executeRawUnsafe('DROP TABLE webhooks')
-    if (database === 'postgresql') await prisma.$executeRawUnsafe('DROP TYPE delivery_state')
-    await prisma.$executeRawUnsafe('DROP INDEX messages_plain_idx')
-    await prisma.$executeRawUnsafe('ALTER TABLE messages DROP COLUMN waiting')
+    const onTable = database === 'postgresql' ? ' ON inventory_items' : ''
+    await prisma.$executeRawUnsafe(`DROP TRIGGER inventory_items_mark_pet${onTable}`)
+    if (database === 'postgresql') await prisma.$executeRawUnsafe('DROP FUNCTION mark_counted_pet')
+    for (const index of [FIRST_INDEX, 'orders_account_id_pet_id_complete_id_idx', 'pets_counted_idx']) {
+      await prisma.$executeRawUnsafe(`DROP INDEX ${index}`)
+    }
+    await prisma.$executeRawUnsafe('ALTER TABLE pets DROP COLUMN counted')
   })
   return { url, last }
 }
@@ -76,13 +81,13 @@ t.test('a migration that a killed process started is started again', async (t) =
 
 t.test('a migration that fails changes nothing, and succeeds when its obstacle is removed', async (t) => {
   const { url, last } = await halfWay(t)
-  await within(url, async (prisma) => { await prisma.$executeRawUnsafe('CREATE TABLE deliveries (id INTEGER)') })
+  await within(url, async (prisma) => { await prisma.$executeRawUnsafe('CREATE INDEX pets_counted_idx ON pets(name)') })
   for (let i = 0; i < 2; i++) {
     const error = await migrate(url).then(() => undefined, (error: unknown) => error)
-    t.match(explainFailure(error), /^Unexpected error: .*deliveries.* already exists/)
-    t.notOk((await namesIn(url)).includes('webhooks'), 'nothing of what came before it')
+    t.match(explainFailure(error), /^Unexpected error: .*pets_counted_idx.* already exists/)
+    t.notOk((await namesIn(url)).includes(FIRST_INDEX), 'nothing of what came before it')
   }
-  await within(url, async (prisma) => { await prisma.$executeRawUnsafe('DROP TABLE deliveries') })
+  await within(url, async (prisma) => { await prisma.$executeRawUnsafe('DROP INDEX pets_counted_idx') })
   t.same(await migrate(url), [last])
   t.same(await namesIn(url), await namesIn(await freshDatabase(t)))
 })

@@ -1,0 +1,23 @@
+import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
+import type { Table } from '../database/table.ts'
+
+/**
+ * Counts the rows that accounts have in a table, and makes other groups that count wait until this one has ended. The
+ * account's own row is locked last of all, by the event log; every account has an API key, so its keys are locked in
+ * its place.
+ */
+export async function countRows (
+  { dialect, query }: Transaction, { name }: Table, inputs: Array<{ account: number }>
+): Promise<Map<number, number>> {
+  const accounts = distinct(inputs.map(({ account }) => ({ account })))
+  const input = dialect.jsonRows('i', { account: 'bigint' })
+  if (dialect.hasRowLocks) {
+    await query(`
+      SELECT k.id FROM api_keys k WHERE k.account_id IN (SELECT i.account FROM ${input})
+      ORDER BY k.id ${dialect.forUpdate}`, accounts)
+  }
+  const counts = await query<{ account: number, count: number }>(`
+    SELECT i.account, (SELECT count(*) FROM ${name} r WHERE r.account_id = i.account) AS count
+    FROM ${input}`, accounts)
+  return new Map(counts.map(({ account, count }) => [account, count]))
+}

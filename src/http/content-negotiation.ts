@@ -1,0 +1,22 @@
+import type { FastifyReply } from 'fastify'
+
+const QUALITY = /^\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*$/i
+
+/**
+ * Returns the quality, from 0 to 1, that an `Accept` field gives a media type: that of the most specific range which
+ * matches the type, or 0 (RFC 9110 section 12.5.1).
+ */
+export function qualityOf (accept: string, mediaType: string): number {
+  const [group] = mediaType.split('/')
+  const qualities = new Map(accept.split(',').map((entry): [range: string, quality: number] => {
+    const [range = '', ...parameters] = entry.split(';')
+    const quality = parameters.map((parameter) => QUALITY.exec(parameter)?.[1]).find((value) => value !== undefined)
+    return [range.trim().toLowerCase(), Math.min(Number(quality ?? 1), 1)]
+  }))
+  return qualities.get(mediaType) ?? qualities.get(`${group}/*`) ?? qualities.get('*/*') ?? 0
+}
+
+/** Adds a header field of requests to those that the response depends on. */
+export function addVary (reply: FastifyReply, field: string): void {
+  reply.header('vary', [reply.getHeader('vary') ?? [], field].flat().join(', '))
+}

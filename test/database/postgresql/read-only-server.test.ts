@@ -1,0 +1,40 @@
+import pg from 'pg'
+import t from 'tap'
+import { migrate } from '../../../src/database/migrations/migrate.ts'
+import { startApp } from '../../support/app.ts'
+import { database } from '../../support/database.ts'
+import { startPostgres } from '../../support/postgres.ts'
+import { eventually } from '../../support/receiver.ts'
+
+t.test(
+  'writes to a server that turned read-only get 503, reads continue, and writes work again afterwards',
+  { skip: database === 'sqlite' && 'SQLite has no server' },
+  async (t) => {
+    const server = await startPostgres()
+    t.teardown(server.stop)
+    const admin = new pg.Client({ connectionString: server.url })
+    await admin.connect()
+    await migrate(server.url)
+    const { openAccount, nobody } = await startApp(t, { DATABASE_URL: server.url })
+    t.teardown(async () => { await admin.end() })
+    const store = await openAccount()
+    t.equal((await store.post('/messages', { message: 'Before' })).status, 201)
+    t.equal((await nobody.get('/readyz')).status, 200)
+
+    const setReadOnly = async (value: 'on' | 'off'): Promise<void> => {
+      await admin.query(`ALTER SYSTEM SET default_transaction_read_only = ${value}`)
+      await admin.query('SELECT pg_reload_conf()')
+      const ready = value === 'on' ? 503 : 200
+      await eventually(async () => (await nobody.get('/readyz')).status === ready)
+    }
+    await setReadOnly('on')
+    t.match(await store.post('/messages', { message: 'Meanwhile' }), {
+      status: 503, body: { code: 'database_unavailable' }, headers: { 'retry-after': String }
+    })
+    t.equal((await store.get('/messages')).status, 200)
+
+    await setReadOnly('off')
+    t.equal((await store.post('/messages', { message: 'After' })).status, 201)
+    t.match((await store.get('/messages')).body, [{ message: 'Before' }, { message: 'After' }])
+  }
+)

@@ -1,0 +1,187 @@
+import { once } from 'node:events'
+import { connect, type AddressInfo, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import { connections } from '../../src/plugins/connections.ts'
+import { eventually } from '../support/receiver.ts'
+
+// What one connection can cost, seen by clients that pipeline requests and by clients that do not read.
+
+type Options = Parameters<typeof connections>[1]
+
+/** More than the system buffers for a connection. */
+const LARGE_BYTES = 16_777_216
+
+interface TestService {
+  port: number
+  /** The paths of the requests that were handled, in order. */
+  handled: string[]
+  /** The greatest number of requests that were handled at once. */
+  mostAtOnce: () => number
+  /** Whether the service closed the connection of a client's port. A client that does not read cannot see it. */
+  hasClosed: (port: number | undefined) => boolean
+}
+
+/** Starts a service whose GET /large is larger than all buffers, and whose GET /slow/:ms takes its time. */
+async function startService (t: Test, options: Partial<Options> = {}): Promise<TestService> {
+  const app = Fastify()
+  const handled: string[] = []
+  let atOnce = 0
+  let most = 0
+  const { SLOW_READER_MS = 60_000, limits } = options
+  await app.register(connections, { SLOW_READER_MS, limits: { unsentBytes: 100_000_000, ...limits } })
+  const sockets = new Map<number | undefined, Socket>()
+  app.server.on('connection', (socket: Socket) => { sockets.set(socket.remotePort, socket) })
+  app.addHook('onRequest', async ({ url }) => {
+    handled.push(url)
+    most = Math.max(most, ++atOnce)
+  })
+  app.addHook('onResponse', async () => { atOnce-- })
+  app.get('/large', async () => Buffer.alloc(LARGE_BYTES))
+  app.get('/slow/:ms', async (request) => {
+    const { ms } = request.params as { ms: string }
+    await sleep(Number(ms))
+    return 'done'
+  })
+  app.get('/last', async (_request, reply) => { await reply.header('connection', 'close').send('bye') })
+  app.get('/stream', (request, reply) => {
+    request.raw.socket.setTimeout(0)
+    reply.raw.writeHead(200, { 'content-type': 'text/event-stream' }).write(Buffer.alloc(LARGE_BYTES))
+    reply.hijack()
+  })
+  t.teardown(async () => {
+    app.server.closeAllConnections()
+    await app.close()
+  })
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = app.server.address() as AddressInfo
+  return {
+    port,
+    handled,
+    mostAtOnce: () => most,
+    hasClosed: (port) => sockets.get(port)?.destroyed === true
+  }
+}
+
+interface Peer {
+  socket: Socket
+  closed: () => boolean
+  text: () => string
+}
+
+/** Opens a connection that sends requests and does not read until it is resumed. */
+async function open (t: Test, { port, hasClosed }: TestService, paths: string[]): Promise<Peer> {
+  const socket = connect(port, '127.0.0.1')
+  let text = ''
+  socket.on('error', () => {})
+  socket.on('data', (chunk) => { text += chunk.toString('latin1') }).pause()
+  t.teardown(() => { socket.destroy() })
+  await once(socket, 'connect')
+  // A socket forgets its port when it is closed.
+  const { localPort } = socket
+  socket.write(paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''))
+  return { socket, closed: () => hasClosed(localPort), text: () => text }
+}
+
+t.test('pipelined requests are handled one after the other, and answered in order', async (t) => {
+  const service = await startService(t)
+  const { handled, mostAtOnce } = service
+  const paths = Array.from({ length: 100 }, (_, i) => `/slow/${i % 3}?${i}`)
+  const { socket, text } = await open(t, service, paths)
+  socket.resume()
+  await eventually(() => text().split('HTTP/1.1 200').length === 101)
+  t.same(handled, paths)
+  t.equal(mostAtOnce(), 1)
+  socket.write('GET /slow/0?after HTTP/1.1\r\nHost: x\r\n\r\n')
+  await eventually(() => handled.at(-1) === '/slow/0?after')
+  t.pass('the connection is read again')
+})
+
+t.test('a client that does not read gets no further request handled', async (t) => {
+  const service = await startService(t)
+  const { handled } = service
+  const { socket, text } = await open(t, service, ['/large', ...Array(100).fill('/slow/0')])
+  await eventually(() => handled.length > 0)
+  await sleep(500)
+  t.same(handled, ['/large'])
+  socket.resume()
+  await eventually(() => handled.length === 101)
+  await eventually(() => text().split('HTTP/1.1 200').length === 102)
+  t.ok(text().length > LARGE_BYTES, 'it gets every response when it reads')
+})
+
+t.test('requests after a response that ends the connection are not handled', async (t) => {
+  const service = await startService(t)
+  const { handled } = service
+  const { socket, closed } = await open(t, service, ['/last', '/slow/0'])
+  socket.resume()
+  await eventually(closed)
+  t.same(handled, ['/last'])
+})
+
+t.test('a client that disconnects gets no further request handled', async (t) => {
+  const service = await startService(t)
+  const { handled } = service
+  const { socket } = await open(t, service, ['/slow/200', '/slow/0'])
+  await eventually(() => handled.length > 0)
+  socket.resetAndDestroy()
+  await sleep(500)
+  t.same(handled, ['/slow/200'])
+})
+
+t.test('a client that takes nothing is disconnected after SLOW_READER_MS', async (t) => {
+  const service = await startService(t, { SLOW_READER_MS: 1_000 })
+  const { closed } = await open(t, service, ['/large'])
+  await eventually(closed)
+  t.pass()
+})
+
+t.test('SLOW_READER_MS does not end requests that wait, readers that continue, or event streams', async (t) => {
+  const service = await startService(t, { SLOW_READER_MS: 10_000 })
+  const waiting = await open(t, service, ['/slow/12000'])
+  const stream = await open(t, service, ['/stream'])
+  const reader = await open(t, service, ['/large'])
+  waiting.socket.resume()
+  for (let i = 0; i < 9; i++) {
+    await sleep(1_400)
+    reader.socket.resume()
+    await once(reader.socket, 'data')
+    reader.socket.pause()
+  }
+  t.match(waiting.text(), /200 OK[^]*done/)
+  t.notOk(reader.closed())
+  t.notOk(stream.closed())
+})
+
+t.test('a client with too many unsent bytes is disconnected', async (t) => {
+  const service = await startService(t, { limits: { unsentBytes: 1_000_000 } })
+  const { closed } = await open(t, service, ['/large'])
+  await eventually(closed)
+  t.pass()
+})
+
+t.test('when all clients have too many unsent bytes, the one with the most is disconnected', async (t) => {
+  const service = await startService(t, { limits: { totalUnsentBytes: 30_000_000, unsentBytes: 100_000_000 } })
+  const first = await open(t, service, ['/large'])
+  await sleep(500)
+  t.notOk(first.closed(), 'one such client is within the limit')
+  const others = [await open(t, service, ['/large']), await open(t, service, ['/slow/0'])]
+  const [second, polite] = others as [Peer, Peer]
+  await eventually(() => first.closed() || second.closed())
+  await sleep(500)
+  t.equal([first, second].filter(({ closed }) => closed()).length, 1, 'one disconnection is enough')
+  polite.socket.resume()
+  await eventually(() => polite.text().includes('done'))
+  t.notOk(polite.closed())
+})
+
+t.test('the number of pipelined requests that wait is limited', async (t) => {
+  const service = await startService(t, { limits: { waiting: 50 } })
+  const polite = await open(t, service, Array(20).fill('/slow/20'))
+  polite.socket.resume()
+  const flood = await open(t, service, Array(100).fill('/slow/1000'))
+  await eventually(flood.closed)
+  await eventually(() => polite.text().split('done').length === 21)
+  t.notOk(polite.closed())
+})
