@@ -146,9 +146,19 @@ t.test('the message about an invalid value has its name and rule', async (t) => 
       'https://pets.example:99999'
     ].map((value) => ['PUBLIC_URL', value, /in ASCII/] as [string, string, RegExp]),
     ['TRUST_PROXY', 'loopback!', /IP addresses and networks/],
-    ...['abc', '0', '100', '1, 2', '10.0.0.0/33', '::1/129', '10.0.0', '10.0.0.1/', '10.0.0.1,', '10.0.0.0/8/8', 'true, 10.0.0.1'].map(
-      (value) => ['TRUST_PROXY', value, /IP addresses and networks/] as [string, string, RegExp]
-    ),
+    ...[
+      'abc',
+      '0',
+      '100',
+      '1, 2',
+      '10.0.0.0/33',
+      '::1/129',
+      '10.0.0',
+      '10.0.0.1/',
+      '10.0.0.1,',
+      '10.0.0.0/8/8',
+      'true, 10.0.0.1'
+    ].map((value) => ['TRUST_PROXY', value, /IP addresses and networks/] as [string, string, RegExp]),
     ...[
       '2030-12-5',
       '2030-13-01',

@@ -168,7 +168,9 @@ export function openPostgresql (url: string): Store {
       const data = { order, inventory: { petId, quantity: stock!.left, status: moved?.status ?? 'available' } }
       await append(client, account, 'order.placed', now, data)
       if (complete) await append(client, account, 'order.completed', now, data)
-      if (moved !== undefined) await append(client, account, 'pet.updated', now, { pet: moved })
+      if (moved !== undefined) {
+        await append(client, account, 'pet.updated', now, { pet: moved, inventory: data.inventory })
+      }
       await client.query('COMMIT')
       return order
     } catch (error) {

@@ -81,7 +81,9 @@ function storeOf (prisma: PrismaClient): Store {
         }
         await append(tx, accountId, 'order.placed', now, data)
         if (complete) await append(tx, accountId, 'order.completed', now, data)
-        if (moved !== undefined) await append(tx, accountId, 'pet.updated', now, { pet: moved })
+        if (moved !== undefined) {
+          await append(tx, accountId, 'pet.updated', now, { pet: moved, inventory: data.inventory })
+        }
         return order
       }),
     createMessage: async (accountId, text) =>

@@ -105,7 +105,7 @@ export function openSqlite (file: string): Store {
       const data = { order, inventory: { petId, quantity: left, status: moved?.status ?? 'available' } }
       append(account, 'order.placed', now, data)
       if (complete) append(account, 'order.completed', now, data)
-      if (moved !== undefined) append(account, 'pet.updated', now, { pet: moved })
+      if (moved !== undefined) append(account, 'pet.updated', now, { pet: moved, inventory: data.inventory })
       return order
     }
   )
