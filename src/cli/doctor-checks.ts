@@ -6,7 +6,7 @@ import { databaseOf } from '../database/dialect.ts'
 import { pendingMigrations } from '../database/migrations/history.ts'
 import { migratesOnStart } from '../database/migrations/startup-check.ts'
 import { openDatabase } from '../database/open-database.ts'
-import { checkWritable } from '../database/prisma-client.ts'
+import { checkWritable } from '../database/database.ts'
 import { fileOf, isMissing } from '../database/sqlite/database-file.ts'
 import { explainFailure } from '../start/explain-failure.ts'
 

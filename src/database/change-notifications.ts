@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from 'pg'
 import { mergeChanges, type Changes } from './group-commit/command.ts'
-import type { Database } from './prisma-client.ts'
+import type { Database } from './database.ts'
 
 /**
  * Announces changes to the other processes on the same PostgreSQL, and receives theirs. Sent after COMMIT, outside the

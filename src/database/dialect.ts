@@ -28,6 +28,11 @@ export interface Dialect {
   useIndex: (from: string, alias: string, index: string) => string
   /** A condition on a column for which the database uses no index: that of another condition serves. */
   equalsWithoutIndex: (column: string, value: string) => string
+  /**
+   * The number of rows of a LIMIT that belongs to `input`, a row around the query with a member `limit`. As a column
+   * where the database allows one: a text for each number would be a prepared statement for each.
+   */
+  limit: (input: string, limit: number) => string
   /** Whether a column is one of the numbers in a JSON array (an input of type `json`). */
   inJsonArray: (column: string, array: string) => string
   /** Whether a column is one of a subquery's few values, each looked up in the column's index. */
@@ -70,3 +75,16 @@ export const keyset: Keyset = (columns, position, after, descending) => ({
   ].join(' AND '),
   orderBy: `${position} ${descending ? 'DESC' : 'ASC'}`
 })
+
+/** Returns a function that builds a text once for each dialect. */
+export function oncePerDialect<Text> (build: (dialect: Dialect) => Text): (dialect: Dialect) => Text {
+  const built = new WeakMap<Dialect, Text>()
+  return (dialect) => {
+    let text = built.get(dialect)
+    if (text === undefined) {
+      text = build(dialect)
+      built.set(dialect, text)
+    }
+    return text
+  }
+}

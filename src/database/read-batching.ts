@@ -3,9 +3,9 @@ import { DatabaseUnavailable, Overloaded } from '../errors.ts'
 import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import type { Dialect } from './dialect.ts'
 import { classifyError, withDeadline } from './error-classification.ts'
-import type { Database } from './prisma-client.ts'
+import type { Database } from './database.ts'
 import { RoundRobinQueue } from './round-robin-queue.ts'
-import { queryRows } from './run-statement.ts'
+import { queryRows } from './statements.ts'
 
 /**
  * A read that many requests share: one statement over the rows of all their inputs.
@@ -44,7 +44,7 @@ function batchSizeOf ({ maxRowBytes = 1 }: AnyQuery): number {
   return Math.max(1, Math.min(MAX_BATCH, Math.floor(MAX_BATCH_BYTES / maxRowBytes)))
 }
 
-type Row = Record<string, unknown> & { ord: bigint | number }
+type Row = Record<string, unknown> & { ord: number }
 
 type AnyQuery = Query<object, unknown>
 
@@ -152,8 +152,8 @@ export function createRead (database: Database, { queueLimit, timeout, instrumen
     instrumentation?.batchStarted('read', waited)
     try {
       const rows = await withDeadline(
-        queryRows<Row>(database.reader, textOf(query), [calls.map(({ input }) => input)]), timeout - waited)
-      for (const row of rows) calls[Number(row.ord) - 1]!.resolve(row)
+        queryRows<Row>(database.reads, textOf(query), [calls.map(({ input }) => input)]), timeout - waited)
+      for (const row of rows) calls[row.ord - 1]!.resolve(row)
       // Has no effect on calls that already have their row.
       for (const { resolve } of calls) resolve(undefined)
     } catch (error) {

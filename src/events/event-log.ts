@@ -1,5 +1,6 @@
+import { oncePerDialect, type Dialect } from '../database/dialect.ts'
 import type { BeforeCommit, Changes, CompletedCommand, NewEvent } from '../database/group-commit/command.ts'
-import type { Transaction } from '../database/group-commit/transaction.ts'
+import type { SqlAfterWrites, Transaction } from '../database/group-commit/transaction.ts'
 
 /** An event with its number in the account's feed. */
 export interface NumberedEvent {
@@ -23,10 +24,11 @@ export interface EventSubscribers {
  * COMMIT follow: locks never cross and last little longer than the fsync.
  */
 export function eventLog (subscribers: EventSubscribers): BeforeCommit {
+  const statementsOf = oncePerDialect((dialect) => eventStatements(dialect, subscribers))
   return async (tx, completed) => {
     const byAccount = eventsByAccount(completed)
     if (byAccount.size === 0) return {}
-    const counters = await writeEvents(tx, byAccount, subscribers)
+    const counters = await writeEvents(tx, byAccount, statementsOf(tx.dialect))
     // A deleted account has no counter; the error undoes the group.
     if (counters.length !== byAccount.size) throw new Error('an account of this group was deleted')
 
@@ -65,15 +67,15 @@ interface Counter {
   subscribed: boolean | number
 }
 
-/** Increments the counters and inserts the events: in one statement where possible, because it locks the counters. */
-async function writeEvents (
-  tx: Transaction, byAccount: Map<number, NewEvent[]>, { exist }: EventSubscribers
-): Promise<Counter[]> {
-  const { dialect, now } = tx
-  const counts = [...byAccount].map(([account, { length }]) => ({ account, count: length }))
-  const events = [...byAccount].flatMap(([account, list]) =>
-    list.map(({ type, data }, i) => ({ account, later: list.length - 1 - i, type, data, now })))
+interface EventStatements {
+  /** Increments the counters and inserts the events. */
+  both: SqlAfterWrites
+  /** The same in two statements. */
+  increment: string
+  insert: string
+}
 
+function eventStatements (dialect: Dialect, { exist }: EventSubscribers): EventStatements {
   const countColumns = { account: 'bigint', count: 'bigint' } as const
   const lock = (condition: string, parameter?: number): string => `
     SELECT a.id, i.count FROM ${dialect.jsonRows('i', countColumns, parameter)} JOIN accounts a ON a.id = i.account
@@ -86,18 +88,30 @@ async function writeEvents (
     INSERT INTO events (account_id, id, type, timestamp, data)
     SELECT i.account, c.${last} - i.later, i.type, ${dialect.toTime('i.now')}, i.data
     FROM ${dialect.jsonRows('i', eventColumns, parameter)} JOIN ${counters} AS c ON c.id = i.account`
-
-  if (dialect.supportsWritableCtes) {
-    return await tx.queryWithDeferred<Counter>((parameter, written) => ({
+  return {
+    both: (parameter, written) => ({
       with: [
         `locked AS (${lock(written, parameter)})`,
         `counted AS (${increment})`,
         `inserted AS (${insert('counted', 'last', parameter + 1)})`
       ],
       select: 'SELECT id, last, subscribed FROM counted'
-    }), counts, events)
+    }),
+    increment: `WITH locked AS (${lock('true')}) ${increment}`,
+    insert: insert('accounts', 'last_event_id')
   }
-  const counters = await tx.query<Counter>(`WITH locked AS (${lock('true')}) ${increment}`, counts)
-  await tx.execute(insert('accounts', 'last_event_id'), events)
+}
+
+/** Increments the counters and inserts the events: in one statement where possible, because it locks the counters. */
+async function writeEvents (
+  tx: Transaction, byAccount: Map<number, NewEvent[]>, { both, increment, insert }: EventStatements
+): Promise<Counter[]> {
+  const { dialect, now } = tx
+  const counts = [...byAccount].map(([account, { length }]) => ({ account, count: length }))
+  const events = [...byAccount].flatMap(([account, list]) =>
+    list.map(({ type, data }, i) => ({ account, later: list.length - 1 - i, type, data, now })))
+  if (dialect.supportsWritableCtes) return await tx.queryWithDeferred<Counter>(both, counts, events)
+  const counters = await tx.query<Counter>(increment, counts)
+  await tx.execute(insert, events)
   return counters
 }

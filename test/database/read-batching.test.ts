@@ -1,3 +1,4 @@
+import type { SqlQuery } from '@prisma/driver-adapter-utils'
 import t from 'tap'
 import type { Test } from 'tap'
 import { openDatabase } from '../../src/database/open-database.ts'
@@ -18,15 +19,15 @@ async function open (t: Test, { queueLimit = 1_000, timeout = 5_000 } = {}): Pro
   const opened = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout })
   t.teardown(opened.close)
   const ran: string[] = []
-  const counted = Object.create(opened.reader, {
-    $queryRawUnsafe: {
-      value: async (sql: string, ...values: unknown[]) => {
-        ran.push(String(values[0]))
-        return await opened.reader.$queryRawUnsafe(sql, ...values)
+  const counted = Object.create(opened.reads, {
+    queryRaw: {
+      value: async (query: SqlQuery) => {
+        ran.push(String(query.args[0]))
+        return await opened.reads.queryRaw(query)
       }
     }
-  }) as typeof opened.reader
-  return { read: createRead({ ...opened, reader: counted }, { queueLimit, timeout }), ran }
+  }) as typeof opened.reads
+  return { read: createRead({ ...opened, reads: counted }, { queueLimit, timeout }), ran }
 }
 
 t.test('reads of one turn of the event loop share a statement, and each gets its own result', async (t) => {

@@ -1,5 +1,5 @@
 import { openDatabase } from '../../src/database/open-database.ts'
-import type { Database } from '../../src/database/prisma-client.ts'
+import type { Database } from '../../src/database/database.ts'
 import type { Entry, OrderEntry } from './ledger.ts'
 import type { Report } from './report.ts'
 import type { Store } from './harness.ts'

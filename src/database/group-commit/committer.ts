@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse, Unauthorized } from '../../errors.ts'
 import type { Instrumentation } from '../../monitoring/instrumentation.ts'
 import { classifyError } from '../error-classification.ts'
-import type { Database } from '../prisma-client.ts'
+import type { Database } from '../database.ts'
 import type { Changes, Command, QueuedCommand, WriteContext, WriteResult } from './command.ts'
 import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
 import { IdempotencyKeyLocked, idempotencyTable } from './idempotency-records.ts'
@@ -34,7 +34,7 @@ const MAX_ATTEMPTS = 5
  */
 const MAX_QUEUE_DELAY_MS = 20
 
-/** Ticks of the event loop in which other writes may join. Without work they pass at once. */
+/** Ticks of the event loop in which other writes may join, if the process is busy. */
 const MAX_BATCHING_TICKS = 12
 
 /** Time for writes without a waiting client, such as a key's last use, once the service stops. */
@@ -55,6 +55,8 @@ class Committer {
   readonly #keysInFlight = new Set<string>()
   readonly #queue: WriteQueue
   #groupsInFlight = 0
+  /** Whether the last group had more than one write: then others are likely to arrive soon. */
+  #isBusy = false
   /** `idle` until a write arrives, then `batching` until its group starts. */
   #state: 'idle' | 'batching' = 'idle'
   #delayTimer: NodeJS.Timeout | undefined
@@ -103,7 +105,8 @@ class Committer {
   #collectBatch (tick: number): void {
     setImmediate(() => {
       const size = this.#queue.size()
-      const mayGrow = size > 0 && size < MAX_GROUP && this.#groupsInFlight === 0 && tick < MAX_BATCHING_TICKS
+      const isBusy = this.#isBusy || size > 1
+      const mayGrow = isBusy && size < MAX_GROUP && this.#groupsInFlight === 0 && tick < MAX_BATCHING_TICKS
       if (mayGrow && this.#remainingDelay() > 0) {
         this.#collectBatch(tick + 1)
       } else {
@@ -138,6 +141,7 @@ class Committer {
     const { instrumentation } = this.#options
     const started = Date.now()
     this.#groupsInFlight++
+    this.#isBusy = group.length > 1
     instrumentation?.batchStarted('commit', started - group[0]!.since)
     this.#runGroup(group).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
       for (const entry of group) this.#keysInFlight.delete(idempotencyScope(entry))

@@ -1,4 +1,4 @@
-import type { Database } from '../prisma-client.ts'
+import type { Database } from '../database.ts'
 import type { Table } from '../table.ts'
 import { orderIntoBatches } from './batches.ts'
 import { mergeChanges, type BeforeCommit, type Changes, type CompletedCommand, type QueuedCommand } from './command.ts'
@@ -22,8 +22,8 @@ export interface CommittedGroup {
 export async function runInTransaction (
   database: Database, group: QueuedCommand[], { tables, beforeCommit }: GroupTransactionOptions
 ): Promise<CommittedGroup> {
-  return await database.writer.$transaction(async (client) => {
-    const tx = createTransaction(client, database.dialect, tables)
+  return await database.transact(async (access) => {
+    const tx = createTransaction(access, database.dialect, tables)
     const answers: Array<() => void> = []
     const { fresh, replays } = await claimIdempotencyKeys(tx, group)
     for (const { entry, result } of replays) {

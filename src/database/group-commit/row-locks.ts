@@ -28,44 +28,67 @@ type ResultRow =
  */
 export async function lockRowsAndAllocateIds (tx: Transaction, group: QueuedCommand[]): Promise<void> {
   const { dialect, query, tables } = tx
-  const ctes: string[] = []
-  const parts: string[] = []
-  const inputs: object[][] = []
-  const input = (rows: object[], columns: Record<string, InputType>): string =>
-    dialect.jsonRows('i', columns, inputs.push(rows))
+  const locks = sortByRegistration(locksOf(group), tables)
+    .filter(({ needsOwners }) => dialect.hasRowLocks || needsOwners)
+  const created = newRowCounts(group)
+  if (locks.length === 0 && created.length === 0) return
 
-  for (const locks of sortByRegistration(locksOf(group), tables)) {
-    if (!dialect.hasRowLocks && !locks.needsOwners) continue
-    const { name } = locks.table
-    ctes.push(`locked_${name} AS MATERIALIZED (${lockSql(dialect, locks, input)})`)
-    // PostgreSQL evaluates a CTE only as far as it is read, so each must be selected from. UNION ALL runs its branches
-    // in order.
-    parts.push(locks.needsOwners
-      ? `SELECT 'owner' AS kind, '${name}' AS "table", id AS first, account_id AS second FROM locked_${name}`
-      : `SELECT 'locked' AS kind, '${name}' AS "table", count(*) AS first, 0 AS second FROM locked_${name}`)
-  }
-  for (const [{ name, id }, count] of newRowCounts(group)) {
-    parts.push(`SELECT 'ids' AS kind, '${name}' AS "table", first, last AS second FROM (${
-      dialect.allocateIds(name, id, input([{ count }], { count: 'bigint' }))}) AS new_${name}`)
-  }
-  if (parts.length === 0) return
-
-  const cte = ctes.length > 0 ? `WITH ${ctes.join(', ')}` : ''
-  const rows = await query<ResultRow>(`${cte} ${parts.join(' UNION ALL ')}`, ...inputs)
+  const inputs = [
+    ...locks.flatMap(({ direct, through }) => [direct, ...[...through.values()].map(({ ids }) => ids)])
+      .map((ids) => Array.from(ids, (id) => ({ id }))),
+    ...created.map(([, count]) => [{ count }])
+  ]
+  const rows = await query<ResultRow>(textOf(dialect, locks, created.map(([table]) => table)), ...inputs)
   for (const { kind, table, first, second } of rows.sort((a, b) => a.first - b.first)) {
     if (kind === 'owner') tx.owners({ name: table }).set(first, second)
     else if (kind === 'ids') tx.addAllocatedIds({ name: table }, idsOf({ first, last: second }))
   }
 }
 
+/** The texts by what they lock and allocate: a group has few combinations of commands. */
+const texts = new Map<string, string>()
+
+function textOf (dialect: Dialect, locks: TableLocks[], created: Table[]): string {
+  const parts = locks.map(({ table, through, changesRows, needsOwners }) =>
+    [table.name, changesRows, needsOwners, ...through.keys()].join(' '))
+  const key = [dialect.name, ...parts, ...created.map(({ name }) => name)].join(', ')
+  let text = texts.get(key)
+  if (text === undefined) {
+    text = buildText(dialect, locks, created)
+    texts.set(key, text)
+  }
+  return text
+}
+
+function buildText (dialect: Dialect, locks: TableLocks[], created: Table[]): string {
+  let parameters = 0
+  const input = (columns: Record<string, InputType>): string => dialect.jsonRows('i', columns, ++parameters)
+  const ctes: string[] = []
+  const parts: string[] = []
+  for (const { table, needsOwners, ...lock } of locks) {
+    const { name } = table
+    ctes.push(`locked_${name} AS MATERIALIZED (${lockSql(dialect, table, lock, input)})`)
+    // PostgreSQL evaluates a CTE only as far as it is read, so each must be selected from. UNION ALL runs its branches
+    // in order.
+    parts.push(needsOwners
+      ? `SELECT 'owner' AS kind, '${name}' AS "table", id AS first, account_id AS second FROM locked_${name}`
+      : `SELECT 'locked' AS kind, '${name}' AS "table", count(*) AS first, 0 AS second FROM locked_${name}`)
+  }
+  for (const { name, id } of created) {
+    parts.push(`SELECT 'ids' AS kind, '${name}' AS "table", first, last AS second FROM (${
+      dialect.allocateIds(name, id, input({ count: 'bigint' }))}) AS new_${name}`)
+  }
+  const cte = ctes.length > 0 ? `WITH ${ctes.join(', ')}` : ''
+  return `${cte} ${parts.join(' UNION ALL ')}`
+}
+
 function lockSql (
-  dialect: Dialect, { table, direct, through, changesRows }: TableLocks,
-  input: (rows: object[], columns: Record<string, InputType>) => string
+  dialect: Dialect, table: RowLock['table'], { through, changesRows }: Pick<TableLocks, 'through' | 'changesRows'>,
+  input: (columns: Record<string, InputType>) => string
 ): string {
-  const idsIn = (ids: Set<number>): string =>
-    `SELECT i.id FROM ${input(Array.from(ids, (id) => ({ id })), { id: 'bigint' })}`
-  const wanted = [idsIn(direct), ...[...through.values()].map(({ link, ids }) =>
-    `SELECT l.${link.column} FROM ${link.table.name} l WHERE ${dialect.inSubquery(`l.${link.table.id}`, idsIn(ids))}`)]
+  const ids = (): string => `SELECT i.id FROM ${input({ id: 'bigint' })}`
+  const wanted = [ids(), ...[...through.values()].map(({ link }) =>
+    `SELECT l.${link.column} FROM ${link.table.name} l WHERE ${dialect.inSubquery(`l.${link.table.id}`, ids())}`)]
   return `
     SELECT r.${table.id} AS id, r.account_id FROM ${table.name} r
     WHERE ${dialect.inSubquery(`r.${table.id}`, wanted.join(' UNION '))}

@@ -1,8 +1,9 @@
 import type { Dialect } from '../dialect.ts'
 import type { TransactionClient } from '../prisma-client.ts'
-import { executeStatement, queryRows } from '../run-statement.ts'
 import { insertSql } from '../sql/bulk-insert.ts'
+import { executeStatement, queryRows } from '../statements.ts'
 import type { Table } from '../table.ts'
+import type { TransactionAccess } from '../transact.ts'
 
 /** One database transaction, shared by all commands of a group. */
 export interface Transaction {
@@ -48,7 +49,9 @@ export interface IdRange { first: number, last: number }
 
 interface DeferredWrite { sql: WriteSql, inputs: readonly object[] }
 
-export function createTransaction (client: TransactionClient, dialect: Dialect, tables: readonly Table[]): Transaction {
+export function createTransaction (
+  { connection, prisma }: TransactionAccess, dialect: Dialect, tables: readonly Table[]
+): Transaction {
   let deferred: DeferredWrite[] = []
   const allocated = new Map<string, number[]>()
   const owners = new Map<string, Map<number, number>>()
@@ -60,12 +63,12 @@ export function createTransaction (client: TransactionClient, dialect: Dialect, 
   }
 
   async function flush (): Promise<void> {
-    for (const { sql, inputs } of drainDeferred()) await executeStatement(client, sql(1), inputs)
+    for (const { sql, inputs } of drainDeferred()) await executeStatement(connection, sql(1), inputs)
   }
 
   async function query<Row> (sql: string, ...inputs: Array<readonly object[]>): Promise<Row[]> {
     await flush()
-    return (await queryRows<Row>(client, sql, inputs)).map(withNumbers)
+    return await queryRows<Row>(connection, sql, inputs)
   }
 
   function defer (sql: WriteSql, inputs: readonly object[]): void {
@@ -81,8 +84,7 @@ export function createTransaction (client: TransactionClient, dialect: Dialect, 
     const { with: parts, select } = sql(writes.length + 1, written)
     const ctes = [...writes.map((write, i) => `${names[i]} AS (${write.sql(i + 1)} RETURNING 1)`), ...parts]
     const parameters = [...writes.map((write) => write.inputs), ...inputs]
-    const rows = await queryRows<Row>(client, `WITH ${ctes.join(', ')} ${select}`, parameters)
-    return rows.map(withNumbers)
+    return await queryRows<Row>(connection, `WITH ${ctes.join(', ')} ${select}`, parameters)
   }
 
   async function allocateIdRanges ({ name, id }: Table, count: number): Promise<IdRange[]> {
@@ -101,7 +103,7 @@ export function createTransaction (client: TransactionClient, dialect: Dialect, 
     async execute (sql, inputs) {
       if (inputs.length === 0) return
       await flush()
-      await executeStatement(client, sql, inputs)
+      await executeStatement(connection, sql, inputs)
     },
     defer,
     flush,
@@ -124,22 +126,13 @@ export function createTransaction (client: TransactionClient, dialect: Dialect, 
     },
     async prisma () {
       await flush()
-      return client
+      return prisma()
     }
   }
 }
 
 export function idsOf ({ first, last }: IdRange): number[] {
   return Array.from({ length: last - first + 1 }, (_, i) => first + i)
-}
-
-/** Converts bigints of raw rows: ids and counts fit a double, because the contract keeps ids below 2^53. */
-function withNumbers<Row> (row: Row): Row {
-  const values = row as Record<string, unknown>
-  for (const name in values) {
-    if (typeof values[name] === 'bigint') values[name] = Number(values[name])
-  }
-  return row
 }
 
 /** Returns the inputs without repetitions: a row that several commands ask for is loaded once. */

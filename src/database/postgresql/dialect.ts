@@ -42,6 +42,7 @@ export const postgresql: Dialect = {
   useIndex: (from) => from,
   // Unlike =, this comparison never uses an index.
   equalsWithoutIndex: (column, value) => `${column} IS NOT DISTINCT FROM ${value}`,
+  limit: (input) => `${input}."limit"`,
   inJsonArray: (column, array) =>
     `${column} = ANY (ARRAY(SELECT CAST(value AS bigint) FROM json_array_elements_text(${array}) AS value))`,
   // As a join, a planner that estimates many values would read the whole table.

@@ -1,8 +1,20 @@
 import type { Dialect } from '../dialect.ts'
 import type { Table } from '../table.ts'
 
+const texts = new Map<string, string>()
+
 /** Returns a statement that inserts one row for each input. The members of inputs are named as the columns. */
-export function insertSql (dialect: Dialect, { name, id, columns }: Table, parameter: number): string {
+export function insertSql (dialect: Dialect, table: Table, parameter: number): string {
+  const key = `${dialect.name} ${table.name} ${parameter}`
+  let text = texts.get(key)
+  if (text === undefined) {
+    text = buildInsert(dialect, table, parameter)
+    texts.set(key, text)
+  }
+  return text
+}
+
+function buildInsert (dialect: Dialect, { name, id, columns }: Table, parameter: number): string {
   const names = Object.keys(columns)
   const types = Object.fromEntries(Object.entries(columns).map(([column, type]) =>
     [column, typeof type === 'string' && type !== 'time' ? type : 'text'] as const))

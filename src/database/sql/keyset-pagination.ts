@@ -69,8 +69,8 @@ function maxBytesOfPage (limit: number, maxRecordBytes: number): number {
 const queries = new Map<string, Query<object, Page>>()
 
 /**
- * Returns the query for one shape of a list (its filters, order and length), and its input. Each shape has its own
- * text, so that the database can walk the matching index. Calls of one shape share a statement.
+ * Returns the query for one shape of a list (its filters, order and length), and its input. The text depends on the
+ * shape, so that the database can walk the matching index. Calls of one shape share a statement.
  */
 export function pageQuery (
   listing: ListDefinition, { limit, descending, after, filters }: PageRequest, account: number
@@ -86,7 +86,7 @@ export function pageQuery (
     }
     queries.set(shape, query)
   }
-  return [query, { account, after: after ?? (descending ? Number.MAX_SAFE_INTEGER : 0), ...filters }]
+  return [query, { account, after: after ?? (descending ? Number.MAX_SAFE_INTEGER : 0), limit, ...filters }]
 }
 
 /** Returns the index that a list with these filters walks. */
@@ -110,23 +110,24 @@ function pageSql (
   dialect: Dialect, listing: ListDefinition, used: string[], descending: boolean, limit: number
 ): string {
   const { from, record, filters } = listing
-  const inputs: Record<string, InputType> = { ord: 'ordinality', account: 'bigint', after: 'bigint' }
+  const inputs: Record<string, InputType> = { ord: 'ordinality', account: 'bigint', after: 'bigint', limit: 'bigint' }
+  const rows = dialect.limit('i', limit)
   for (const name of used) inputs[name] = filters[name]!.type
   const { position, rowsAfter } = walk(dialect, listing, used, descending)
   const order = `position ${descending ? 'DESC' : 'ASC'}`
   const source = `FROM ${dialect.jsonRows('i', inputs)}`
-  const records = (rows: string): string => `
+  const records = (source: string): string => `
     (SELECT '[' || coalesce(${dialect.join('x.json', `x.${order}`)}, '') || ']'
-      FROM (SELECT ${position} AS position, ${record(dialect)} AS json ${rows}) AS x)`
+      FROM (SELECT ${position} AS position, ${record(dialect)} AS json ${source}) AS x)`
   if (listing.recordBytes === undefined) {
     return `
-      SELECT i.ord, ${records(`${rowsAfter('i.after')} LIMIT ${limit}`)} AS records,
+      SELECT i.ord, ${records(`${rowsAfter('i.after')} LIMIT ${rows}`)} AS records,
         (SELECT CASE WHEN count(*) = 2 THEN ${descending ? 'max' : 'min'}(y.position) END
-          FROM (SELECT ${position} AS position ${rowsAfter('i.after')} LIMIT 2 OFFSET ${limit - 1}) AS y) AS next
+          FROM (SELECT ${position} AS position ${rowsAfter('i.after')} LIMIT 2 OFFSET ${rows} - 1) AS y) AS next
       ${source}`
   }
   const { stored, serialized } = listing.recordBytes
-  const page = `${rowsAfter('i.after')} LIMIT ${limit}`
+  const page = `${rowsAfter('i.after')} LIMIT ${rows}`
   // Only the records up to a position are read.
   const rowsUpTo = (last: string): string => `
     FROM (SELECT ${position} AS position ${page}) AS k JOIN ${from} ON ${position} = k.position

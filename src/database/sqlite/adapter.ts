@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PrismaBetterSqlite3 } from '@prisma/adapter-better-sqlite3'
-import type {
-  SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory, SqlQuery, Transaction
-} from '@prisma/driver-adapter-utils'
-import { rejectStatementsAfterEnd } from '../transaction-guard.ts'
+import type { SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory, SqlQuery } from '@prisma/driver-adapter-utils'
 import { isLocked } from '../error-classification.ts'
+import { OpenTransaction } from '../open-transaction.ts'
+import type { TransactionalAdapter } from '../transact.ts'
 import { cachePreparedStatements } from './statement-cache.ts'
 
 /** Pause between two attempts to acquire a lock that another process holds. It does not block the event loop. */
@@ -22,15 +21,7 @@ const PRAGMAS = `
   PRAGMA cache_size = -16384;
 `
 
-/**
- * Prisma's better-sqlite3 adapter, with transactions that are safe for the one writing connection:
- *
- * - They begin IMMEDIATE, so that no transaction fails at its first write because another process wrote first
- *   (SQLITE_BUSY_SNAPSHOT).
- * - They wait asynchronously for a lock that another process holds, and do not block the process.
- * - After their end, successful or not, the connection is outside any transaction. The stock adapter only sends COMMIT.
- *   If that fails, the connection stays inside the transaction, which loses every later write (prisma/orm#29933).
- */
+/** Connects to a SQLite file by Prisma's better-sqlite3 adapter. */
 export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFactory {
   readonly provider = 'sqlite'
   readonly adapterName = 'petstore-better-sqlite3'
@@ -44,7 +35,7 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
     this.#lockTimeout = lockTimeout
   }
 
-  async connect (): Promise<SqlDriverAdapter> {
+  async connect (): Promise<TransactionalAdapter> {
     const adapter = await this.#factory.connect()
     try {
       await untilUnlocked(this.#lockTimeout, async () => { await adapter.executeScript(PRAGMAS) })
@@ -53,7 +44,7 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
       throw error
     }
     cachePreparedStatements(adapter)
-    return withSafeTransactions(adapter, this.#lockTimeout)
+    return new SqliteAdapter(adapter, this.#lockTimeout)
   }
 
   async connectToShadowDb (): Promise<SqlDriverAdapter> {
@@ -61,56 +52,78 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
   }
 }
 
-function withSafeTransactions (adapter: SqlDriverAdapter, lockTimeout: number): SqlDriverAdapter {
-  let last: Promise<void> = Promise.resolve()
+/**
+ * One connection, with transactions that are safe for the writer:
+ *
+ * - A statement outside the open transaction waits for its end. Within it, a ROLLBACK would undo the statement.
+ * - Transactions begin IMMEDIATE, so that none fails at its first write because another process wrote first
+ *   (SQLITE_BUSY_SNAPSHOT).
+ * - They wait asynchronously for a lock that another process holds, and do not block the process.
+ * - After their end, successful or not, the connection is outside any transaction. The stock adapter only sends COMMIT.
+ *   If that fails, the connection stays inside the transaction, which loses every later write (prisma/orm#29933).
+ */
+class SqliteAdapter implements TransactionalAdapter {
+  readonly provider
+  readonly adapterName
+  readonly #connection: SqlDriverAdapter
+  readonly #lockTimeout: number
+  /** Resolves at the end of the newest transaction, or is `undefined` if none is open. */
+  #end: Promise<void> | undefined
 
-  async function startTransaction (): Promise<Transaction> {
-    const previous = last
+  constructor (connection: SqlDriverAdapter, lockTimeout: number) {
+    this.provider = connection.provider
+    this.adapterName = connection.adapterName
+    this.#connection = connection
+    this.#lockTimeout = lockTimeout
+  }
+
+  readonly queryRaw = async (query: SqlQuery): ReturnType<SqlDriverAdapter['queryRaw']> => {
+    while (this.#end !== undefined) await this.#end
+    return await this.#connection.queryRaw(query)
+  }
+
+  readonly executeRaw = async (query: SqlQuery): Promise<number> => {
+    while (this.#end !== undefined) await this.#end
+    return await this.#connection.executeRaw(query)
+  }
+
+  readonly executeScript = async (script: string): Promise<void> => { await this.#connection.executeScript(script) }
+
+  readonly dispose = async (): Promise<void> => { await this.#connection.dispose() }
+
+  readonly startTransaction = async (): Promise<OpenTransaction> => {
+    while (this.#end !== undefined) await this.#end
     let end = (): void => {}
-    last = new Promise((resolve) => { end = resolve })
-    await previous
+    this.#end = new Promise((resolve) => {
+      end = () => {
+        this.#end = undefined
+        resolve()
+      }
+    })
     try {
-      await untilUnlocked(lockTimeout, async () => { await adapter.executeScript('BEGIN IMMEDIATE') })
+      await untilUnlocked(this.#lockTimeout, async () => { await this.executeScript('BEGIN IMMEDIATE') })
     } catch (error) {
       end()
       throw error
     }
-    return rejectStatementsAfterEnd(transaction(adapter, end))
+    return new OpenTransaction(this.#connection, {
+      commit: async () => { await this.#commit().finally(end) },
+      rollback: async () => { await this.#rollback().finally(end) }
+    })
   }
 
-  return {
-    provider: adapter.provider,
-    adapterName: adapter.adapterName,
-    queryRaw: async (query: SqlQuery) => await adapter.queryRaw(query),
-    executeRaw: async (query: SqlQuery) => await adapter.executeRaw(query),
-    executeScript: async (script: string) => { await adapter.executeScript(script) },
-    dispose: async () => { await adapter.dispose() },
-    startTransaction
+  async #commit (): Promise<void> {
+    try {
+      await this.executeScript('COMMIT')
+    } catch (error) {
+      await this.#rollback()
+      throw error
+    }
   }
-}
 
-/** The client sends COMMIT or ROLLBACK itself. Then it calls `commit`, or `rollback`, also after a failed COMMIT. */
-function transaction (adapter: SqlDriverAdapter, end: () => void): Transaction {
-  const script = async (sql: string): Promise<void> => { await adapter.executeScript(sql) }
-  return {
-    provider: adapter.provider,
-    adapterName: adapter.adapterName,
-    options: { usePhantomQuery: false },
-    queryRaw: async (query) => await adapter.queryRaw(query),
-    executeRaw: async (query) => await adapter.executeRaw(query),
-    commit: async () => { end() },
-    rollback: async () => {
-      try {
-        await script('ROLLBACK')
-      } catch {
-        // "no transaction is active": SQLite rolled back by itself, or the client has sent ROLLBACK.
-      } finally {
-        end()
-      }
-    },
-    createSavepoint: async (name) => { await script(`SAVEPOINT ${name}`) },
-    rollbackToSavepoint: async (name) => { await script(`ROLLBACK TO ${name}`) },
-    releaseSavepoint: async (name) => { await script(`RELEASE ${name}`) }
+  async #rollback (): Promise<void> {
+    // "no transaction is active": SQLite has rolled back by itself.
+    await this.executeScript('ROLLBACK').catch(() => {})
   }
 }
 

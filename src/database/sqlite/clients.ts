@@ -1,13 +1,26 @@
+import type { SqlDriverAdapter } from '@prisma/driver-adapter-utils'
 import { PrismaClient } from '../../generated/sqlite/client.ts'
-import { createClient, type Client, type Database, type DatabaseOptions } from '../prisma-client.ts'
+import { type Database, type DatabaseOptions } from '../database.ts'
+import { createClient, type Client } from '../prisma-client.ts'
+import { createTransact } from '../transact.ts'
 import { SqliteAdapterFactory } from './adapter.ts'
 import { sqlite } from './dialect.ts'
 
-/** Opens a client for reads and one for the single writer, each with a connection of its own. */
-export function openSqlite ({ url, timeout }: DatabaseOptions): Database {
-  const open = (): Client => createClient(PrismaClient, new SqliteAdapterFactory(url, timeout), timeout)
-  const reader = open()
-  const writer = open()
-  const close = async (): Promise<void> => { await Promise.all([reader.$disconnect(), writer.$disconnect()]) }
-  return { dialect: sqlite, reader, readers: 1, writer, writers: 1, acceptsWrites: async () => true, close }
+/** Opens a connection for reads and one for the single writer. */
+export async function openSqlite ({ url, timeout }: DatabaseOptions): Promise<Database> {
+  const factory = new SqliteAdapterFactory(url, timeout)
+  const reading = await factory.connect()
+  const writing = await factory.connect()
+  const clientOver = (adapter: SqlDriverAdapter): Client => createClient(PrismaClient, adapter, timeout)
+  return {
+    dialect: sqlite,
+    reads: reading,
+    readers: 1,
+    transact: createTransact(writing, clientOver, timeout),
+    writers: 1,
+    reader: clientOver(reading),
+    writer: clientOver(writing),
+    acceptsWrites: async () => true,
+    close: async () => { await Promise.all([reading.dispose(), writing.dispose()]) }
+  }
 }

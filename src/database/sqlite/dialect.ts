@@ -17,6 +17,7 @@ export const sqlite: Dialect = {
   // After ANALYZE, the planner can prefer an index of fewer columns.
   useIndex: (from, alias, index) => from.replace(new RegExp(`\\b${alias}\\b(?!\\.)`), `${alias} INDEXED BY ${index}`),
   equalsWithoutIndex: (column, value) => `+${column} = ${value}`,
+  limit: (_input, limit) => String(limit),
   inJsonArray: (column, array) => `${column} IN (SELECT value FROM json_each(${array}))`,
   inSubquery: (column, subquery) => `${column} IN (${subquery})`,
   join: (text, orderBy, separator = ',') => `group_concat(${text}, '${separator}' ORDER BY ${orderBy})`,

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import t from 'tap'
 import type { Test } from 'tap'
-import { PLANNER } from '../../../src/database/postgresql/clients.ts'
+import { PLANNER } from '../../../src/database/postgresql/connection-pool.ts'
 import { postgresql } from '../../../src/database/postgresql/dialect.ts'
 import type { Query, Read } from '../../../src/database/read-batching.ts'
 import { pageQuery, type ListDefinition } from '../../../src/database/sql/keyset-pagination.ts'

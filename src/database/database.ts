@@ -1,0 +1,38 @@
+import type { SqlQueryable } from '@prisma/driver-adapter-utils'
+import type { Dialect } from './dialect.ts'
+import type { Client } from './prisma-client.ts'
+import type { Transact } from './transact.ts'
+
+export interface Database {
+  dialect: Dialect
+  /** Runs statements that read. They see committed data only. */
+  reads: SqlQueryable
+  /** Maximum number of reads in flight. */
+  readers: number
+  /** Runs transactions, on connections that no read uses. */
+  transact: Transact
+  /** Maximum number of transactions in flight. */
+  writers: number
+  /** Prisma Client on the connections of reads. */
+  reader: Client
+  /** Prisma Client on the connections of transactions. The service writes by group commits alone. */
+  writer: Client
+  /** Returns false while a server accepts reads only, as after a failover. */
+  acceptsWrites: () => Promise<boolean>
+  close: () => Promise<void>
+}
+
+export interface DatabaseOptions {
+  url: string
+  /** Connections to PostgreSQL. */
+  pool: number
+  /** How long a statement may wait for the database, in ms. */
+  timeout: number
+}
+
+/** Waits for locks as a write would, and changes nothing. @throws when the database accepts no writes */
+export async function checkWritable ({ transact }: Database): Promise<void> {
+  await transact(async ({ connection }) => {
+    await connection.executeRaw({ sql: 'UPDATE accounts SET name = name WHERE false', args: [], argTypes: [] })
+  })
+}

@@ -1,0 +1,83 @@
+import { DriverAdapterError, type SqlQuery, type SqlQueryable, type Transaction } from '@prisma/driver-adapter-utils'
+import { classifyError } from './error-classification.ts'
+
+/** Ends a transaction on its connection, and gives the connection back. */
+export interface TransactionEnd {
+  /** @throws when the outcome is unknown, or the database rolled the transaction back */
+  commit: () => Promise<void>
+  /** @param isUsable false when the connection may not answer a ROLLBACK: then it is closed */
+  rollback: (isUsable: boolean) => Promise<void>
+}
+
+/**
+ * An open transaction. It ends once, and runs no statement afterwards: the connection would commit each of them
+ * separately. After a failed statement it can only be rolled back: PostgreSQL answers the COMMIT of a failed
+ * transaction with success, although it rolls back.
+ */
+export class OpenTransaction implements Transaction {
+  readonly provider
+  readonly adapterName
+  /** Prisma Client sends no COMMIT or ROLLBACK of its own. It calls `commit` or `rollback`. */
+  readonly options = { usePhantomQuery: true }
+  readonly #connection: SqlQueryable
+  readonly #end: TransactionEnd
+  #hasEnded = false
+  #statementsInFlight = 0
+  #failure: Error | undefined
+
+  constructor (connection: SqlQueryable, end: TransactionEnd) {
+    this.provider = connection.provider
+    this.adapterName = connection.adapterName
+    this.#connection = connection
+    this.#end = end
+  }
+
+  readonly queryRaw: Transaction['queryRaw'] = async (query: SqlQuery) =>
+    await this.#run(async () => await this.#connection.queryRaw(query))
+
+  readonly executeRaw: Transaction['executeRaw'] = async (query: SqlQuery) =>
+    await this.#run(async () => await this.#connection.executeRaw(query))
+
+  readonly commit = async (): Promise<void> => {
+    if (this.#failure !== undefined) {
+      await this.rollback()
+      throw this.#failure
+    }
+    this.#markEnded()
+    await this.#end.commit()
+  }
+
+  readonly rollback = async (): Promise<void> => {
+    if (this.#hasEnded) return
+    this.#markEnded()
+    const isReachable = this.#failure === undefined || classifyError(this.#failure) !== 'unavailable'
+    await this.#end.rollback(isReachable && this.#statementsInFlight === 0)
+  }
+
+  /** Makes `commit` roll back and throw an error. */
+  fail (error: Error): void {
+    this.#failure ??= error
+  }
+
+  #markEnded (): void {
+    if (this.#hasEnded) throw transactionHasEnded()
+    this.#hasEnded = true
+  }
+
+  async #run<Result> (statement: () => Promise<Result>): Promise<Result> {
+    if (this.#hasEnded) throw transactionHasEnded()
+    this.#statementsInFlight++
+    try {
+      return await statement()
+    } catch (error) {
+      this.fail(error as Error)
+      throw error
+    } finally {
+      this.#statementsInFlight--
+    }
+  }
+}
+
+export function transactionHasEnded (): DriverAdapterError {
+  return new DriverAdapterError({ kind: 'TransactionAlreadyClosed', cause: 'The transaction has ended' })
+}

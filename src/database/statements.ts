@@ -1,0 +1,40 @@
+import {
+  ColumnTypeEnum, type ArgType, type ColumnType, type SqlQuery, type SqlQueryable
+} from '@prisma/driver-adapter-utils'
+
+/**
+ * A statement of the service's own, as opposed to one of Prisma Client. Its text is fixed, so a connection prepares it
+ * once. Every value of a client is in a parameter that is JSON.
+ */
+export interface OwnQuery extends SqlQuery { isOwn: true }
+
+const TEXT: ArgType = { scalarType: 'string', arity: 'scalar' }
+
+/** Runs a statement and returns its rows. Each input is one parameter: a JSON array of objects. */
+export async function queryRows<Row> (
+  connection: SqlQueryable, sql: string, inputs: ReadonlyArray<readonly object[]>
+): Promise<Row[]> {
+  const { columnNames, columnTypes, rows } = await connection.queryRaw(ownQuery(sql, inputs))
+  return rows.map((values) => {
+    const row: Record<string, unknown> = {}
+    for (let i = 0; i < values.length; i++) row[columnNames[i]!] = toValue(values[i], columnTypes[i]!)
+    return row as Row
+  })
+}
+
+/** Runs a statement that returns no rows. */
+export async function executeStatement (
+  connection: SqlQueryable, sql: string, inputs: readonly object[]
+): Promise<void> {
+  await connection.executeRaw(ownQuery(sql, [inputs]))
+}
+
+function ownQuery (sql: string, inputs: ReadonlyArray<readonly object[]>): OwnQuery {
+  const args = inputs.map((list) => JSON.stringify(list))
+  return { sql, args, argTypes: args.map(() => TEXT), isOwn: true }
+}
+
+/** Adapters return a 64-bit integer as text. Ids and counts fit a double, because the contract keeps ids below 2^53. */
+function toValue (value: unknown, type: ColumnType): unknown {
+  return type === ColumnTypeEnum.Int64 && value !== null ? Number(value) : value
+}
