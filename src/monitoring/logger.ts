@@ -65,11 +65,18 @@ function bufferedDestination (fd: string | number): DestinationStream & { flushS
   }
 }
 
+interface DatabaseCause { originalCode?: string, originalMessage?: string }
+
 interface ErrorDescription { type: string, code?: string, message: string, stack?: string, cause?: ErrorDescription }
 
-/** Describes an error. Keeps only the last line of its message: Prisma's errors quote the arguments of a call. */
-function describeError (error: Error & { code?: string }): ErrorDescription {
-  const { name, code, message, stack, cause } = error
+/**
+ * Describes an error. Keeps only the last line of its message: Prisma's errors quote the arguments of a call. A driver
+ * adapter's error names only a kind, and its cause has the message and the code of the database.
+ */
+function describeError (error: Error & { code?: string, cause?: DatabaseCause }): ErrorDescription {
+  const { name, stack, cause } = error
+  const { code = cause?.originalCode } = error
+  const message = cause?.originalMessage ?? error.message
   return {
     type: name,
     ...(code === undefined ? {} : { code }),

@@ -225,7 +225,7 @@ async function breakMessages (url: string): Promise<void> {
   if (url.startsWith('file:')) {
     const adapter = await new SqliteAdapterFactory(url).connect()
     const transaction = await adapter.startTransaction() // waits for the writes of the service
-    await adapter.executeScript(`${sql}; COMMIT`)
+    await transaction.executeRaw({ sql, args: [], argTypes: [] })
     await transaction.commit()
     return await adapter.dispose()
   }
