@@ -27,6 +27,7 @@ import { gracefulShutdown } from './plugins/graceful-shutdown.ts'
 import { healthChecks } from './plugins/health-checks.ts'
 import { idempotencyKey } from './plugins/idempotency-key.ts'
 import { methodNotAllowed } from './plugins/method-not-allowed.ts'
+import { preconditions } from './plugins/preconditions.ts'
 import { publicUrl } from './plugins/public-url.ts'
 import { queryValidation } from './plugins/query-validation.ts'
 import { rateLimits } from './plugins/rate-limits.ts'
@@ -90,6 +91,7 @@ async function api (app: FastifyInstance, { config, resources }: ScopeOptions): 
   if (config.CORS_ORIGINS === '') await app.register(corsOff)
   await app.register(queryValidation)
   await app.register(idempotencyKey)
+  await app.register(preconditions)
 
   await app.register(signupRoutes, { open: config.SIGNUP === 'open' })
   await app.register(authenticated, { config, resources })

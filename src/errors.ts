@@ -44,7 +44,7 @@ export const ReadOnlyKey = defineError(
 
 // 404
 export const RouteNotFound = defineError(
-  'route_not_found', 'No route matches this path. GET /openapi.json lists all routes.', 404)
+  'route_not_found', 'No route matches this path. GET %s lists all routes.', 404, '/openapi.json')
 
 // 405
 export const MethodNotAllowed = defineError(
@@ -81,7 +81,8 @@ export const RateLimited = defineError('rate_limited', 'Too many requests. Try a
 export const InternalError = defineError(
   'internal_error', 'An internal error occurred. Quote the Request-Id when you report it.', 500)
 export const NotImplemented = defineError(
-  'not_implemented', 'HTTP has no method "%s". An OPTIONS request gets the methods of a path in Allow.', 501, 'FETCH')
+  'not_implemented', '%s.', 501,
+  'HTTP has no method "FETCH". An OPTIONS request gets the methods of a path in Allow')
 export const Overloaded = defineError('overloaded', 'The service is overloaded. Try again shortly.', 503)
 export const DatabaseUnavailable = defineError(
   'database_unavailable',

@@ -98,7 +98,8 @@ const keyMembers = {
   prefix: text('k.prefix'),
   readOnly: boolean('k.read_only'),
   createdAt: time('k.created_at'),
-  lastUsedAt: optional(time('k.last_used_at')),
+  // Stored to the hour, which may lie before the creation.
+  lastUsedAt: optional(time('CASE WHEN k.last_used_at < k.created_at THEN k.created_at ELSE k.last_used_at END')),
   expiresAt: optional(time('k.expires_at'))
 }
 

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import { pageRequest } from '../http/pagination.ts'
 import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
-import { conditionsOf } from '../http/conditional-requests.ts'
+import { checkCollectionPreconditions, conditionsOf } from '../http/conditional-requests.ts'
 import { ApiKeyLimitReached, ApiKeyNotFound, LastApiKey, SignupClosed } from './errors.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
@@ -35,7 +35,8 @@ export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async func
     // Runs before body parsing: the service parses an unauthenticated body only if it can create an account.
     onRequest: open ? app.limits.signup : async () => { throw new SignupClosed() }
   }, async (request, reply) => {
-    const created = await app.commit(createAccount, { account: request.body }, { account: null })
+    const rejection = checkCollectionPreconditions(conditionsOf(request))
+    const created = await app.commit(createAccount, { account: request.body }, { account: null, rejection })
     return sendWriteResult(reply.header('cache-control', 'no-store'), 201, created, '/account')
   })
 }

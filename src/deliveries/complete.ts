@@ -53,12 +53,13 @@ interface Target {
   id: number
   url: string
   attempts: string
+  enabled: boolean | number
   version: number
 }
 
 async function loadTargets (tx: Transaction, completions: Completion[]): Promise<Map<number, Target>> {
   const rows = await tx.query<Target>(`
-    SELECT w.id, w.url, w.attempts, w.version FROM webhooks w
+    SELECT w.id, w.url, w.attempts, w.enabled, w.version FROM webhooks w
     WHERE w.id IN (SELECT i.id FROM ${tx.dialect.jsonRows('i', { id: 'bigint' })})`,
   distinct(completions.map(({ webhookId }) => ({ id: webhookId }))))
   return new Map(rows.map((row) => [row.id, row]))
@@ -103,17 +104,21 @@ function rowOf ({ id, worker, result, attempt }: Completion, now: string): objec
   }
 }
 
-/** Adds the attempts to their webhooks, and disables a webhook whose receiver answered 410. */
+/**
+ * Adds the attempts to their webhooks, and disables a webhook whose receiver answered 410. Attempts are not part of the
+ * record, so they leave its version alone.
+ */
 async function storeAttempts (tx: Transaction, completions: Completion[], targets: Map<number, Target>): Promise<void> {
   const { dialect, execute } = tx
   const sent = completions.filter(({ attempt }) => attempt !== undefined)
-  const changed = [...targets.values()].flatMap(({ id, attempts, version }) => {
+  const changed = [...targets.values()].flatMap(({ id, attempts, enabled, version }) => {
     const own = sent.filter(({ webhookId }) => webhookId === id)
     if (own.length === 0) return []
     const gone = own.some(({ result }) => result === 'gone')
     const newest = own.map(({ attempt }) => attempt!).reverse()
     const shown = [...newest, ...JSON.parse(attempts) as WebhookAttempt[]].slice(0, MAX_SHOWN_ATTEMPTS)
-    return [{ id, gone, attempts: JSON.stringify(shown), version: version + 1 }]
+    const isDisabled = gone && Boolean(enabled)
+    return [{ id, gone, attempts: JSON.stringify(shown), version: isDisabled ? version + 1 : version }]
   })
   await execute(`
     UPDATE webhooks SET attempts = i.attempts, version = i.version, gone = webhooks.gone OR i.gone,

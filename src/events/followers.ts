@@ -22,8 +22,8 @@ export interface Follower {
 
 export type UnsentBytes = () => number
 
-/** A comment of the event stream format: clients ignore it. */
-export const COMMENT = Buffer.from(':\n\n')
+/** A comment of the event stream format. An empty line after it would end an event, and some clients report one. */
+export const COMMENT = Buffer.from(':\n')
 
 /** Limits the backlog of a follower: beyond it the stream is destroyed, or it would grow the memory. */
 const MAX_BACKLOG_BYTES = 1_048_576

@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { addVary, qualityOf } from '../http/content-negotiation.ts'
+import { conditionsOf, isNotModified } from '../http/conditional-requests.ts'
 import { emptyStream, sendPage } from '../http/responses.ts'
 import { EventsExpired, StreamLimitReached } from './errors.ts'
 import { Unauthorized, ValidationFailed } from '../errors.ts'
@@ -49,10 +50,6 @@ export function eventRoutes ({ streamsPerAccount }: EventOptions): FastifyPlugin
       const from = lastEventId(request) ?? after
       const page = await listEvents(app.read, auth.account, from ?? 0, isStream ? 1 : limit)
       if (page === undefined) throw new Unauthorized('The account of this API key was deleted')
-      const opensStream = isStream && request.method !== 'HEAD'
-      if (opensStream && feed.countOf(auth.account) >= streamsPerAccount) {
-        throw new StreamLimitReached(streamsPerAccount)
-      }
       const position = resolveStartPosition(page, from)
       reply.header('event-id', page.newest)
       if (position === 'expired') throw new EventsExpired(describeStored(page))
@@ -60,7 +57,13 @@ export function eventRoutes ({ streamsPerAccount }: EventOptions): FastifyPlugin
         const next = page.last < page.newest && page.text !== '' ? page.last : null
         return sendPage(request, reply, { records: `[${page.text}]`, next }, { parameter: 'after' })
       }
-      if (!opensStream) return sendStream(reply, emptyStream())
+      // A stream has no entity tag, so only `If-None-Match: *` is satisfied.
+      if (isNotModified(conditionsOf(request))) return sendStreamNotModified(reply)
+      if (request.method === 'HEAD') return sendStream(reply, emptyStream())
+      if (feed.countOf(auth.account) >= streamsPerAccount) {
+        reply.removeHeader('event-id')
+        throw new StreamLimitReached(streamsPerAccount)
+      }
       const { socket } = request.raw
       // Followers that do not read have limits of their own.
       socket.setTimeout(0)
@@ -75,6 +78,11 @@ function sendStream (reply: FastifyReply, stream: Readable): FastifyReply {
   // Proxies that buffer responses would delay events.
   reply.header('x-accel-buffering', 'no')
   return reply.send(stream)
+}
+
+/** Sends 304, whose body the types do not allow. */
+function sendStreamNotModified (reply: FastifyReply): FastifyReply {
+  return reply.code(304).send(emptyStream())
 }
 
 /** A client that gives both representations the same quality gets JSON. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { emptyStream } from './responses.ts'
-import { weakMatch } from './conditional-requests.ts'
+import { isNotModified, parseConditions } from './conditional-requests.ts'
 
 /** Text with its entity tag. */
 export interface CachedContent { text: string, etag: string }
@@ -21,13 +21,11 @@ export function withETag (text: string): CachedContent {
 
 /** Sends 200, or 304 if the client has the content. Clients may store it, but must revalidate it before each use. */
 export function sendCached (
-  { headers, method }: FastifyRequest, reply: FastifyReply, type: string,
-  { text, etag }: { text: string | Buffer, etag: string }
+  request: FastifyRequest, reply: FastifyReply, type: string, { text, etag }: { text: string | Buffer, etag: string }
 ): FastifyReply {
+  const conditions = parseConditions(request)
+  const isKnown = conditions !== undefined && isNotModified(conditions, etag)
   reply.headers({ 'cache-control': 'no-cache', etag })
-  const known = headers['if-none-match']
-  if (known !== undefined && weakMatch(known, etag)) {
-    return reply.code(304).send(method === 'HEAD' ? emptyStream() : undefined)
-  }
+  if (isKnown) return reply.code(304).send(request.method === 'HEAD' ? emptyStream() : undefined)
   return reply.header('content-type', type).send(text)
 }

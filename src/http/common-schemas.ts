@@ -1,4 +1,5 @@
 import { Type, type Static, type TSchema, type TUnsafe } from '@sinclair/typebox'
+import { describedPattern } from './validation-messages.ts'
 
 /**
  * Parts of the schemas of all resources. A schema with an `$id` is a component of the OpenAPI document: other schemas
@@ -14,9 +15,11 @@ export function ref<T extends TSchema> (schema: T, options: { description?: stri
 export const Id = (description: string, example = 7) =>
   Type.Integer({ format: 'int64', minimum: 1, description, example })
 
+const NO_NUL = describedPattern('^[^\\u0000]*$', 'not contain the character U+0000')
+
 /** Defines text without U+0000, which PostgreSQL cannot store. Lengths count code points. */
 export const Text = (minLength: number, maxLength: number, description: string, example: string) =>
-  Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$', description, example })
+  Type.String({ minLength, maxLength, pattern: NO_NUL, description, example })
 
 /** Defines an RFC 3339 timestamp with `T` and an offset. Responses have it in UTC with milliseconds. */
 export const Timestamp = (description: string, example = '2026-11-21T10:00:00.000Z') =>
@@ -49,7 +52,9 @@ export const PageQuery = {
     minimum: 1, maximum: 100, default: 20, description: 'Maximum number of records to return', example: 20
   })),
   cursor: Type.Optional(Type.String({
-    pattern: '^[0-9a-z]{1,10}$', description: 'Start of the page: the `cursor` of a `Link` header', example: 'k'
+    pattern: describedPattern('^[0-9a-z]{1,10}$', 'be the cursor of a Link header, 1 to 10 characters 0-9 and a-z'),
+    description: 'Start of the page: the `cursor` of a `Link` header',
+    example: 'k'
   }))
 }
 

@@ -1,14 +1,49 @@
 import type { FastifyError, FastifyRequest } from 'fastify'
-import { PreconditionFailed } from '../errors.ts'
+import { PreconditionFailed, ValidationFailed } from '../errors.ts'
 
-/** The precondition fields of a write (RFC 9110 section 13.1), unparsed. */
+/** The value of `If-Match` or `If-None-Match`: `*`, or entity tags as the client wrote them. */
+export type EntityTags = '*' | string[]
+
+/** The preconditions of a request (RFC 9110 section 13.1). */
 export interface Conditions {
-  ifMatch?: string | undefined
-  ifNoneMatch?: string | undefined
+  ifMatch?: EntityTags | undefined
+  ifNoneMatch?: EntityTags | undefined
 }
 
-export function conditionsOf ({ headers }: FastifyRequest): Conditions {
-  return { ifMatch: headers['if-match'], ifNoneMatch: headers['if-none-match'] }
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by the plugin preconditions if the request has any. */
+    conditions: Conditions | undefined
+  }
+}
+
+const NONE: Conditions = {}
+
+export function conditionsOf ({ conditions = NONE }: FastifyRequest): Conditions {
+  return conditions
+}
+
+/** @throws ValidationFailed if a field is malformed */
+export function parseConditions ({ headers }: Pick<FastifyRequest, 'headers'>): Conditions | undefined {
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
+  if (ifMatch === undefined && ifNoneMatch === undefined) return undefined
+  return {
+    ifMatch: ifMatch === undefined ? undefined : parseEntityTags('If-Match', ifMatch),
+    ifNoneMatch: ifNoneMatch === undefined ? undefined : parseEntityTags('If-None-Match', ifNoneMatch)
+  }
+}
+
+/** An entity tag (RFC 9110 section 8.8.3). */
+const TAG = '(?:W/)?"[\\x21\\x23-\\x7e\\x80-\\xff]*"'
+const TAGS = new RegExp(TAG, 'g')
+
+/** A list, in which a recipient must ignore empty elements (RFC 9110 section 5.6.1.2). */
+const LIST = new RegExp(`^[\\t ]*(?:${TAG}[\\t ]*)?(?:,[\\t ]*(?:${TAG}[\\t ]*)?)*$`)
+
+function parseEntityTags (name: string, field: string): EntityTags {
+  if (field.trim() === '*') return '*'
+  if (LIST.test(field)) return field.match(TAGS) ?? []
+  throw new ValidationFailed(`${name} must be * or entity tags in double quotes, such as "2" or "2", "3"`)
 }
 
 /**
@@ -24,15 +59,30 @@ export function checkPreconditions (
   return undefined
 }
 
+/** An entity tag that no request can contain. */
+const NO_TAG = ''
+
+/** Returns the error of a POST to a collection, which always exists and has no entity tag. */
+export function checkCollectionPreconditions (conditions: Conditions): FastifyError | undefined {
+  return checkPreconditions(conditions, NO_TAG)
+}
+
+/**
+ * Tells whether the client already has what it reads (RFC 9110 section 13.2.2).
+ *
+ * @param etag the entity tag of the response; `undefined` for a response that has none, such as a stream
+ * @throws PreconditionFailed
+ */
+export function isNotModified ({ ifMatch, ifNoneMatch }: Conditions, etag: string = NO_TAG): boolean {
+  if (ifMatch !== undefined && !strongMatch(ifMatch, etag)) throw new PreconditionFailed('If-Match')
+  return ifNoneMatch !== undefined && weakMatch(ifNoneMatch, etag)
+}
+
 /** Compares weakly (RFC 9110 section 8.8.3.2): a weak tag matches the strong tag with the same value. */
-export function weakMatch (field: string, etag: string | undefined): boolean {
-  return etag !== undefined && (field.trim() === '*' || tags(field).some((tag) => tag.replace(/^W\//, '') === etag))
+function weakMatch (tags: EntityTags, etag: string | undefined): boolean {
+  return etag !== undefined && (tags === '*' || tags.some((tag) => tag.replace(/^W\//, '') === etag))
 }
 
-function strongMatch (field: string, etag: string | undefined): boolean {
-  return etag !== undefined && (field.trim() === '*' || tags(field).includes(etag))
-}
-
-function tags (field: string): string[] {
-  return field.match(/(W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g) ?? []
+function strongMatch (tags: EntityTags, etag: string | undefined): boolean {
+  return etag !== undefined && (tags === '*' || tags.includes(etag))
 }

@@ -1,9 +1,20 @@
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { WriteContext } from '../database/group-commit/command.ts'
+import { checkCollectionPreconditions, conditionsOf } from './conditional-requests.ts'
 
-/** Returns the account that a request writes for, and the Idempotency-Key of the write. */
+/**
+ * Returns the account that a request writes for, the Idempotency-Key of the write, and the error of a POST to a
+ * collection whose preconditions fail. The commands of all other writes check the preconditions themselves.
+ */
 export function writeContext (request: FastifyRequest): WriteContext {
+  const context = recordWriteContext(request)
+  if (request.method !== 'POST') return context
+  return { ...context, rejection: checkCollectionPreconditions(conditionsOf(request)) }
+}
+
+/** Returns the context of a write whose preconditions are those of one record, although it may be a POST. */
+export function recordWriteContext (request: FastifyRequest): WriteContext {
   const { auth: { account }, idempotencyKey: key } = request
   return { account, idempotency: key === undefined ? undefined : { key, fingerprint: fingerprint(request) } }
 }

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { WriteResult } from '../database/group-commit/command.ts'
 import type { SerializedRecord } from '../database/sql/json-object.ts'
 import type { Page } from '../database/sql/keyset-pagination.ts'
-import { weakMatch } from './conditional-requests.ts'
+import { conditionsOf, isNotModified } from './conditional-requests.ts'
 import { pageLinks, type CursorParameter } from './pagination.ts'
 
 const JSON_TYPE = 'application/json; charset=utf-8'
@@ -26,8 +26,9 @@ export function emptyStream (): Readable {
 export function sendRecord (
   request: FastifyRequest, reply: FastifyReply, { record, etag }: SerializedRecord
 ): FastifyReply {
+  const isKnown = isNotModified(conditionsOf(request), etag)
   reply.header('etag', etag)
-  return sendText(request, reply, record, etag)
+  return sendText(request, reply, record, isKnown)
 }
 
 interface PageOptions {
@@ -43,13 +44,13 @@ export function sendPage (
   const link = pageLinks(request, next, parameter)
   // A strong entity tag identifies the bytes, for which a 32-bit hash has too many collisions.
   const etag = tag ?? `"${hash('sha1', records + link, 'base64url')}"`
+  const isKnown = isNotModified(conditionsOf(request), etag)
   reply.header('link', link).header('etag', etag)
-  return sendText(request, reply, records, etag)
+  return sendText(request, reply, records, isKnown)
 }
 
-function sendText ({ headers, method }: FastifyRequest, reply: FastifyReply, text: string, etag: string): FastifyReply {
-  const known = headers['if-none-match']
-  if (known !== undefined && weakMatch(known, etag)) {
+function sendText ({ method }: FastifyRequest, reply: FastifyReply, text: string, isKnown: boolean): FastifyReply {
+  if (isKnown) {
     reply.code(304)
     return asReply(method === 'HEAD' ? emptyStream() : undefined)
   }

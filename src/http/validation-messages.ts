@@ -1,4 +1,5 @@
 import type { ErrorObject } from 'ajv'
+import { problemOfHttpUrl } from './http-url.ts'
 
 /** The part of a request that a schema describes, as Fastify names it. */
 export type HttpPart = 'body' | 'querystring' | 'params' | 'headers'
@@ -7,9 +8,18 @@ const PART_NAMES: Record<HttpPart, string> = {
   body: '', querystring: 'Query parameter ', params: 'Path parameter ', headers: 'Header '
 }
 
-const FORMATS: Record<string, string> = {
-  'date-time': 'an RFC 3339 date and time with an offset, such as 2026-11-21T10:00:00Z, in the years 1 to 9999',
-  uri: 'an http or https URL'
+/** 2^63-1, the largest id that a path or query accepts. */
+export const MAX_INT64 = '9223372036854775807'
+
+const DATE_TIME = 'an RFC 3339 date and time with an offset, such as 2026-11-21T10:00:00Z, in the years 1 to 9999'
+
+/** The rules of patterns in words, after "must": nobody should have to read a regular expression. */
+const PATTERN_RULES = new Map<string, string>()
+
+/** Returns a pattern for a schema. Messages describe it by its rule, such as "be two digits". */
+export function describedPattern (pattern: string, rule: string): string {
+  PATTERN_RULES.set(pattern, rule)
+  return pattern
 }
 
 /** What Ajv says of a violation; the keyword decides which members there are. */
@@ -26,21 +36,57 @@ interface Params {
 /** Maximum length of a client's own name in a message. */
 const MAX_NAME_LENGTH = 40
 
-/** Describes a violation: the field and the rule that it breaks. */
-export function explainViolation (violation: ErrorObject, part: HttpPart): string {
-  const { instancePath, keyword } = violation
-  const params = violation.params as Params
-  const path = instancePath.slice(1).replaceAll('/', '.')
-  if (keyword === 'required') return `${PART_NAMES[part]}${join(path, params.missingProperty)} is required`
-  if (keyword === 'additionalProperties') {
-    return `${PART_NAMES[part]}${join(path, quote(params.additionalProperty))} is not allowed`
-  }
-  const field = path === '' ? 'The body' : `${PART_NAMES[part]}${path}`
-  return `${field} ${explainRule(violation)}`
+/** A violation, and what is known of the data. */
+export interface Violation {
+  error: ErrorObject
+  part: HttpPart
+  /** The value at the place of the violation. */
+  value: unknown
+  /** The names of parameters that can be given several times. */
+  repeatable: string[]
 }
 
-function explainRule ({ keyword, params: untyped, schema, message }: ErrorObject): string {
-  const params = untyped as Params
+/** Describes a violation: the field and the rule that it breaks. */
+export function explainViolation (violation: Violation): string {
+  const { error: { instancePath, keyword, params: untyped }, part, repeatable } = violation
+  const params = untyped as unknown as Params
+  const names = instancePath.slice(1).split('/').filter((name) => name !== '')
+  // An index says little of a list that the client may have written in another form.
+  const inList = /^\d+$/.test(names.at(-1) ?? '')
+  const path = names.filter((name) => !/^\d+$/.test(name)).join('.')
+  if (keyword === 'required') return `${PART_NAMES[part]}${join(path, params.missingProperty)} is required`
+  if (keyword === 'additionalProperties') {
+    const [name = ''] = params.additionalProperty.split('[')
+    const hint = part === 'querystring' && repeatable.includes(name) ? `; ${repeat(name)}` : ''
+    return `${PART_NAMES[part]}${join(path, quote(params.additionalProperty))} is not allowed${hint}`
+  }
+  const field = path === '' ? 'The body' : `${PART_NAMES[part]}${path}`
+  if (part === 'body') return `${field} ${inList ? 'must contain only items of which each ' : ''}${explainRule(violation)}`
+  return `${field} ${explainText(violation, path, inList)}`
+}
+
+/** Describes a violation in a path or a query, whose values are text. */
+function explainText (violation: Violation, name: string, inList: boolean): string {
+  const { error: { keyword, params: untyped }, value, part } = violation
+  const params = untyped as unknown as Params
+  if (Array.isArray(value) && !inList && keyword === 'type') return 'is given twice; give it once'
+  if (keyword === 'maxItems') return `must be given at most ${params.limit} times`
+  if (inList && typeof value === 'string' && value.includes(',')) return `must have one value; ${repeat(name)}`
+  if (keyword !== 'type') return explainRule(violation)
+  if (params.type === 'boolean') return 'must be true or false'
+  if (params.type !== 'integer' || typeof value !== 'string') return explainRule(violation)
+  if (/^\d+$/.test(value)) {
+    return value.startsWith('0') ? 'must be written without leading zeros' : `must be at most ${MAX_INT64}`
+  }
+  return `must be a whole number in digits, such as ${part === 'params' ? '7' : '20'}`
+}
+
+function repeat (name: string): string {
+  return `to ask for several, repeat it: ${name}=1&${name}=2`
+}
+
+function explainRule ({ error: { keyword, params: untyped, schema, message }, value }: Violation): string {
+  const params = untyped as unknown as Params
   switch (keyword) {
     case 'type': return `must be ${withArticle(params.type)}`
     case 'enum': return `must be one of ${params.allowedValues.join(', ')}`
@@ -51,14 +97,15 @@ function explainRule ({ keyword, params: untyped, schema, message }: ErrorObject
     case 'uniqueItems': return 'must not contain the same item twice'
     case 'minimum': return `must be ${params.limit} or more`
     case 'maximum': return `must be ${params.limit} or less`
-    case 'pattern': return explainPattern(typeof schema === 'string' ? schema : params.pattern)
-    case 'format': return `must be ${FORMATS[params.format] ?? params.format}`
+    case 'pattern': return `must ${explainPattern(typeof schema === 'string' ? schema : params.pattern)}`
+    case 'format': return params.format === 'uri' ? problemOfHttpUrl(String(value))! : `must be ${DATE_TIME}`
     default: return String(message)
   }
 }
 
-function explainPattern (pattern: string): string {
-  return pattern.includes('\\u0000') ? 'must not contain the character U+0000' : `must match the pattern ${pattern}`
+/** Returns the rule of a pattern in words, after "must". */
+export function explainPattern (pattern: string): string {
+  return PATTERN_RULES.get(pattern) ?? 'have the form that the API reference describes'
 }
 
 function join (path: string, name: string): string {

@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { ValidationFailed } from '../errors.ts'
-import { explainViolation, type HttpPart } from './validation-messages.ts'
+import { problemOfHttpUrl } from './http-url.ts'
+import { explainViolation, MAX_INT64, type HttpPart } from './validation-messages.ts'
 
 /**
  * Validates requests against their schemas. Bodies are not coerced. The strings of paths and queries are first
@@ -10,7 +11,7 @@ import { explainViolation, type HttpPart } from './validation-messages.ts'
 
 interface Part { schema: PartSchema, httpPart?: string | undefined }
 interface PartSchema { $ref?: string, properties?: Record<string, PropertySchema> }
-interface PropertySchema { type?: string, format?: string, items?: PropertySchema }
+interface PropertySchema { type?: string, format?: string, maximum?: number, items?: PropertySchema }
 
 type Data = Record<string, unknown>
 type Result = { value: unknown } | { error: Error }
@@ -38,7 +39,8 @@ export function buildValidatorCompiler (externalSchemas: unknown): ValidatorComp
       const ids = Object.keys(properties).filter((name) => properties[name]?.format === 'int64')
       return (data) => validateBody(findViolation, data as Data, ids)
     }
-    return (data) => validate(findViolation, coerceStrings(data as Data, properties), part)
+    const repeatable = Object.keys(properties).filter((name) => properties[name]?.type === 'array')
+    return (data) => validate(findViolation, coerceStrings(data as Data, properties), part, repeatable)
   }
 }
 
@@ -51,16 +53,27 @@ function createAjv (components: Record<string, PartSchema>): Ajv {
     strict: true,
     // A test of the OpenAPI document validates all schemas; doing so at each start would take 100 ms.
     validateSchema: false,
-    formats: { int64: true, 'date-time': isTimestamp, uri: isHttpUrl },
+    formats: {
+      int64: true, 'date-time': isTimestamp, uri: (text: string) => problemOfHttpUrl(text) === undefined
+    },
     keywords: ['example']
   })
   for (const schema of Object.values(components)) ajv.addSchema(schema)
   return ajv
 }
 
-function validate (findViolation: FindViolation, data: unknown, part: HttpPart): Result {
-  const violation = findViolation(data)
-  return violation === undefined ? { value: data } : { error: new ValidationFailed(explainViolation(violation, part)) }
+function validate (findViolation: FindViolation, data: unknown, part: HttpPart, repeatable: string[] = []): Result {
+  const error = findViolation(data)
+  if (error === undefined) return { value: data }
+  const value = valueAt(data, error.instancePath)
+  return { error: new ValidationFailed(explainViolation({ error, part, value, repeatable })) }
+}
+
+/** Returns the value that a JSON pointer names. */
+function valueAt (data: unknown, pointer: string): unknown {
+  let value = data
+  for (const name of pointer.split('/').slice(1)) value = (value as Data)[name.replace(/~1/g, '/').replace(/~0/g, '~')]
+  return value
 }
 
 function validateBody (findViolation: FindViolation, data: Data, ids: string[]): Result {
@@ -76,9 +89,8 @@ function validateBody (findViolation: FindViolation, data: Data, ids: string[]):
   return result
 }
 
-/** Ids: up to 19 digits without a leading zero, at most 2^63-1. */
-const DIGITS = /^(0|[1-9][0-9]{0,18})$/
-const MAX_INT64 = 2n ** 63n - 1n
+/** Digits without a leading zero. Ids are at most 2^63-1. */
+const DIGITS = /^(0|[1-9][0-9]*)$/
 
 /** Replaces all ids above 2^53-1, which are never assigned: rounded by JavaScript, they could match another row. */
 const NEVER_ASSIGNED = Number.MAX_SAFE_INTEGER + 1
@@ -89,21 +101,23 @@ function coerceStrings (data: Data, properties: Record<string, PropertySchema>):
     if (schema === undefined) continue
     const value = data[name]
     if (schema.type === 'array') {
-      data[name] = (Array.isArray(value) ? value : [value]).map((item) => coerceString(item, schema.items?.type))
+      data[name] = (Array.isArray(value) ? value : [value]).map((item) => coerceString(item, schema.items))
     } else {
-      data[name] = coerceString(value, schema.type)
+      data[name] = coerceString(value, schema)
     }
   }
   return data
 }
 
 /** Converts a string to the type, or leaves it unchanged, in which case the schema rejects it. */
-function coerceString (value: unknown, type: string | undefined): unknown {
+function coerceString (value: unknown, { type, maximum }: PropertySchema = {}): unknown {
   if (typeof value !== 'string') return value
   if (type === 'integer' && DIGITS.test(value)) {
     const number = Number(value)
     if (number <= Number.MAX_SAFE_INTEGER) return number
-    return BigInt(value) <= MAX_INT64 ? NEVER_ASSIGNED : value
+    // A smaller maximum of the schema explains more.
+    const isId = value.length <= MAX_INT64.length && BigInt(value) <= BigInt(MAX_INT64)
+    return maximum !== undefined || isId ? NEVER_ASSIGNED : value
   }
   if (type === 'boolean' && (value === 'true' || value === 'false')) return value === 'true'
   return value
@@ -121,10 +135,6 @@ function isTimestamp (text: string): boolean {
   if (Number.isNaN(date.getTime()) || date.getUTCDate() !== Number(day)) return false
   const instant = Date.parse(text)
   return instant >= FIRST_INSTANT && instant <= LAST_INSTANT
-}
-
-function isHttpUrl (text: string): boolean {
-  return /^https?:\/\/[^\s]+$/i.test(text) && URL.canParse(text)
 }
 
 /** Returns the path of the first string with an unpaired surrogate: valid JSON, but no database can store it. */

@@ -3,10 +3,11 @@ import { defineEvents } from '../events/define-events.ts'
 import {
   NO_ADDITIONAL_PROPERTIES, PageQuery, ref, SortQuery, StringEnum, Text, Timestamp
 } from '../http/common-schemas.ts'
+import { describedPattern } from '../http/validation-messages.ts'
 
 const message = Text(1, 10000, 'The submitted text', 'Hello')
 const id = Type.String({
-  pattern: '^msg_[0-9a-z]{26}$',
+  pattern: describedPattern('^msg_[0-9a-z]{26}$', 'be msg_ and 26 characters 0-9 and a-z'),
   description: 'Identifier of the message; ids sort by time',
   example: 'msg_000000000g4jm1zq7c8x0v2ykp'
 })

@@ -1,5 +1,6 @@
 import * as errors from '../errors.ts'
 import type { ErrorClass } from '../errors.ts'
+import { explainPattern } from '../http/validation-messages.ts'
 import { MERGE_PATCH } from '../plugins/content-type-parsers.ts'
 import { exampleOf, resolve, type Answer, type Document, type Operation, type Schema } from './document.ts'
 import { errorAnswers } from './error-responses.ts'
@@ -74,7 +75,7 @@ function completeSuccess (
   }
 
   answer.headers = { 'Request-Id': always('Request-Id'), ...answer.headers }
-  if (schema !== undefined) answer.headers['ETag'] = always('ETag')
+  if (schema !== undefined && status !== 202) answer.headers['ETag'] = always('ETag')
   if (list) answer.headers['Link'] = always('Link')
   if (replayed) answer.headers['Idempotency-Replayed'] = sometimes('Idempotency-Replayed')
   if (status === 201) {
@@ -87,7 +88,7 @@ function completeSuccess (
 /** Adds the stream as another media type of the 200, and `Event-Id` to each response that contains it. */
 function announceStream (document: Document, { parameters = [], responses }: Operation): void {
   parameters.push(LAST_EVENT_ID)
-  for (const status of [200, 304, 410]) responses[status]!.headers!['Event-Id'] = always('Event-Id')
+  for (const status of [200, 304, 410, 412]) responses[status]!.headers!['Event-Id'] = always('Event-Id')
   const { content, headers } = responses[200]!
   const list = content![JSON_MEDIA]!
   const { oneOf = [] } = resolve(document, resolve(document, list.schema!).items!)
@@ -104,7 +105,7 @@ function announceStream (document: Document, { parameters = [], responses }: Ope
   }
   headers!['X-Accel-Buffering'] = sometimes('X-Accel-Buffering')
   // A stream has neither field.
-  for (const name of ['ETag', 'Link'] as const) headers![name] = sometimes(name)
+  for (const name of ['ETag', 'Link'] as const) headers![name] = responses[304]!.headers![name] = sometimes(name)
 }
 
 function notModified ({ headers = {} }: Answer): Answer {
@@ -125,7 +126,7 @@ function errorsOf ({ security, requestBody }: Operation, method: string, facts: 
     ...write && !open ? [errors.ReadOnlyKey] : [],
     ...facts.errors ?? [],
     ...write && facts.secret !== true ? [errors.IdempotencyKeyInUse, errors.IdempotencyKeyReused] : [],
-    ...method === 'patch' || method === 'delete' ? [errors.PreconditionFailed] : [],
+    errors.PreconditionFailed,
     errors.RequestTimeout,
     errors.UriTooLong,
     errors.HeadersTooLarge,
@@ -144,9 +145,9 @@ function likelyViolation (document: Document, { requestBody, parameters = [] }: 
   if (required !== undefined) return `${required} is required`
   const inPath = parameters.find((parameter) => parameter.in === 'path')
   if (inPath?.schema.pattern !== undefined) {
-    return `Path parameter ${inPath.name} must match the pattern ${inPath.schema.pattern}`
+    return `Path parameter ${inPath.name} must ${explainPattern(inPath.schema.pattern)}`
   }
-  if (inPath !== undefined) return `Path parameter ${inPath.name} must be an integer`
+  if (inPath !== undefined) return `Path parameter ${inPath.name} must be written without leading zeros`
   const limit = parameters.find(({ name }) => name === 'limit')
   if (limit !== undefined) return `Query parameter limit must be ${limit.schema.maximum} or less`
   return 'Query parameter "page" is not allowed'
@@ -156,7 +157,7 @@ function likelyViolation (document: Document, { requestBody, parameters = [] }: 
 function announceSuccessor (responses: Record<string, Answer>): void {
   for (const [status, answer] of Object.entries(responses)) {
     const promised = ['200', '304', '404', '410'].includes(status)
-    if (!promised && !status.startsWith('5')) continue
+    if (!promised && status !== '412' && !status.startsWith('5')) continue
     const present = promised ? always : sometimes
     answer.headers = {
       ...answer.headers,

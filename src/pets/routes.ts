@@ -22,6 +22,7 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
   return async function petRoutes (app) {
     const sunsetTime = new Date(`${sunset}T00:00:00Z`)
     const sunsetField = sunsetTime.toUTCString()
+    const isAfterSunset = (): boolean => Date.now() >= sunsetTime.getTime()
 
     app.get('/pets', {
       schema: {
@@ -56,7 +57,8 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
     }, async (request, reply) => {
       const { auth: { account }, body: pet } = request
       const created = await app.commit(createPet, { account, pet }, writeContext(request))
-      return sendWriteResult(reply, 201, created, `/pets/${created.record.id}`)
+      const { id } = created.record
+      return sendWriteResult(reply, 201, created, isAfterSunset() ? `/pets?id=${id}` : `/pets/${id}`)
     })
 
     app.get('/pets/:petId', {
@@ -77,7 +79,7 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
       const { auth: { account }, params: { petId } } = request
       reply.header('deprecation', DEPRECATION).header('sunset', sunsetField)
       reply.header('link', `<${locationOf(app, `/pets?id=${asAsked(petId, request.url)}`)}>; rel="successor-version"`)
-      if (Date.now() >= sunsetTime.getTime()) throw new OperationSunset(sunset)
+      if (isAfterSunset()) throw new OperationSunset(sunset)
       const pet = await findPet(app.read, account, petId)
       if (pet === undefined) throw new PetNotFound()
       return sendRecord(request, reply, pet)

@@ -14,6 +14,7 @@ export const clientErrors = fp(async function clientErrors (app: FastifyInstance
   app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
   // Without a listener, Node closes the connection without a response.
   app.server.on('connect', onConnect)
+  app.server.on('request', (request: IncomingMessage) => { lastRequests.set(request.socket, request) })
 
   function onConnect (request: IncomingMessage, socket: Duplex): void {
     socket.on('error', () => {})
@@ -34,6 +35,9 @@ interface ClientError extends Error {
  */
 const closing = new WeakSet<Duplex>()
 
+/** The last request of each connection, whose body may still arrive after its response. */
+const lastRequests = new WeakMap<Duplex, IncomingMessage>()
+
 /**
  * Answers bytes that are not HTTP, and requests that are too slow or too large before they are parsed. Fastify's
  * option `clientErrorHandler`.
@@ -50,7 +54,9 @@ export function onClientError (this: FastifyInstance, error: ClientError, socket
     }
     return
   }
-  if (error.code === 'ECONNRESET' || !socket.writable || inFlight?.headersSent === true) {
+  // A request with an incomplete body and no response in flight has had its response.
+  const isAnswered = inFlight == null && lastRequests.get(socket)?.complete === false
+  if (error.code === 'ECONNRESET' || !socket.writable || isAnswered || inFlight?.headersSent === true) {
     socket.destroy()
     return
   }
@@ -64,7 +70,10 @@ function toApiError ({ code, rawPacket }: ClientError): FastifyError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new errors.RequestTimeout()
   if (code === 'HPE_INVALID_METHOD' && Buffer.isBuffer(rawPacket)) {
     const [, method] = UNKNOWN_METHOD.exec(rawPacket.toString('latin1')) ?? []
-    if (method !== undefined) return new errors.NotImplemented(method)
+    if (method !== undefined) {
+      const hint = 'An OPTIONS request gets the methods of a path in Allow'
+      return new errors.NotImplemented(`HTTP has no method "${method}". ${hint}`)
+    }
   }
   if (code !== 'HPE_HEADER_OVERFLOW') {
     return new errors.BadRequest('The request is not valid HTTP. Send an HTTP/1.1 request as RFC 9112 specifies')

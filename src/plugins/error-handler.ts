@@ -6,6 +6,10 @@ import * as errors from '../errors.ts'
 /** Delay before a retry: the shortest that `Retry-After` can express. */
 const RETRY_AFTER_S = 1
 
+/** The message of DatabaseUnavailable for writes that take no Idempotency-Key. */
+const UNAVAILABLE_WITHOUT_KEY =
+  'The database did not answer in time. Try again; the request may have taken effect all the same.'
+
 /** Sends every error in the Error shape. A 4xx explains the error; a 5xx explains nothing, and the log has it all. */
 export const errorHandler = fp(async function errorHandler (app: FastifyInstance) {
   app.setErrorHandler<FastifyError>(async (thrown, request, reply) => {
@@ -18,11 +22,15 @@ export const errorHandler = fp(async function errorHandler (app: FastifyInstance
     if (status === 403 && error instanceof errors.ReadOnlyKey) setWwwAuthenticate(request, reply, 'insufficient_scope')
     if (status === 503 || error instanceof errors.IdempotencyKeyInUse) reply.header('retry-after', RETRY_AFTER_S)
     reply.removeHeader('etag')
-    const body = { code: reply.errorCode, message: error.message, status }
+    const takesNoKey = request.routeOptions.config.secret === true
+    const message = takesNoKey && error instanceof errors.DatabaseUnavailable
+      ? UNAVAILABLE_WITHOUT_KEY
+      : error.message
+    const body = { code: reply.errorCode, message, status }
     return reply.code(status).headers({ 'cache-control': 'no-store' }).send(body)
   })
-  app.setNotFoundHandler(async () => { throw new errors.RouteNotFound() })
-}, { name: 'error-handler', dependencies: ['rate-limits', 'request-logging'] })
+  app.setNotFoundHandler(async () => { throw new errors.RouteNotFound(`${app.basePath}/openapi.json`) })
+}, { name: 'error-handler', dependencies: ['public-url', 'rate-limits', 'request-logging'] })
 
 /** Counts a bad credential. Replaces the 401 by a 429 if the client sent too many; a valid key is never counted. */
 async function applyFailedAuthLimit (

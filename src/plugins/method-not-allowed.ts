@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 import FindMyWay from 'find-my-way'
 import { ACCEPT_PATCH } from './content-type-parsers.ts'
@@ -10,6 +10,7 @@ import { MAX_HEAD_BYTES } from './request-head.ts'
  * authentication and body parsing. Register it before the routes: it learns them from `onRoute`.
  */
 export const methodNotAllowed = fp(async function methodNotAllowed (app: FastifyInstance) {
+  const notFound = (): Error => new RouteNotFound(`${app.basePath}/openapi.json`)
   const paths = FindMyWay({ maxParamLength: MAX_HEAD_BYTES })
   const methodsByPath = new Map<string, Set<string>>()
 
@@ -26,18 +27,24 @@ export const methodNotAllowed = fp(async function methodNotAllowed (app: Fastify
 
   app.addHook('onRequest', (request, reply, done) => {
     if (!request.is404 && request.method !== 'OPTIONS') {
-      return done(hasEmptyParam(request.params) ? new RouteNotFound() : undefined)
+      return done(hasEmptyParam(request.params) ? notFound() : undefined)
     }
     const [path = ''] = request.url.split('?')
+    if (path === '*') return sendServerOptions(reply)
     const found = paths.find('GET', path)
-    if (found === null || hasEmptyParam(found.params)) throw new RouteNotFound()
+    if (found === null || hasEmptyParam(found.params)) throw notFound()
     const methods = found.store as Set<string>
     reply.header('allow', [...methods, 'OPTIONS'].join(', '))
     if (request.method !== 'OPTIONS') throw new MethodNotAllowed(request.method)
     if (methods.has('PATCH')) reply.header('accept-patch', ACCEPT_PATCH)
     reply.code(204).send()
   })
-}, { name: 'method-not-allowed', dependencies: ['cors', 'request-head'] })
+}, { name: 'method-not-allowed', dependencies: ['cors', 'public-url', 'request-head'] })
+
+/** Answers `OPTIONS *`, which asks for the methods of the service and not of a path (RFC 9110 section 9.3.7). */
+function sendServerOptions (reply: FastifyReply): void {
+  reply.header('allow', 'GET, HEAD, POST, PATCH, DELETE, OPTIONS').code(204).send()
+}
 
 /** Detects paths such as `/pets/`, which the router matches as a pet with an empty id. No such path exists. */
 function hasEmptyParam (params: unknown): boolean {

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { IncomingMessage } from 'node:http'
-import { BadRequest, HeadersTooLarge, UriTooLong } from '../errors.ts'
+import { BadRequest, HeadersTooLarge, NotImplemented, UriTooLong } from '../errors.ts'
 
 /** Maximum length of a URL, in characters. RFC 9110 section 4.1 recommends at least 8,000 octets. */
 export const MAX_URL_LENGTH = 8_192
@@ -15,8 +15,14 @@ export const MAX_HEADER_BYTES = 16_384
  */
 export const MAX_HEAD_BYTES = 61_440
 
-/** Characters that a URL cannot contain (RFC 3986 section 2). Newer versions of Node reject them; older ones do not. */
-const UNENCODED = /[^\x21-\x7e]/
+/**
+ * Characters that a URL cannot contain (RFC 3986 section 2), of which newer versions of Node reject some, and `#`: a
+ * request target has no fragment (RFC 9112 section 3.2).
+ */
+const UNENCODED = /[^\x21\x22\x24-\x7e]/
+
+/** A path, an http or https URL, or the `*` of OPTIONS (RFC 9112 section 3.2). */
+const TARGET = /^(?:\/|https?:\/\/[^/?#])/i
 
 /** A host name or an IP address, and optionally a port (RFC 9110 section 7.2). */
 const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/
@@ -32,10 +38,13 @@ export const requestHead = fp(async function requestHead (app: FastifyInstance) 
 }, { name: 'request-head' })
 
 function validateRequestHead (
-  { url, headers, rawHeaders, httpVersion }: IncomingMessage, originalUrl: string
+  { method, url, headers, rawHeaders, httpVersion }: IncomingMessage, originalUrl: string
 ): Error | undefined {
   if (originalUrl.length > MAX_URL_LENGTH) return new UriTooLong(MAX_URL_LENGTH)
   if (UNENCODED.test(originalUrl)) return new BadRequest('The URL contains a character that must be percent-encoded')
+  if (!TARGET.test(originalUrl) && !(originalUrl === '*' && method === 'OPTIONS')) {
+    return new BadRequest('The request target must be a path that begins with "/", or an http or https URL')
+  }
   let bytes = rawHeaders.length / 2 * FIELD_OVERHEAD_BYTES
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -49,6 +58,10 @@ function validateRequestHead (
   }
   if (hosts > 1 || !HOST.test(headers.host ?? '')) {
     return new BadRequest('A request must have one Host header, with a host and optionally a port')
+  }
+  const { 'transfer-encoding': coding = 'chunked' } = headers
+  if (!/^\s*chunked\s*$/i.test(coding)) {
+    return new NotImplemented('The only transfer coding of this service is "chunked" (RFC 9112 section 6.1)')
   }
   if (url !== UNDECODABLE || originalUrl === UNDECODABLE) return undefined
   return new BadRequest('The URL contains an invalid percent-escape. Write "%" itself as "%25"')

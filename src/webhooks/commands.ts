@@ -8,7 +8,7 @@ import { HEAD_OF_QUEUE } from '../deliveries/enqueue.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { WebhookLimitReached, WebhookNotFound } from './errors.ts'
 import { webhookTable } from './queries.ts'
-import type { NewWebhook, Webhook, WebhookUpdate, WebhookWithSecret } from './schemas.ts'
+import type { NewWebhook, Webhook, WebhookTest, WebhookUpdate, WebhookWithSecret } from './schemas.ts'
 
 /** Maximum number of webhooks of an account. */
 const MAX_WEBHOOKS = 20
@@ -40,17 +40,14 @@ export const createWebhook: Command<{ account: number, webhook: Required<NewWebh
   }
 }
 
-interface WebhookRef { account: number, webhookId: number }
-interface ConditionalWebhookRef extends WebhookRef { conditions: Conditions }
+interface WebhookRef { account: number, webhookId: number, conditions: Conditions }
 
 const locks = ({ webhookId }: WebhookRef): RowLock[] => [{ table: webhookTable, ids: [webhookId], mode: 'update' }]
 
-export const updateWebhook: Command<ConditionalWebhookRef & { patch: WebhookUpdate }, Webhook> = {
+export const updateWebhook: Command<WebhookRef & { patch: WebhookUpdate }, Webhook> = {
   name: 'updateWebhook',
   locks,
-  run: async (tx, inputs) => await forEachWebhook(tx, inputs, async (webhook, { conditions, patch }, prisma) => {
-    const failed = checkPreconditions(conditions, etagOf(webhook.version))
-    if (failed !== undefined) return failed
+  run: async (tx, inputs) => await forEachWebhook(tx, inputs, async (webhook, { patch }, prisma) => {
     const { id } = webhook
     const { url = webhook.url, enabled = webhook.enabled } = patch
     const events = patch.events === undefined ? webhook.events : JSON.stringify(patch.events)
@@ -65,12 +62,10 @@ export const updateWebhook: Command<ConditionalWebhookRef & { patch: WebhookUpda
 }
 
 /** Deletes a webhook. A worker removes its deliveries, a step at a time: there may be a day's worth of them. */
-export const deleteWebhook: Command<ConditionalWebhookRef, undefined> = {
+export const deleteWebhook: Command<WebhookRef, undefined> = {
   name: 'deleteWebhook',
   locks,
-  run: async (tx, inputs) => await forEachWebhook(tx, inputs, async ({ id, version }, { conditions }, prisma) => {
-    const failed = checkPreconditions(conditions, etagOf(version))
-    if (failed !== undefined) return failed
+  run: async (tx, inputs) => await forEachWebhook(tx, inputs, async ({ id }, _input, prisma) => {
     await prisma.webhook.delete({ where: { id } })
     return { record: undefined, changes: { webhooks: [id] } }
   })
@@ -91,13 +86,13 @@ export const rotateSecret: Command<WebhookRef, WebhookWithSecret> = {
 }
 
 /** Enqueues a test ahead of all waiting deliveries, also for a webhook that is disabled. */
-export const testWebhook: Command<WebhookRef, undefined> = {
+export const testWebhook: Command<WebhookRef, WebhookTest> = {
   name: 'testWebhook',
   locks,
   run: async (tx, inputs) => await forEachWebhook(tx, inputs, async ({ id, account }, _input, prisma) => {
     const delivery = { accountId: account, webhookId: id, eventId: 0, nextTryAt: HEAD_OF_QUEUE, giveUpAt: tx.now }
     await prisma.delivery.create({ data: delivery, select: { id: true } })
-    return { record: undefined, changes: { deliveries: [] } }
+    return { record: { webhookId: id }, changes: { deliveries: [] } }
   })
 }
 
@@ -119,16 +114,20 @@ type WebhookChange<Input, Record> = (
   webhook: LoadedWebhook, input: Input, prisma: TransactionClient
 ) => Promise<CommandResult<Record>>
 
-/** Applies a change to the webhook of each input, each after the effects of those before it. */
+/**
+ * Applies a change to the webhook of each input, each after the effects of those before it. A webhook that the account
+ * does not have, or a failed precondition, refuses the input.
+ */
 async function forEachWebhook<Input extends WebhookRef, Record> (
   tx: Transaction, inputs: Input[], change: WebhookChange<Input, Record>
 ): Promise<Array<CommandResult<Record>>> {
   const prisma = await tx.prisma()
   return await inSequence(inputs, async (input) => {
-    const { account, webhookId: id } = input
+    const { account, webhookId: id, conditions } = input
     const row = await prisma.webhook.findUnique({ where: { id, accountId: account } })
     if (row === null) return new WebhookNotFound()
-    return await change({ ...row, id, account, version: Number(row.version) }, input, prisma)
+    const webhook = { ...row, id, account, version: Number(row.version) }
+    return checkPreconditions(conditions, etagOf(webhook.version)) ?? await change(webhook, input, prisma)
   })
 }
 

@@ -5,11 +5,12 @@ import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
 import { ValidationFailed } from '../errors.ts'
 import { WebhookLimitReached, WebhookNotFound } from './errors.ts'
-import { writeContext } from '../http/idempotency.ts'
+import { recordWriteContext, writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { isPublicAddress, literalAddress } from '../deliveries/address-policy.ts'
+import { WebhookAttemptSchema } from '../deliveries/schemas.ts'
 import { createWebhook, deleteWebhook, rotateSecret, testWebhook, updateWebhook } from './commands.ts'
-import { findWebhook, listWebhooks } from './queries.ts'
+import { findAttempts, findWebhook, listWebhooks } from './queries.ts'
 import { WebhookParams, WebhookQuery, type WebhookSchemas } from './schemas.ts'
 
 export interface WebhookOptions {
@@ -23,7 +24,7 @@ export interface WebhookOptions {
 const common = { tags: ['webhooks'], 'x-stability': 'experimental' }
 
 export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOptions): FastifyPluginAsyncTypebox {
-  const { NewWebhookSchema, WebhookSchema, WebhookUpdateSchema, WebhookWithSecretSchema } = schemas
+  const { NewWebhookSchema, WebhookSchema, WebhookTestSchema, WebhookUpdateSchema, WebhookWithSecretSchema } = schemas
 
   return async function webhookRoutes (app) {
     app.get('/webhooks', {
@@ -31,7 +32,7 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
         ...common,
         operationId: 'listWebhooks',
         summary: 'List webhooks',
-        description: 'Lists webhooks by id, without their secrets and attempts, a page at a time.',
+        description: 'Lists webhooks by id, without their secrets, a page at a time.',
         querystring: WebhookQuery,
         response: { 200: Type.Array(ref(WebhookSchema)) }
       }
@@ -71,7 +72,7 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
         ...common,
         operationId: 'getWebhook',
         summary: 'Get a webhook',
-        description: 'Returns one webhook with the last 20 attempts to deliver to it.',
+        description: 'Returns one webhook, without its secret.',
         params: WebhookParams,
         response: { 200: ref(WebhookSchema) }
       },
@@ -119,6 +120,23 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
       return sendWriteResult(reply, 204, await app.commit(deleteWebhook, input, writeContext(request)))
     })
 
+    app.get('/webhooks/:webhookId/attempts', {
+      schema: {
+        ...common,
+        operationId: 'listWebhookAttempts',
+        summary: 'List attempts to deliver to a webhook',
+        description: 'Returns the last 20 attempts, newest first.',
+        params: WebhookParams,
+        response: { 200: Type.Array(ref(WebhookAttemptSchema)) }
+      },
+      config: { errors: [WebhookNotFound] }
+    }, async (request, reply) => {
+      const { auth: { account }, params: { webhookId } } = request
+      const attempts = await findAttempts(app.read, account, webhookId)
+      if (attempts === undefined) throw new WebhookNotFound()
+      return sendPage(request, reply, { records: attempts, next: null })
+    })
+
     app.post('/webhooks/:webhookId/rotate', {
       schema: {
         ...common,
@@ -132,7 +150,8 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
       config: { errors: [WebhookNotFound], secret: true }
     }, async (request, reply) => {
       const { auth: { account }, params: { webhookId } } = request
-      const rotated = await app.commit(rotateSecret, { account, webhookId }, writeContext(request))
+      const input = { account, webhookId, conditions: conditionsOf(request) }
+      const rotated = await app.commit(rotateSecret, input, recordWriteContext(request))
       return sendWriteResult(reply.header('cache-control', 'no-store'), 200, rotated)
     })
 
@@ -142,14 +161,15 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
         operationId: 'testWebhook',
         summary: 'Send a test to a webhook',
         description: 'Sends an event of the type `webhook.test` once, also to a disabled webhook. The feed does not ' +
-          'contain it. The webhook shows the attempt.',
+          'contain it. `GET /webhooks/{webhookId}/attempts` shows the attempt.',
         params: WebhookParams,
-        response: { 202: Type.Null({ description: 'The service sends the test.' }) }
+        response: { 202: ref(WebhookTestSchema) }
       },
       config: { errors: [WebhookNotFound] }
     }, async (request, reply) => {
       const { auth: { account }, params: { webhookId } } = request
-      return sendWriteResult(reply, 202, await app.commit(testWebhook, { account, webhookId }, writeContext(request)))
+      const input = { account, webhookId, conditions: conditionsOf(request) }
+      return sendWriteResult(reply, 202, await app.commit(testWebhook, input, recordWriteContext(request)))
     })
   }
 }

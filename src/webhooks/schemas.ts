@@ -1,14 +1,10 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { WebhookAttemptSchema } from '../deliveries/schemas.ts'
-import {
-  NO_ADDITIONAL_PROPERTIES, Id, PageQuery, ref, SortQuery, StringEnum, Timestamp
-} from '../http/common-schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, SortQuery, StringEnum, Timestamp } from '../http/common-schemas.ts'
 
 const url = Type.String({
   format: 'uri',
   minLength: 1,
   maxLength: 2048,
-  pattern: '^https?://[!-~]+$',
   description: 'The http or https address that receives events by POST',
   example: 'https://example.com/hooks/petstore'
 })
@@ -49,12 +45,10 @@ export function webhookSchemas (eventTypes: readonly string[]) {
       ...NO_ADDITIONAL_PROPERTIES,
       description: 'A JSON merge patch (RFC 7396) with the fields to change.'
     }),
-    WebhookSchema: Type.Object({
-      ...webhook,
-      attempts: Type.Optional(Type.Array(ref(WebhookAttemptSchema), {
-        description: 'The last 20 attempts, newest first. Only present when you read a single webhook'
-      }))
-    }, { $id: 'Webhook', description: 'An address that receives events.' }),
+    WebhookSchema: Type.Object(webhook, { $id: 'Webhook', description: 'An address that receives events.' }),
+    WebhookTestSchema: Type.Object({ webhookId: webhook.id }, {
+      $id: 'WebhookTest', description: 'A test that the service sends.'
+    }),
     WebhookWithSecretSchema: Type.Object({ ...webhook, secret }, {
       $id: 'WebhookWithSecret', description: 'A webhook with its new secret.'
     })
@@ -65,6 +59,7 @@ export type WebhookSchemas = ReturnType<typeof webhookSchemas>
 export type NewWebhook = Static<WebhookSchemas['NewWebhookSchema']>
 export type WebhookUpdate = Static<WebhookSchemas['WebhookUpdateSchema']>
 export type Webhook = Static<WebhookSchemas['WebhookSchema']>
+export type WebhookTest = Static<WebhookSchemas['WebhookTestSchema']>
 export type WebhookWithSecret = Static<WebhookSchemas['WebhookWithSecretSchema']>
 
 export const WebhookParams = Type.Object({ webhookId: Id('Id of the webhook', 4) }, NO_ADDITIONAL_PROPERTIES)

@@ -29,7 +29,6 @@ t.test('conditional requests', async (t) => {
       for (const headers of [
         ifMatch('"other"'),
         ifMatch(`W/${tag}`),
-        ifMatch(tag.slice(1, -1)),
         ifMatch('"a", "b"'),
         ifMatch('"*"'),
         ifMatch(''),

@@ -47,7 +47,7 @@ t.test('conditional requests', async (t) => {
           t.equal(answer.headers['cache-control'], 'private, no-cache')
         }
       }
-      for (const unknown of ['"other"', 'W/"other"', tag.slice(1, -1), `"${tag}"`, '']) {
+      for (const unknown of ['"other"', 'W/"other"', '"*"', '']) {
         const answer = await ada.get(path, ifNoneMatch(unknown))
         assertResponse(t, answer, 200, read.body, unknown)
         t.equal(answer.headers.etag, tag)
@@ -79,6 +79,29 @@ t.test('conditional requests', async (t) => {
       t.not(more.headers.etag, whole.headers.etag)
     })
   }
+
+  await t.test('a creation and a read with the same tag have the same text, but for a secret', async (t) => {
+    const ada = await openAccount()
+    const petId = await stocked(ada, 3)
+    const { categoryId } = (await ada.get(`/pets/${petId}`)).body
+    const time = '2096-12-24T18:00:00.000Z'
+    for (const [path, body] of [
+      ['/accounts', { email: 'ada@example.com', name: 'Ada' }],
+      ['/account/keys', { expiresAt: time, readOnly: true, label: 'Scanner' }],
+      ['/categories', { description: 'Loyal', name: 'Dogs' }],
+      ['/pets', { status: 'pending', categoryId, name: 'Rex' }],
+      ['/store/orders', { complete: true, shipDate: time, quantity: 2, petId }],
+      ['/messages', { message: 'Hello' }],
+      ['/webhooks', { enabled: false, events: ['pet.created'], url: 'https://example.com/' }]
+    ] as const) {
+      const created = await ada.post(path, body)
+      t.equal(created.status, 201, path)
+      const reader = path === '/accounts' ? withKey(created.body.apiKey) : ada
+      const read = await reader.get(created.headers.location!)
+      t.equal(read.text, created.text.replace(/,"(apiKey|secret)":"[^"]*"/, ''), path)
+      t.equal(read.headers.etag, created.headers.etag)
+    }
+  })
 
   await t.test('a page with the same records but other links has another tag', async (t) => {
     const ada = await openAccount()

@@ -44,7 +44,8 @@ t.test('isolation', async (t) => {
   const document = app.swagger() as any
   const operations = operationsOf(document)
   const named = operations.filter(({ path }) => path.includes('{'))
-  const listed = operations.filter(({ method, answer }) => method === 'GET' && answer?.type === 'array')
+  const listed = operations.filter(({ method, path, answer }) =>
+    method === 'GET' && answer?.type === 'array' && !path.includes('{'))
 
   const bob = await openAccount('The other store')
   const his = await storeOf(bob)

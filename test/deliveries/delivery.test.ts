@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { ifMatch, ifNoneMatch } from '../contract/fields.ts'
 import { createMessage } from '../../src/messages/commands.ts'
 import { completeDeliveries } from '../../src/deliveries/complete.ts'
 import { createWebhook } from '../../src/webhooks/commands.ts'
 import { claimDeliveries, type ClaimedDelivery, type ClaimResult } from '../../src/deliveries/claim.ts'
 import { startApp, type Client } from '../support/app.ts'
 import { assertResponse } from '../support/checks.ts'
-import { backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
+import { attemptsOf, backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
 
 t.test('a message without webhooks is delivered, with its event', async (t) => {
@@ -41,10 +42,10 @@ t.test('an event is sent as GET /events shows it, signed and in order, and its a
     'webhook-timestamp': /^\d{10}$/,
     'webhook-signature': /^v1,\S+$/
   })
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 3)
-  const read = await ada.get(path)
-  t.match(read.body.attempts, [{ eventId: 3, status: 204 }, { eventId: 2, status: 204 }, { eventId: 1, status: 204 }])
-  t.same(Object.keys(read.body.attempts[0]), ['eventId', 'at', 'status', 'durationMs'])
+  await eventually(async () => (await attemptsOf(ada, path)).length === 3)
+  const attempts = await attemptsOf(ada, path)
+  t.match(attempts, [{ eventId: 3, status: 204 }, { eventId: 2, status: 204 }, { eventId: 1, status: 204 }])
+  t.same(Object.keys(attempts[0]), ['eventId', 'at', 'status', 'durationMs'])
 })
 
 t.test('only events of subscribed types are sent, and only while they are subscribed to', async (t) => {
@@ -161,8 +162,8 @@ t.test('a redirection is not followed', async (t) => {
   const other = await openReceiver(t)
   receiver.respond = (response) => { response.writeHead(307, { location: other.url }).end() }
   await send(ada)
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 1)
-  t.match((await ada.get(path)).body.attempts, [{ status: 307, nextTryAt: String }])
+  await eventually(async () => (await attemptsOf(ada, path)).length === 1)
+  t.match((await attemptsOf(ada, path)), [{ status: 307, nextTryAt: String }])
   t.equal(other.received.length, 0)
 })
 
@@ -172,8 +173,8 @@ t.test('a host name that resolves to a private address is not called', async (t)
   const receiver = await openReceiver(t)
   const { body: { id } } = await ada.post('/webhooks', { url: receiver.url.replace('127.0.0.1', 'localhost') })
   await send(ada)
-  await eventually(async () => (await ada.get(`/webhooks/${id}`)).body.attempts.length > 0)
-  const { body: { attempts: [attempt] } } = await ada.get(`/webhooks/${id}`)
+  await eventually(async () => (await attemptsOf(ada, `/webhooks/${id}`)).length > 0)
+  const [attempt] = await attemptsOf(ada, `/webhooks/${id}`)
   t.match(attempt, { error: 'The host name resolves to an address that is not public', nextTryAt: String })
   t.equal(attempt.status, undefined)
   t.equal(receiver.received.length, 0)
@@ -187,8 +188,8 @@ t.test('a private address that was allowed before is not called either', async (
   await send(ada)
   const now = await startApp(t, { DELIVERY: 'true', DATABASE_URL: before.config.DATABASE_URL })
   const client = now.withKey(ada.key!)
-  await eventually(async () => (await client.get(`/webhooks/${id}`)).body.attempts.length > 0)
-  t.equal((await client.get(`/webhooks/${id}`)).body.attempts[0].error, 'The address is not public')
+  await eventually(async () => (await attemptsOf(client, `/webhooks/${id}`)).length > 0)
+  t.equal((await attemptsOf(client, `/webhooks/${id}`))[0].error, 'The address is not public')
   t.equal(receiver.received.length, 0)
 })
 
@@ -208,13 +209,13 @@ t.test('both secrets sign after a rotation', async (t) => {
 t.test('a test is sent once, without an event in GET /events, also when the webhook is disabled', async (t) => {
   const { ada, receiver, path } = await subscribed(t, { enabled: false })
   receiver.respond = (response) => { response.writeHead(500).end() }
-  for (let i = 0; i < 2; i++) assertResponse(t, await ada.request('POST', `${path}/test`), 202)
+  for (let i = 0; i < 2; i++) assertResponse(t, await ada.request('POST', `${path}/test`), 202, { webhookId: Number(path.split('/')[2]) })
   await receiver.until(2)
   t.match(receiver.received[0]!.event, { id: 0, type: 'webhook.test', timestamp: String, data: { webhookId: Number } })
   t.match(receiver.received[0]!.id, /^evt_\d+_test_\d+$/)
   t.not(receiver.received[0]!.id, receiver.received[1]!.id)
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 2)
-  const { body: { attempts } } = await ada.get(path)
+  await eventually(async () => (await attemptsOf(ada, path)).length === 2)
+  const attempts = await attemptsOf(ada, path)
   const attempt = { eventId: 0, status: 500, nextTryAt: undefined }
   t.same(
     attempts.map(({ eventId, status, nextTryAt }: Record<string, unknown>) => ({ eventId, status, nextTryAt })),
@@ -222,10 +223,19 @@ t.test('a test is sent once, without an event in GET /events, also when the webh
   t.equal((await ada.get('/events')).headers['event-id'], '0')
 })
 
-t.test('the last 20 attempts are shown', async (t) => {
+t.test('the last 20 attempts are a list with a tag of its own, and leave the tag of the webhook alone', async (t) => {
   const { ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
+  const webhook = await ada.get(path)
+  const none = await ada.get(`${path}/attempts`)
+  assertResponse(t, none, 200, [])
   for (let i = 0; i < 25; i++) await becomes(ada, await send(ada), 'delivered')
-  const { body: { attempts } } = await ada.get(path)
+  const { body: attempts, headers: { etag, link } } = await ada.get(`${path}/attempts`)
+  t.not(etag, none.headers.etag)
+  t.equal(link, `<${path}/attempts>; rel="first"`)
+  t.equal((await ada.get(`${path}/attempts`, ifNoneMatch(etag))).status, 304)
+  t.equal((await ada.get(path)).headers.etag, webhook.headers.etag)
+  assertResponse(t, await ada.get(path), 200, webhook.body)
+  assertResponse(t, await ada.patch(path, { enabled: true }, ifMatch(webhook.headers.etag)), 200, webhook.body)
   const shown = attempts.map(({ eventId }: { eventId: number }) => `evt_${ada.account}_${eventId}`)
   t.same(shown, receiver.received.map(({ id }) => id).reverse().slice(0, 20))
 })
@@ -238,7 +248,7 @@ t.test('a stop aborts the requests in flight and loses no event, and a start sen
   await receiver.until(9)
   await first.app.close()
   t.equal(receiver.open, 0)
-  t.match((await ada.get(path)).body.attempts, { length: 1 }, 'none of the 8 requests ended by itself')
+  t.match((await attemptsOf(ada, path)), { length: 1 }, 'none of the 8 requests ended by itself')
   await deliver()
   for (const id of ids) await becomes(ada, id, 'delivered')
   t.equal(receiver.received.length, 58)

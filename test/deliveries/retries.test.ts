@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import type { TestApp } from '../support/app.ts'
-import { backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
+import { attemptsOf, backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
 import { startDeliveryWorker } from './workers.ts'
 
@@ -21,14 +21,14 @@ t.test('a failed delivery is retried after a pause, with the same id, and update
   const id = await send(ada)
   await becomes(ada, id, 'processing')
   await receiver.until(1)
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 1)
-  const { body: { attempts: [first] } } = await ada.get(path)
+  await eventually(async () => (await attemptsOf(ada, path)).length === 1)
+  const [first] = await attemptsOf(ada, path)
   const pause = Date.parse(first.nextTryAt) - Date.parse(first.at)
   t.ok(pause >= 5_000 && pause < 30_000, `the first pause is about 5 s: ${pause} ms`)
   await skipPause(service)
   await receiver.until(2)
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 2)
-  const { body: { attempts: [second] } } = await ada.get(path)
+  await eventually(async () => (await attemptsOf(ada, path)).length === 2)
+  const [second] = await attemptsOf(ada, path)
   t.ok(Date.parse(second.nextTryAt) - Date.parse(second.at) >= 30_000, 'pauses grow')
   await skipPause(service)
   await becomes(ada, id, 'delivered')
@@ -58,8 +58,8 @@ t.test('a delivery waits as long as Retry-After asks', async (t) => {
   const { ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
   receiver.respond = (response) => { response.writeHead(429, { 'retry-after': '3600' }).end() }
   await send(ada)
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 1)
-  const { body: { attempts: [{ at, status, nextTryAt }] } } = await ada.get(path)
+  await eventually(async () => (await attemptsOf(ada, path)).length === 1)
+  const [{ at, status, nextTryAt }] = await attemptsOf(ada, path)
   t.equal(status, 429)
   t.ok(Date.parse(nextTryAt) - Date.parse(at) >= 3_600_000)
 })
@@ -69,7 +69,7 @@ t.test('a delivery fails after its last attempt, and its message with it', async
   receiver.respond = (response, { event }) => { response.writeHead(event.type === 'message.failed' ? 200 : 500).end() }
   const id = await send(ada)
   for (let attempt = 1; attempt <= 11; attempt++) {
-    await eventually(async () => (await ada.get(path)).body.attempts.length === attempt)
+    await eventually(async () => (await attemptsOf(ada, path)).length === attempt)
     await skipPause(service)
     const wake = {
       name: 'wake',
@@ -86,9 +86,12 @@ t.test('a delivery fails after its last attempt, and its message with it', async
 t.test('a webhook is disabled after a 410, and its pending deliveries fail', async (t) => {
   const { ada, receiver, path, ids, deliver } = await backlog(t, 30)
   receiver.respond = (response) => { response.writeHead(410).end() }
+  const before = await ada.get(path)
   await deliver()
   for (const id of ids) await becomes(ada, id, 'failed')
-  t.equal((await ada.get(path)).body.enabled, false)
+  const disabled = await ada.get(path)
+  t.equal(disabled.body.enabled, false)
+  t.not(disabled.headers.etag, before.headers.etag, 'a 410 changes the webhook')
   t.ok(receiver.received.length < 30, `${receiver.received.length} requests`)
   const later = await send(ada)
   await becomes(ada, later, 'delivered')
@@ -118,8 +121,8 @@ t.test('events of an unreachable receiver are delivered later', async (t) => {
   const { service, ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
   await receiver.close()
   const ids = await Promise.all(Array.from({ length: 5 }, async () => await send(ada)))
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 5)
-  t.match((await ada.get(path)).body.attempts[0], { error: 'The address refused the connection', nextTryAt: String })
+  await eventually(async () => (await attemptsOf(ada, path)).length === 5)
+  t.match((await attemptsOf(ada, path))[0], { error: 'The address refused the connection', nextTryAt: String })
   const back = await openReceiver(t)
   await ada.patch(path, { url: back.url })
   await skipPause(service)
@@ -131,7 +134,7 @@ t.test('deliveries of a disabled webhook wait until it is enabled, or fail after
   const { service, ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
   receiver.respond = (response) => { response.writeHead(500).end() }
   const [first, second] = [await send(ada), await send(ada)]
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 2)
+  await eventually(async () => (await attemptsOf(ada, path)).length === 2)
   await ada.patch(path, { enabled: false })
   await skipPause(service)
   await ada.patch(path, { events: ['message.created', 'pet.created'] })
@@ -145,7 +148,7 @@ t.test('deliveries of a disabled webhook wait until it is enabled, or fail after
 
   receiver.respond = (response) => { response.writeHead(500).end() }
   const third = await send(ada)
-  await eventually(async () => (await ada.get(path)).body.attempts[0].status === 500)
+  await eventually(async () => (await attemptsOf(ada, path))[0].status === 500)
   await skipPause(service, true)
   await ada.patch(path, { enabled: false })
   await becomes(ada, third, 'failed')
@@ -158,7 +161,7 @@ t.test('messages do not wait for a deleted webhook', async (t) => {
   await ada.post('/webhooks', { url: second.url, events: ['message.created'] })
   const ids = [await send(ada), await send(ada)]
   await second.until(2)
-  await eventually(async () => (await ada.get(path)).body.attempts.length === 2)
+  await eventually(async () => (await attemptsOf(ada, path)).length === 2)
   for (const id of ids) t.equal((await ada.get(`/messages/${id}`)).body.status, 'processing')
   await ada.delete(path)
   for (const id of ids) await becomes(ada, id, 'delivered')

@@ -250,7 +250,7 @@ t.test('an idle stream is sent a comment at each heartbeat, every 15 s by defaul
   const stream = streams.follow(credential, 0, () => 0)
   let comments = 0
   stream.on('data', (bytes: Buffer) => {
-    t.equal(bytes.toString(), ':\n\n')
+    t.equal(bytes.toString(), ':\n')
     comments++
   })
   await eventually(() => comments >= 4)

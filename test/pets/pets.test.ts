@@ -84,7 +84,7 @@ t.test('pets', async (t) => {
       ['id=', 'id'],
       ['id=0', 'id'],
       ['id=1&id=x', 'id'],
-      [Array.from({ length: 101 }, (_, i) => `id=${i + 1}`).join('&'), 'id must have at most 100'],
+      [Array.from({ length: 101 }, (_, i) => `id=${i + 1}`).join('&'), 'id must be given at most 100 times'],
       ['name=Rex', '"name" is not allowed']
     ])
     assertListed(t, await ada.get('/pets'), [petId], 'nothing was added')
@@ -253,6 +253,17 @@ t.test('the deprecated read of one pet', async (t) => {
     t.same(successor(await ada.patch(`/pets/${petId}`, {})), none)
     t.equal((await ada.get(`/pets?id=${petId}`)).headers.deprecation, undefined)
     t.same(successor(await ada.delete(`/pets/${petId}`)), none)
+  })
+
+  await t.test('a created pet has an address that answers, after the sunset as well', async (t) => {
+    const { openAccount } = await startApp(t, { PET_READ_SUNSET: '2025-12-05', PUBLIC_URL: 'https://pets.example' })
+    const ada = await openAccount()
+    const pet = { name: 'Rex', categoryId: await newCategory(ada) }
+    const created = await ada.post('/pets', pet, { 'idempotency-key': 'k' })
+    t.equal(created.headers.location, `https://pets.example/pets?id=${created.body.id}`)
+    const replay = await ada.post('/pets', pet, { 'idempotency-key': 'k' })
+    t.equal(replay.headers.location, created.headers.location)
+    assertResponse(t, await ada.get(`/pets?id=${created.body.id}`), 200, [created.body])
   })
 
   await t.test('answers 410 from its sunset on, whatever is asked for', async (t) => {

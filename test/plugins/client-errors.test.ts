@@ -76,6 +76,62 @@ t.test('a method that HTTP does not define gets 501', async (t) => {
   }
 })
 
+t.test('a transfer coding other than chunked gets 501', async (t) => {
+  const { port } = await startApp(t)
+  for (const coding of ['gzip, chunked', 'deflate,chunked', 'identity, chunked', 'chunked, chunked']) {
+    const answer = await sendBytes(port, `POST /accounts HTTP/1.1\r\n${HEAD}Transfer-Encoding: ${coding}\r\n\r\n0\r\n\r\n`)
+    t.ok([400, 501].includes(answer?.status ?? 0), `${coding} ${answer?.text}`)
+    if (coding === 'gzip, chunked') refusedBare(t, answer, 501, 'not_implemented', coding)
+  }
+  const body = '18\r\n{"name":"Ada\'s Animals"}\r\n0\r\n\r\n'
+  const answer = await sendBytes(port, `POST /accounts HTTP/1.1\r\n${HEAD}Transfer-Encoding: Chunked\r\n\r\n${body}`)
+  t.equal(answer?.status, 201, String(answer?.text))
+})
+
+t.test('a request target is a path, an http URL, or the * of OPTIONS', async (t) => {
+  const { port } = await startApp(t)
+  for (const target of [
+    '*', '/livez#', '/livez#x', '/livez?a#b', 'ftp://x/livez', 'http:///livez', 'http://?livez', 'mailto:x'
+  ]) {
+    const answer = await sendBytes(port, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    refusedBare(t, answer, 400, 'bad_request', target)
+  }
+  for (const target of ['/livez', '/livez?', 'http://x/livez', 'HTTP://x:80/livez?a', 'https://y/livez']) {
+    t.match(await sendBytes(port, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`), { status: 200 }, target)
+  }
+  const options = await sendBytes(port, 'OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n')
+  t.match(options, { status: 204, headers: { allow: 'GET, HEAD, POST, PATCH, DELETE, OPTIONS' } })
+})
+
+/** Sends bytes and waits until the service closes the connection. @returns everything that it sent */
+async function receiveAll (port: number, bytes: string, more?: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  let text = ''
+  socket.setEncoding('latin1').on('error', () => {}).on('data', (chunk: string) => {
+    if (text === '' && more !== undefined) socket.write(more)
+    text += chunk
+  })
+  socket.write(bytes)
+  await once(socket, 'close')
+  return text
+}
+
+t.test('a request is answered once, whatever its body does after the answer', async (t) => {
+  const { port } = await startApp(t, { REQUEST_TIMEOUT_MS: '300' })
+  const endless = 'Content-Length: 20\r\n\r\n{'
+  for (const [status, bytes, more] of [
+    [404, `POST /nothing HTTP/1.1\r\n${HEAD}${endless}`],
+    [401, `POST /pets HTTP/1.1\r\n${HEAD}${endless}`],
+    [401, `POST /pets HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n1\r\n{`],
+    [401, `POST /pets HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`, 'garbage\r\n\r\n'],
+    [405, `PUT /pets HTTP/1.1\r\n${HEAD}${endless}`],
+    [200, `GET /livez HTTP/1.1\r\n${HEAD}${endless}`]
+  ] as const) {
+    const text = await receiveAll(port, bytes, more)
+    t.same(text.match(/HTTP\/1\.1 \d+/g), [`HTTP/1.1 ${status}`], bytes.slice(0, 20))
+  }
+})
+
 t.test('hosts of every form are accepted', async (t) => {
   const { port } = await startApp(t)
   const hosts = ['', 'x', 'x:80', 'x:', '127.0.0.1:3000', '[::1]', '[::1]:80', 'xn--fsqu00a.example', 'a_b-c.d~e']

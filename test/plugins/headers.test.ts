@@ -115,7 +115,9 @@ const EXPOSED = [
   'RateLimit-Policy',
   'Idempotency-Replayed',
   'Event-Id',
-  'WWW-Authenticate'
+  'WWW-Authenticate',
+  'Petstore-Fault',
+  'Petstore-Clock'
 ]
 const ALLOWED = [
   'Authorization',
@@ -227,6 +229,7 @@ t.test('CORS_ORIGINS=* gives access to every origin', async (t) => {
   const { openAccount, nobody } = await startApp(t, { CORS_ORIGINS: '*' })
   const { headers } = await (await openAccount()).get('/pets', { origin: 'https://any.example' })
   t.equal(headers['access-control-allow-origin'], '*')
+  t.ok(names(headers.vary).includes('Origin'))
   t.equal(
     (await nobody.request('OPTIONS', '/pets', { headers: { origin: 'https://any.example', ...PREFLIGHT } })).headers[
       'access-control-allow-origin'

@@ -33,6 +33,11 @@ export async function send (client: Client, message = 'Hello'): Promise<string> 
   return (await client.post('/messages', { message })).body.id
 }
 
+/** Returns the last attempts to deliver to a webhook. */
+export async function attemptsOf (client: Client, path: string): Promise<any[]> {
+  return (await client.get(`${path}/attempts`)).body
+}
+
 export async function becomes (client: Client, id: string, status: string, ms?: number): Promise<void> {
   await eventually(async () => (await client.get(`/messages/${id}`)).body.status === status, ms,
     () => `message ${id} does not become ${status}`)

@@ -39,20 +39,25 @@ export async function openStream (
   const events: StreamedEvent[] = []
   const comments: number[] = []
   let rest = ''
+  let block = new Map<string, string>()
   let changed = (): void => {}
   response.setEncoding('utf8').on('data', (chunk: string) => {
-    const blocks = (rest + chunk).split('\n\n')
-    rest = blocks.pop() ?? ''
-    for (const block of blocks) {
-      if (block.startsWith(':')) comments.push(Date.now())
-      const fields = new Map(block.split('\n').map((line) =>
-        [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]))
-      const { id, type, data } = JSON.parse(fields.get('data') ?? 'null') ?? {}
-      if (fields.has('id')) {
-        if (fields.get('id') !== String(id) || fields.get('event') !== type) {
-          throw new Error(`the fields of the event disagree: ${block}`)
+    const lines = (rest + chunk).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) {
+      const colon = line.indexOf(':')
+      if (colon === 0) {
+        comments.push(Date.now())
+      } else if (line !== '') {
+        block.set(line.slice(0, colon), line.slice(colon + 2))
+      } else {
+        // Some clients report an empty line without fields before it as an empty message.
+        const { id, type, data } = JSON.parse(block.get('data') ?? 'null') ?? {}
+        if (id === undefined || block.get('id') !== String(id) || block.get('event') !== type) {
+          throw new Error(`the fields of the event disagree: ${JSON.stringify([...block])}`)
         }
         events.push({ id, type, data })
+        block = new Map()
       }
     }
     changed()

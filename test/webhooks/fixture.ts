@@ -28,6 +28,7 @@ export const fixture: Fixture = {
     'get /webhooks': ['listWebhooks', 'webhooks', 200],
     'post /webhooks': ['createWebhook', 'webhooks', 201, 'webhook_limit_reached'],
     'get /webhooks/{webhookId}': ['getWebhook', 'webhooks', 200, 'webhook_not_found'],
+    'get /webhooks/{webhookId}/attempts': ['listWebhookAttempts', 'webhooks', 200, 'webhook_not_found'],
     'patch /webhooks/{webhookId}': ['updateWebhook', 'webhooks', 200, 'webhook_not_found'],
     'delete /webhooks/{webhookId}': ['deleteWebhook', 'webhooks', 204, 'webhook_not_found'],
     'post /webhooks/{webhookId}/rotate': ['rotateWebhookSecret', 'webhooks', 200, 'webhook_not_found'],

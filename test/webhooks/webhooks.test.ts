@@ -30,7 +30,9 @@ const WRITES: Call[] = [
 t.test('webhooks', async (t) => {
   const running = await startApp(t)
   const { app, openAccount } = running
-  await assertRequiresAuth(t, running, [['GET', '/webhooks'], ['GET', '/webhooks/1'], ...WRITES])
+  await assertRequiresAuth(t, running, [
+    ['GET', '/webhooks'], ['GET', '/webhooks/1'], ['GET', '/webhooks/1/attempts'], ...WRITES
+  ])
   await assertRejectsReadOnlyKey(t, running, WRITES)
 
   await t.test('one is created with a secret that is shown this once', async (t) => {
@@ -41,7 +43,8 @@ t.test('webhooks', async (t) => {
     t.match(secret, /^whsec_[A-Za-z0-9+/]{32}$/)
     t.match(created.headers, { location: `/webhooks/${id}`, etag: '"1"', 'cache-control': 'no-store' })
     const webhook = { id, url: URL, events: ['pet.created'], enabled: false, createdAt }
-    assertResponse(t, await ada.get(`/webhooks/${id}`), 200, { ...webhook, attempts: [] })
+    assertResponse(t, await ada.get(`/webhooks/${id}`), 200, webhook)
+    assertResponse(t, await ada.get(`/webhooks/${id}/attempts`), 200, [])
     assertResponse(t, await ada.get('/webhooks'), 200, [webhook])
     const { body: other } = await ada.post('/webhooks', { url: URL })
     t.equal(other.enabled, true)
@@ -79,8 +82,8 @@ t.test('webhooks', async (t) => {
         ].map((url): [object, string] => [{ url }, 'url ']),
         [{ events: [] }, 'events must have at least 1 item'],
         [{ events: null }, 'events must be an array'],
-        [{ events: ['pet.sold'] }, 'events.0 must be one of'],
-        [{ events: ['webhook.test'] }, 'events.0 must be one of'],
+        [{ events: ['pet.sold'] }, 'events must contain only items of which each must be one of'],
+        [{ events: ['webhook.test'] }, 'events must contain only items of which each must be one of'],
         [{ events: ['pet.created', 'pet.created'] }, 'the same item twice'],
         [{ enabled: 'true' }, 'enabled must be a boolean'],
         [{ enabled: null }, 'enabled must be a boolean']
@@ -88,6 +91,45 @@ t.test('webhooks', async (t) => {
     }
     await assertRejectsOtherThanJson(t, ada, 'POST', '/webhooks', `{"url": "${URL}"}`)
     assertListed(t, await ada.get('/webhooks'), [id])
+  })
+
+  await t.test('a URL is a URI with a host, without user information and fragment, and is kept as sent', async (t) => {
+    const ada = await openAccount()
+    const id = await newWebhook(ada)
+    for (const [url, says] of [
+      ['mailto:a@example.com', 'http:// or https://'],
+      ['/hooks', 'http:// or https://'],
+      ['//example.com/', 'http:// or https://'],
+      ['http:///x', 'a host'],
+      ['http://:80/', 'a host'],
+      ['http://user@example.com/', 'user information'],
+      ['http://user:secret@example.com/', 'user information'],
+      ['http://example.com/#', 'a fragment'],
+      ['http://example.com/a?b#c', 'a fragment'],
+      ['http://example.com/%zz', 'RFC 3986'],
+      ['http://example.com/%4', 'RFC 3986'],
+      ['http://example.com/"<>', 'RFC 3986'],
+      ['http://example.com\\x', 'RFC 3986'],
+      ['http://example.com/a|b', 'RFC 3986'],
+      ['http://example.com/[a]', 'RFC 3986'],
+      ['http://example.com/ä', 'RFC 3986'],
+      ['http://a:b:c/', 'host and port'],
+      ['http://[v1.x]/', 'host and port'],
+      ['http://example.com:65536/', 'host and port']
+    ] as const) {
+      for (const answer of [await ada.post('/webhooks', { url }), await ada.patch(`/webhooks/${id}`, { url })]) {
+        assertError(t, answer, 400, 'validation_failed', 'url must', url)
+        t.match(answer.body.message, says)
+        t.notMatch(answer.body.message, 'secret')
+      }
+    }
+    for (const url of [
+      'HTTPS://EXAMPLE.com', 'http://example.com:/', 'http://example.com?', 'http://EXAMPLE.com/%7Ea/../b//c?d=e?/f',
+      'https://example.com:8443/a;b=(c)!$&\'*+,=:@~'
+    ]) {
+      t.match((await ada.patch(`/webhooks/${id}`, { url })).body, { url })
+      t.match((await ada.get(`/webhooks/${id}`)).body, { url })
+    }
   })
 
   await t.test('an address of a private network is refused, in whatever spelling', async (t) => {
@@ -161,7 +203,7 @@ t.test('webhooks', async (t) => {
     assertResponse(t, await ada.patch(path, { enabled: false }), 200, { ...changed.body, enabled: false })
     const same = await ada.patch(path, { enabled: false })
     t.equal(same.headers.etag, '"3"', 'nothing changed')
-    assertResponse(t, await ada.get(path), 200, { ...changed.body, enabled: false, attempts: [] })
+    assertResponse(t, await ada.get(path), 200, { ...changed.body, enabled: false })
     t.equal((await ada.get('/events')).headers['event-id'], '0', 'changes of webhooks are no events')
   })
 
@@ -180,6 +222,7 @@ t.test('webhooks', async (t) => {
     assertResponse(t, await ada.delete(path), 204)
     for (const [method, at, body] of [
       ['GET', path],
+      ['GET', `${path}/attempts`],
       ['PATCH', path, {}],
       ['DELETE', path],
       ['POST', `${path}/rotate`],

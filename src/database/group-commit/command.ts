@@ -46,6 +46,8 @@ export interface WriteContext {
   /** `null` only for what has no account yet. */
   account: number | null
   idempotency?: IdempotencyKey | undefined
+  /** Refuses the write, unless it is a replay. */
+  rejection?: FastifyError | undefined
 }
 
 export interface WriteResult<Record> {

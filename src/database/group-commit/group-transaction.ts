@@ -29,9 +29,12 @@ export async function runInTransaction (
     for (const { entry, result } of replays) {
       answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
     }
-    await lockRowsAndAllocateIds(tx, fresh)
-    const { completed, refused } = await runCommands(tx, fresh, answers)
-    storeResponses(tx, completed, refused)
+    const rejected = fresh.filter(({ context }) => context.rejection !== undefined)
+    for (const entry of rejected) answers.push(() => { entry.reject(entry.context.rejection) })
+    const accepted = rejected.length === 0 ? fresh : fresh.filter(({ context }) => context.rejection === undefined)
+    await lockRowsAndAllocateIds(tx, accepted)
+    const { completed, refused } = await runCommands(tx, accepted, answers)
+    storeResponses(tx, completed, [...rejected, ...refused])
     const changes: Changes = {}
     for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
     for (const hook of beforeCommit) mergeChanges(changes, await hook(tx, completed))
