@@ -4,7 +4,8 @@
 //   node scripts/prepare.mjs              installs the packages and generates the Prisma clients
 //   node scripts/prepare.mjs build        also compiles src to dist
 //   node scripts/prepare.mjs build test   also compiles src to dist and sets up tap
-//   node scripts/prepare.mjs build types also compiles src to dist and writes the types of the package
+//   node scripts/prepare.mjs client       also writes what the client takes from the OpenAPI document, with its types
+//   node scripts/prepare.mjs build types  also compiles src to dist and writes the types of the package
 //
 // The script skips a step whose output exists and comes from the same contents. It compares contents and not
 // file dates, because a checkout gives each file a new date.
@@ -22,6 +23,11 @@ process.chdir(join(import.meta.dirname, '..'))
 const SQLITE = '../node_modules/better-sqlite3/build/Release/better_sqlite3.node'
 
 const MODELS = 'prisma/models'
+
+/** What the client of the package takes from the OpenAPI document. */
+const CLIENT = 'src/generated/client'
+
+const GENERATOR = ['scripts/generate-client.mjs']
 
 /**
  * Modules find files by their own path below src. The bundle keeps the paths below dist: its chunks are files of dist
@@ -56,9 +62,12 @@ try {
   if (!packagesInstalled()) install()
   if (!sqliteLoads()) compileSqlite()
   for (const database of ['sqlite', 'postgresql']) generate(database)
-  if (process.argv.includes('build')) await build()
-  if (process.argv.includes('types')) declare()
-  if (process.argv.includes('test')) setUpTap()
+  const isStep = (...names) => names.some((name) => process.argv.includes(name))
+  if (isStep('build', 'client', 'test', 'types')) await describeOperations()
+  if (isStep('build')) await build()
+  if (isStep('client', 'types')) describeTypes()
+  if (isStep('types')) declare()
+  if (isStep('test')) setUpTap()
 } catch (error) {
   if (!(error instanceof Failure)) throw error
   console.error(`\n${error.message}`)
@@ -123,6 +132,31 @@ function generate (database) {
 }
 
 /**
+ * Writes the table of operations for the client of the package. It comes from the OpenAPI document, which the service
+ * builds when it starts.
+ */
+async function describeOperations () {
+  const sources = filesBelow('src').filter((file) => !/^src.(client|generated.client)\b/.test(file))
+  const stamp = fingerprint([...sources, ...GENERATOR, 'node_modules/esbuild/package.json'])
+  if (existsSync(`${CLIENT}/operations.ts`) && stampOf(CLIENT) === stamp) return
+
+  console.error('Reading the operations for the client …')
+  mkdirSync(CLIENT, { recursive: true })
+  node('The client', [...GENERATOR, 'operations'])
+  writeStamp(CLIENT, stamp)
+}
+
+/** Writes the types of the client. Compiling the client does not need them. */
+function describeTypes () {
+  const [document, output] = [`${CLIENT}/openapi.json`, `${CLIENT}/openapi.ts`]
+  const stamp = fingerprint([document, ...GENERATOR, 'node_modules/openapi-typescript/package.json'])
+  if (existsSync(output) && readFileSync(output, 'utf8').includes(stamp)) return
+
+  console.error('Writing the types of the client …')
+  node('openapi-typescript', [...GENERATOR, 'types', stamp])
+}
+
+/**
  * Bundles src to a new folder and then renames it to `dist`, so that a failed build does not change `dist`. Importing
  * one file for each module took at least twice as long.
  */
@@ -150,6 +184,18 @@ async function build () {
       sourcesContent: false,
       logLevel: 'warning',
       plugins: [externalPackages, keepModulePaths]
+    })
+    // One file without imports, which browsers load as it is.
+    await build({
+      entryPoints: ['src/client/client.ts'],
+      outdir: `${fresh}/client`,
+      bundle: true,
+      platform: 'browser',
+      format: 'esm',
+      target: 'es2022',
+      sourcemap: 'linked',
+      sourcesContent: false,
+      logLevel: 'warning'
     })
     for (const folder of ['home/page', 'openapi/page']) {
       cpSync(`src/${folder}`, `${fresh}/${folder}`, { recursive: true })

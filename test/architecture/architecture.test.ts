@@ -139,10 +139,18 @@ t.test('only the database imports Prisma', async (t) => {
   const found = files.filter(
     (file) =>
       [...packages.get(file)!].some((name) => name.startsWith('@prisma/')) ||
-      [...inside.get(file)!].some((target) => target.startsWith('generated/'))
+      [...inside.get(file)!].some((target) => /^generated\/(sqlite|postgresql)\//.test(target))
   )
   t.ok(found.length > 0)
   for (const file of found) t.match(file, /^database\//)
+})
+
+t.test('the client imports nothing of the service but what is generated from the document', async (t) => {
+  const client = files.filter((file) => file.startsWith('client/'))
+  t.ok(client.length >= 6)
+  for (const file of client) {
+    t.strictSame([...inside.get(file)!].filter((target) => !/^(generated\/)?client\//.test(target)), [], file)
+  }
 })
 
 t.test('database, http, plugins and monitoring import no resource and no delivery', async (t) => {

@@ -23,6 +23,7 @@ const DATABASE_INDEPENDENT: Record<string, string> = {
   'test/cli/package.test.ts': 'installs the package',
   'test/cli/readme.test.ts': 'runs commands of the README, which are for SQLite',
   'test/cli/studio.test.ts': 'drives Prisma Studio in a browser',
+  'test/client': 'calls the service over HTTP; no statement decides what a client does',
   'test/config.test.ts': 'reads settings',
   'test/database/group-commit/write-queue.test.ts': 'calls pure functions',
   'test/deliveries/address-policy.test.ts': 'calls a pure function',

@@ -1,0 +1,43 @@
+/** The content of an answer, and the response with its header fields. */
+export interface Received<Content> {
+  data: Content
+  response: Response
+}
+
+export type SendNext = (search: string) => Promise<Received<unknown>>
+
+/**
+ * Returns the promise of a content that can also give its response, or be iterated over if it is a list.
+ *
+ * @param sendNext sends the same request with another query
+ */
+export function answerOf (sent: Promise<Received<unknown>>, sendNext: SendNext): Promise<unknown> {
+  const content = sent.then(({ data }) => data)
+  const handled = (): Promise<Received<unknown>> => {
+    // The caller waits for `sent` instead. A failure of `content` would end the process as an unhandled rejection.
+    content.catch(() => {})
+    return sent
+  }
+  return Object.assign(content, {
+    withResponse: handled,
+    [Symbol.asyncIterator]: () => recordsOf(handled(), sendNext)
+  })
+}
+
+/** Iterates over the records of a list, page by page: `Link` leads to the next page (RFC 8288). */
+async function * recordsOf (first: Promise<Received<unknown>>, sendNext: SendNext): AsyncGenerator<unknown, void> {
+  for (let page: Received<unknown> | undefined = await first; page !== undefined;) {
+    yield * page.data as unknown[]
+    const next = nextOf(page.response.headers.get('link') ?? '')
+    page = next === undefined ? undefined : await sendNext(next)
+  }
+}
+
+/**
+ * Returns the query of the next page. The rest of the address is that of the request: a service behind a proxy can name
+ * another host, to which the client must not send the key.
+ */
+function nextOf (link: string): string | undefined {
+  const target = /<([^>]*)>\s*;\s*rel="?next"?/.exec(link)?.[1]
+  return target === undefined ? undefined : new URL(target, 'http://localhost').search.slice(1)
+}

@@ -1,0 +1,68 @@
+import type { operations } from '../generated/client/openapi.ts'
+
+// The types of the client's methods, derived from the generated types of the operations. A method takes the id of the
+// path, then the body or the query, then options.
+
+export type OperationId = keyof operations
+
+/** What the client knows of an operation when it runs. The generated table has it from the document. */
+export interface OperationFacts {
+  method: 'get' | 'post' | 'patch' | 'delete'
+  path: string
+  /** The name of the parameter in the path. */
+  id?: string
+  sends?: 'query' | 'body'
+  /** The operation takes an `Idempotency-Key`. */
+  isKeyed?: true
+}
+
+export interface CallOptions {
+  /** Ends the call, with its retries. */
+  signal?: AbortSignal
+  /** The time for each attempt. Default: that of the client. */
+  timeoutMs?: number
+  /** How often the request is sent again. Default: that of the client. */
+  retries?: number
+}
+
+type Operation = operations[OperationId]
+
+type HeadersOf<O extends Operation> = O['parameters'] extends { header?: infer H } ? NonNullable<H> : unknown
+
+type OptionsOf<O extends Operation> = CallOptions & {
+  /** Header fields of the request. An `Idempotency-Key` of your own replaces the one that the client makes. */
+  headers?: HeadersOf<O> & Record<string, unknown>
+}
+
+type IdOf<O extends Operation> = O['parameters'] extends { path: infer P } ? [id: P[keyof P]] : []
+
+type JsonOf<C> = C extends { content: { 'application/json': infer Body } } ? Body : never
+
+type BodyOf<O extends Operation> =
+  O extends { requestBody: infer B } ? [body: JsonOf<B>]
+    : O extends { requestBody?: infer B } ? [NonNullable<B>] extends [never] ? [] : [body?: JsonOf<NonNullable<B>>]
+      : []
+
+type QueryOf<O extends Operation> =
+  O['parameters'] extends { query?: infer Q } ? [NonNullable<Q>] extends [never] ? [] : [query?: Q] : []
+
+type SuccessOf<O extends Operation> = {
+  [Status in keyof O['responses']]: Status extends 200 | 201 | 202 ? JsonOf<O['responses'][Status]>
+    : Status extends 204 ? undefined : never
+}[keyof O['responses']]
+
+/** A 304 has no content. */
+type AnswerOf<O extends Operation, Options> =
+  Options extends { headers: { 'If-None-Match': string } }
+    ? O['responses'] extends { 304: unknown } ? SuccessOf<O> | undefined : SuccessOf<O>
+    : SuccessOf<O>
+
+/** The answer of an operation: a promise of its content. The answer of a list is also all records of all its pages. */
+export type Answer<Content> = Promise<Content> & {
+  /** Returns the content with the response, for its status and header fields such as `ETag`. */
+  withResponse: () => Promise<{ data: Content, response: Response }>
+} & (Content extends ReadonlyArray<infer Item> ? AsyncIterable<Item> : unknown)
+
+export type Method<O extends Operation> = <Options extends OptionsOf<O>>(
+  ...args: [...IdOf<O>, ...BodyOf<O>, ...QueryOf<O>, options?: Options]
+) => Answer<AnswerOf<O, Options>>

@@ -1,0 +1,82 @@
+import { ConnectionError, connectionErrorOf, PetstoreError } from './errors.ts'
+
+export interface RetryPolicy {
+  /** How often a request is sent again after its first attempt. */
+  retries: number
+  /** The time for an attempt, with its answer. */
+  timeoutMs: number
+  signal: AbortSignal | undefined
+}
+
+/** The pause before the first retry. Each later pause is up to twice as long. */
+const FIRST_PAUSE_MS = 250
+
+/** Longer pauses would not make the service recover sooner. */
+const LONGEST_PAUSE_MS = 8_000
+
+/** A service that asks for a longer pause than this gets no retry: the caller decides. */
+const LONGEST_RETRY_AFTER_MS = 60_000
+
+/** Statuses after which the same request can succeed. */
+const TRANSIENT = new Set([408, 429, 500, 502, 503, 504])
+
+/**
+ * Sends a request until it is answered, and pauses between the attempts.
+ *
+ * @param isRepeatable if false, the request is sent again only if it had no effect for certain
+ * @throws {PetstoreError | ConnectionError} of the last attempt, or the reason of an aborted signal
+ */
+export async function withRetries<T> (
+  { retries, timeoutMs, signal }: RetryPolicy, isRepeatable: boolean, send: (signal: AbortSignal) => Promise<T>
+): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    const timeout = AbortSignal.timeout(timeoutMs)
+    try {
+      return await send(signal === undefined ? timeout : AbortSignal.any([signal, timeout]))
+    } catch (cause) {
+      signal?.throwIfAborted()
+      const isOurs = cause instanceof PetstoreError || cause instanceof ConnectionError
+      const error = isOurs ? cause : connectionErrorOf(cause, timeout.aborted ? timeoutMs : undefined)
+      if (attempt >= retries || !mayRetry(error, isRepeatable)) throw error
+      await pause(pauseAfter(error, attempt), signal)
+    }
+  }
+}
+
+/** Tells whether another attempt can bring an answer. */
+export function isTransient (error: unknown): boolean {
+  if (error instanceof PetstoreError) return TRANSIENT.has(error.status) || error.code === 'idempotency_key_in_use'
+  return error instanceof ConnectionError && (error.status === undefined || TRANSIENT.has(error.status))
+}
+
+/** Returns the pause after an attempt: what the service asks for, or a random share of a growing time. */
+export function pauseAfter (error: unknown, attempt: number): number {
+  const asked = error instanceof PetstoreError ? error.retryAfterMs : undefined
+  const longest = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt)
+  // Clients that failed at the same time must not return at the same time, also after the same Retry-After.
+  return (asked ?? longest / 2) + Math.random() * longest / 2
+}
+
+/** Waits. Throws the reason of the signal as soon as it is aborted. */
+export async function pause (ms: number, signal: AbortSignal | undefined): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    // The caller decides what the reason is. An Error is the default.
+    // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors
+    const abort = (): void => { clearTimeout(timer); reject(signal?.reason) }
+    if (signal?.aborted === true) abort()
+    else signal?.addEventListener('abort', abort, { once: true })
+  })
+}
+
+function mayRetry (error: PetstoreError | ConnectionError, isRepeatable: boolean): boolean {
+  if (error instanceof PetstoreError) {
+    if ((error.retryAfterMs ?? 0) > LONGEST_RETRY_AFTER_MS) return false
+    // The rate limit refuses a request before it can have an effect.
+    if (error.status === 429) return true
+  }
+  return isRepeatable && isTransient(error)
+}
