@@ -3,10 +3,11 @@
 FROM node:24.11.1-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --include=dev --no-audit
+# The build runs no install script but that of SQLite, which downloads or compiles its native part.
+RUN npm ci --include=dev --ignore-scripts --no-audit && npm rebuild better-sqlite3
 COPY . .
 RUN node scripts/prepare.mjs build && \
-    npm prune --omit=dev --omit=optional --no-audit && \
+    npm prune --omit=dev --omit=optional --ignore-scripts --no-audit && \
     install -d -o node -g node /data
 
 FROM node:24.11.1-bookworm-slim

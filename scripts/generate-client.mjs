@@ -7,6 +7,7 @@
 // compiles the client but does not check its types, does without.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
@@ -102,7 +103,9 @@ function resolve (document, { $ref, ...object }) {
 }
 
 async function writeTypes () {
-  const { default: openapiTypescript, astToString } = await import('openapi-typescript')
+  // A package of test/package.json: `npm start` does not install it.
+  const { resolve } = createRequire(join(ROOT, 'test/package.json'))
+  const { default: openapiTypescript, astToString } = await import(pathToFileURL(resolve('openapi-typescript')).href)
   const document = JSON.parse(readFileSync(join(OUTPUT, 'openapi.json'), 'utf8'))
   // The named schemas are exported by their names, such as Pet.
   // A request may leave out a member that has a default.

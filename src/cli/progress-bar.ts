@@ -1,5 +1,3 @@
-import cliProgress, { type Options } from 'cli-progress'
-
 export interface Progress {
   update: (done: number) => void
   stop: () => void
@@ -8,29 +6,50 @@ export interface Progress {
 /** Interval between two lines if standard error is not a terminal. */
 const LINE_INTERVAL_MS = 1_000
 
+/** Interval between two states of the bar. */
+const BAR_INTERVAL_MS = 100
+
+/** Characters of the bar. */
+const BAR_WIDTH = 24
+
+/** Clears the line of the cursor in a terminal. */
+const CLEAR_LINE = '\r\x1b[K'
+
 /** Shows progress on standard error: a bar in a terminal, otherwise a line at intervals. */
 export function startProgress (unit: string, total: number): Progress {
   const terminal = process.stderr.isTTY === true
   const started = Date.now()
-  const bar = new cliProgress.SingleBar({
-    stream: process.stderr,
-    noTTYOutput: true,
-    notTTYSchedule: LINE_INTERVAL_MS,
-    // Without a terminal, this omits an empty line at the end.
-    clearOnComplete: !terminal,
-    // Otherwise the library disables the terminal's line wrapping, and Ctrl-C leaves it disabled.
-    linewrap: true,
-    barsize: 24,
-    format: (options, { progress, value, eta }) => {
-      const seconds = (Date.now() - started) / 1_000
-      const rate = value === 0 ? '' : `, ${Math.round(value / seconds)}/s`
-      const left = value === 0 || value === total || !Number.isFinite(eta) ? '' : `, ${formatDuration(eta)} left`
-      const shownBar = terminal ? `${cliProgress.Format.BarFormat(progress, options)} ` : ''
-      return `${shownBar}${value} of ${total} ${unit}${rate}${left}`
+  let done = 0
+  let shown: { done: number, at: number } | undefined
+
+  const show = (): void => {
+    shown = { done, at: Date.now() }
+    const text = describe(done, total, unit, shown.at - started)
+    process.stderr.write(terminal ? `${CLEAR_LINE}${bar(done / total)} ${text}` : `${text}\n`)
+  }
+  show()
+  return {
+    update (now) {
+      done = now
+      if (Date.now() - shown!.at >= (terminal ? BAR_INTERVAL_MS : LINE_INTERVAL_MS)) show()
+    },
+    stop () {
+      if (shown!.done !== done) show()
+      if (terminal) process.stderr.write('\n')
     }
-  } satisfies Options & { linewrap: boolean })
-  bar.start(total, 0)
-  return { update: (done) => { bar.update(done) }, stop: () => { bar.stop() } }
+  }
+}
+
+function describe (done: number, total: number, unit: string, elapsedMs: number): string {
+  const perSecond = done / Math.max(elapsedMs / 1_000, 0.001)
+  const rate = done === 0 ? '' : `, ${Math.round(perSecond)}/s`
+  const left = done === 0 || done === total ? '' : `, ${formatDuration(Math.ceil((total - done) / perSecond))} left`
+  return `${done} of ${total} ${unit}${rate}${left}`
+}
+
+function bar (share: number): string {
+  const full = Math.round(share * BAR_WIDTH)
+  return '='.repeat(full) + '-'.repeat(BAR_WIDTH - full)
 }
 
 function formatDuration (seconds: number): string {

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -9,6 +8,9 @@ import { addVary } from '../http/content-negotiation.ts'
 
 /** The files that the browser loads, unbundled. The build copies them next to this file. */
 const FOLDER = join(import.meta.dirname, 'page')
+
+/** Scalar as one file without imports. scripts/prepare.mjs copies it out of the package. */
+const VIEWER = join(import.meta.dirname, '../generated/viewer/standalone.js')
 
 /** Content security policy: the viewer adds inline styles to the page, and connects only to this service. */
 const POLICY = [
@@ -27,11 +29,9 @@ const JAVASCRIPT = 'text/javascript; charset=utf-8'
 
 /** Serves `/docs`, a viewer of the document that can send requests. It works offline. */
 export async function viewerRoutes (app: FastifyInstance): Promise<void> {
-  // The package contains a build of the viewer as one file without imports.
-  const viewer = join(createRequire(import.meta.url).resolve('@scalar/fastify-api-reference'), '../js/standalone.js')
   const page = cachedContent(() => readFileSync(join(FOLDER, 'docs.html'), 'utf8'))
   const start = cachedContent(() => readFileSync(join(FOLDER, 'start.js'), 'utf8'))
-  const program = cachedContent(() => readFileSync(viewer, 'utf8'))
+  const program = cachedContent(() => readFileSync(VIEWER, 'utf8'))
   let packed: Promise<Buffer> | undefined
 
   app.get('/docs', { schema: { hide: true } }, async (request, reply) =>

@@ -84,7 +84,7 @@ t.test('src has at most eight files at its root', async (t) => {
 })
 
 t.test('the picture of the rooms has the arrows that the imports have', async (t) => {
-  t.strictSame(drawn(roomPicture), lines(expected.rooms), 'node --import=tsx test/architecture/rooms.ts draws it anew')
+  t.strictSame(drawn(roomPicture), lines(expected.rooms), 'npm run rooms draws it anew')
   t.equal(circle(withoutMutual(expected.rooms))?.join(' → '), undefined)
   for (const [from, to] of MUTUAL_ROOMS) { t.ok(expected.rooms.get(from)?.has(to) && expected.rooms.get(to)?.has(from), `${from} and ${to} import each other`) }
 })
@@ -94,7 +94,7 @@ t.test('the picture of the resources has the arrows that the imports have', asyn
   t.strictSame(
     drawn(resourcePicture),
     lines(expected.resources),
-    'node --import=tsx test/architecture/rooms.ts draws it anew'
+    'npm run rooms draws it anew'
   )
   t.equal(circle(expected.resources)?.join(' → '), undefined)
 })

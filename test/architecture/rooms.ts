@@ -3,7 +3,7 @@ import { between, lines, readImports, type Imports } from './imports.ts'
 
 // The pictures of docs/explanation/architecture.md, as the imports of `src` have them. Run this file to draw them anew:
 //
-//   node --import=tsx test/architecture/rooms.ts
+//   npm run rooms
 
 export const PAGE = new URL('../../docs/explanation/architecture.md', import.meta.url)
 

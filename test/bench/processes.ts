@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { ConfigSchema } from '../../src/config.ts'
 import { freePort } from '../support/port.ts'
+import { TSX } from '../support/tsx.ts'
 import type { Job, Load } from './load.ts'
 
 export const SERVERS = ['petstore', 'hand', 'prisma', 'floor'] as const
@@ -31,9 +32,9 @@ const PRELOAD = new URL('preload.mjs', import.meta.url).href
 
 const COMMANDS: Record<ServerName, string[]> = {
   petstore: [here('../../dist/start/server.js')],
-  hand: ['--import=tsx', here('servers/baseline-driver.ts')],
-  prisma: ['--import=tsx', here('servers/prisma.ts')],
-  floor: ['--import=tsx', here('servers/framework-overhead.ts')]
+  hand: [TSX, here('servers/baseline-driver.ts')],
+  prisma: [TSX, here('servers/prisma.ts')],
+  floor: [TSX, here('servers/framework-overhead.ts')]
 }
 
 /** Far longer than any start: a server that does not listen by then is stuck. */
@@ -108,7 +109,7 @@ export interface Generator {
 
 /** Starts the process that makes the load. */
 export function startGenerator (): Generator {
-  const child = fork(here('load.ts'), { execArgv: ['--import=tsx'] })
+  const child = fork(here('load.ts'), { execArgv: [TSX] })
   const ended = new AbortController()
   child.once('exit', () => { ended.abort() })
   return {

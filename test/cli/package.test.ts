@@ -120,7 +120,7 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
       t,
       process.execPath,
       [
-        join(ROOT, 'node_modules/typescript/bin/tsc'),
+        join(ROOT, 'test/node_modules/typescript/bin/tsc'),
         'own.ts',
         '--ignoreConfig',
         '--module',

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { chromium, type Locator, type Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { answers, build, CLI, launch, petstore, startService, until } from '../support/cli.ts'
+import { answers, build, CLI, launch, petstore, ROOT, startService, until } from '../support/cli.ts'
 import { freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
 
@@ -114,7 +115,11 @@ t.test(
 
 async function openStudio (t: Test, env: Record<string, string>): Promise<Page> {
   const port = await freePort()
-  const studio = launch(t, process.execPath, [CLI, 'studio', '--port', String(port), '--no-browser'], { env })
+  const studio = launch(t, process.execPath, [CLI, 'studio', '--port', String(port), '--no-browser'], {
+    // Prisma's command line is among the packages of the tests.
+    cwd: join(ROOT, 'test'),
+    env
+  })
   await until(studio, async () => await answers(`http://localhost:${port}/`))
   // Chromium has no sandbox for root.
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })

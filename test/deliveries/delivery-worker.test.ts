@@ -8,13 +8,14 @@ import { startApp } from '../support/app.ts'
 import { backlog, becomes, send } from '../support/delivery.ts'
 import { database, emptyDatabase } from '../support/database.ts'
 import { eventually } from '../support/receiver.ts'
+import { TSX } from '../support/tsx.ts'
 
 const CLI = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 const SHORT_LEASE_WORKER = fileURLToPath(new URL('./short-lease-worker.ts', import.meta.url))
 
 function start (t: Test, args: string[], env: Record<string, string>): ChildProcess {
   const settings = { LOG_LEVEL: 'silent', WEBHOOKS_ALLOW_PRIVATE: 'true', REQUEST_TIMEOUT_MS: '60000' }
-  const child = spawn(process.execPath, ['--import=tsx', ...args], {
+  const child = spawn(process.execPath, [TSX, ...args], {
     env: { ...process.env, ...settings, ...env },
     stdio: ['ignore', 'ignore', 'pipe']
   })

@@ -20,11 +20,7 @@ const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm run torture$/, 'test/torture/torture.test.ts', /await runScenario\(name, /],
   [/^npm run (build|generate)$/, 'test/support/cli.ts', /scripts\/prepare\.mjs', 'build'/],
   [/^npm run reference$/, 'test/docs/reference.test.ts', /await referencePages\(\)/],
-  [
-    /^node --import=tsx test\/architecture\/rooms\.ts$/,
-    'test/architecture/architecture.test.ts',
-    /drawPictures\(imports\)/
-  ],
+  [/^npm run rooms$/, 'test/architecture/architecture.test.ts', /drawPictures\(imports\)/],
   [/^npm run migration -- \w+$/, 'test/docs/migration.test.ts', /'add_category_color'/],
   [/^npx --no petstore worker$/, 'test/deliveries/delivery-worker.test.ts', /'worker'/],
   [/^npx --no petstore /, 'test/cli/readme.test.ts', /README\.md/],

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { database } from '../support/database.ts'
+import { TSX } from '../support/tsx.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -35,7 +36,7 @@ t.test(
     }
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
     const run = (program: string, ...args: string[]) => spawnSync(program, args, { cwd: folder, encoding: 'utf8' })
-    const migration = (...args: string[]) => run(process.execPath, '--import=tsx', 'scripts/migration.ts', ...args)
+    const migration = (...args: string[]) => run(process.execPath, TSX, 'scripts/migration.ts', ...args)
     run('git', 'init', '-q')
     t.match(migration('add_category_color'), { status: 1, stderr: /no committed models/ })
     run('git', 'add', 'prisma')

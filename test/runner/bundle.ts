@@ -30,13 +30,14 @@ export async function bundleTests (files: string[]): Promise<Bundle> {
     bundle: true,
     // Files that run in one process share the modules that they import.
     splitting: true,
-    packages: 'external',
     platform: 'node',
     format: 'esm',
     target: 'node20',
     sourcemap: 'linked',
     logLevel: 'warning',
-    plugins: [keepSourcePaths]
+    // Node's own conditions of `exports`, not those of bundlers.
+    conditions: [],
+    plugins: [keepSourcePaths, externalPackages]
   })
   const compiled = (file: string): string => join(folder, file.replace(/\.ts$/, '.js'))
   return {
@@ -47,6 +48,29 @@ export async function bundleTests (files: string[]): Promise<Bundle> {
     }
   }
 }
+
+/**
+ * Packages are not bundled. Node finds those of package.json from the folder of the bundle. Those of test/package.json
+ * are in test/node_modules, so the bundle names their files.
+ */
+const externalPackages: Plugin = {
+  name: 'external-packages',
+  setup ({ onResolve, resolve }) {
+    const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'test/package.json'), 'utf8')) as TestPackage
+    const names = Object.keys(dependencies)
+    onResolve({ filter: /^[^./]/ }, async ({ path, kind, pluginData }) => {
+      if (pluginData === RESOLVING || kind === 'entry-point') return
+      if (!names.some((name) => path === name || path.startsWith(`${name}/`))) return { path, external: true }
+      const found = await resolve(path, { kind, resolveDir: join(ROOT, 'test'), pluginData: RESOLVING })
+      return { path: pathToFileURL(found.path).href, external: true, errors: found.errors }
+    })
+  }
+}
+
+/** Marks the plugin's own question, which it must not answer itself. */
+const RESOLVING = Symbol('resolving')
+
+interface TestPackage { dependencies: Record<string, string> }
 
 /** Keeps `import.meta` what it is in the source file: modules find files beside them, and programs to start, by it. */
 const keepSourcePaths: Plugin = {

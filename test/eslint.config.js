@@ -1,4 +1,7 @@
+import { join } from 'node:path'
 import neostandard, { plugins } from 'neostandard'
+
+// `npm run lint` runs it from the root of the project, so the patterns begin there.
 
 /** The program itself. Linting the tests with types would take several minutes more. */
 const TYPED = ['src/**/*.ts', 'scripts/**/*.ts']
@@ -12,11 +15,11 @@ export default [
     files: ['src/**', 'scripts/**', 'test/**'],
     rules: { '@stylistic/max-len': ['error', { code: 120, ignoreUrls: true, ignoreTemplateLiterals: true }] }
   },
-  // Rules that need the types of the compiler. neostandard brings the plugin, so package.json does not name it.
+  // Rules that need the types of the compiler. neostandard brings the plugin, so test/package.json does not name it.
   ...plugins['typescript-eslint'].configs.recommendedTypeChecked.map((config) => ({ ...config, files: TYPED })),
   {
     files: TYPED,
-    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: join(import.meta.dirname, '..') } },
     rules: {
       // Fastify requires async plugins and handlers, also those that await nothing.
       '@typescript-eslint/require-await': 'off'
