@@ -1,10 +1,15 @@
 // Builds or downloads the native part of better-sqlite3.
 
 import { spawnSync } from 'node:child_process'
-import { Failure } from './files.mjs'
-import { npm } from './packages.mjs'
+import { existsSync, renameSync, rmSync } from 'node:fs'
+import { Failure, readJson } from './files.mjs'
+import { npm } from './npm.mjs'
 
-const BINARY = './node_modules/better-sqlite3/build/Release/better_sqlite3.node'
+const PACKAGE = 'node_modules/better-sqlite3'
+const BINARY = `./${PACKAGE}/build/Release/better_sqlite3.node`
+
+/** Keeps the binary while npm replaces node_modules. */
+const KEPT = '.sqlite-build'
 
 /** Interval between two lines that say that the compiler still runs. */
 const LINE_INTERVAL_MS = 15_000
@@ -26,6 +31,23 @@ export async function compileSqlite () {
   if (loads()) return
   throw new Failure(`npm did not build better-sqlite3 for ${version}. ` +
     'To see the reason, run `npm rebuild better-sqlite3 --foreground-scripts`.')
+}
+
+/**
+ * Runs an installation, which deletes node_modules, and keeps the binary if the package stays at its version: compiling
+ * it again would take minutes.
+ */
+export async function keepingSqlite (install) {
+  const version = () => existsSync(`${PACKAGE}/package.json`) ? readJson(`${PACKAGE}/package.json`).version : undefined
+  const before = version()
+  rmSync(KEPT, { recursive: true, force: true })
+  if (loads()) renameSync(`${PACKAGE}/build`, KEPT)
+  try {
+    await install()
+    if (existsSync(KEPT) && version() === before) renameSync(KEPT, `${PACKAGE}/build`)
+  } finally {
+    rmSync(KEPT, { recursive: true, force: true })
+  }
 }
 
 /** Loads the binary in a process of its own: a process keeps a binary that it failed to load. */
