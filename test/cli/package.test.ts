@@ -23,7 +23,9 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
     for (const path of [
       'dist/cli.js',
       'dist/public-api.js',
+      'dist/client/client.js',
       'dist/types/public-api.d.ts',
+      'dist/types/client/client.d.ts',
       'prisma/studio.mjs',
       'README.md',
       'LICENSE'
@@ -103,16 +105,23 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
     )
   })
 
-  await t.test('exports buildApp with its types', async (t) => {
+  await t.test('exports buildApp and the client with their types', async (t) => {
     writeFileSync(join(cwd, 'own.ts'), `
       import { buildApp, migrate, readConfig, type Config } from 'petstore'
+      import { createClient, PetstoreError, type Order } from 'petstore/client'
       const config: Config = readConfig({ DATABASE_URL: 'file:./own.db', LOG_LEVEL: 'silent' })
       await migrate(config.DATABASE_URL)
       const app = await buildApp(config)
       const { statusCode, body } = await app.inject('/readyz')
       const status: number = statusCode
       console.log(status, body)
+      const client = createClient({ url: await app.listen({ port: 0 }) })
+      const { name }: { name: string } = await client.createAccount({ name: 'Ada' })
+      const refused = await client.placeOrder({ petId: 1 }).catch((error: unknown) => error as PetstoreError)
+      console.log(name, refused instanceof PetstoreError && refused.code === 'unauthorized')
       await app.close()
+      // @ts-expect-error -- an order needs a pet
+      export const bad = async (): Promise<Order> => await client.placeOrder({ quantity: 1 })
       // @ts-expect-error -- the settings must be an object
       export const wrong = async () => await buildApp('file:./own.db')
     `)
@@ -139,7 +148,7 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
     t.same({ code: tsc.code, out: tsc.out }, { code: 0, out: '' })
     t.match(await launch(t, process.execPath, ['own.js'], { cwd }).ended, {
       code: 0,
-      out: '200 {"status":"ok"}\n',
+      out: '200 {"status":"ok"}\nAda true\n',
       err: ''
     })
   })

@@ -4,15 +4,18 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { becomes, DELIVERING, send } from '../support/delivery.ts'
 import { eventually } from '../support/receiver.ts'
+import { build } from '../support/cli.ts'
 import { freePort } from '../support/port.ts'
 import { startApp } from '../support/app.ts'
 
 // The receiver that the README shows, as it stands there, but for its port.
 
+t.before(build)
+
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 t.test('the receiver of the README takes what is signed, and nothing else', async (t) => {
-  const [, sample = ''] = /```js\n(.*?createServer.*?)```/s.exec(readFileSync(`${ROOT}README.md`, 'utf8')) ?? []
+  const [, sample = ''] = /```js\n(import \{ createServer.*?)```/s.exec(readFileSync(`${ROOT}README.md`, 'utf8')) ?? []
   t.ok(sample.split('\n').filter((line) => line !== '').length <= 10, 'ten lines')
   const service = await startApp(t, DELIVERING)
   const ada = await service.openAccount()
@@ -21,7 +24,7 @@ t.test('the receiver of the README takes what is signed, and nothing else', asyn
     body: { secret }
   } = await ada.post('/webhooks', { url: `http://127.0.0.1:${port}/`, events: ['message.created'] })
 
-  // Beside the packages, so that it finds the one it imports.
+  // Below the project's root, where Node resolves petstore/client to this package.
   const file = `${ROOT}test/webhooks/.readme-${port}.mjs`
   t.teardown(() => { rmSync(file, { force: true }) })
   writeFileSync(file, sample.replace('4000', String(port)))

@@ -1,0 +1,58 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { startApp } from '../support/app.ts'
+import { build, ROOT } from '../support/cli.ts'
+
+// The programs of the documents, as a reader runs them in a clone: with the built client.
+
+t.before(build)
+
+/** Runs a program against a service until it ends, or has printed a text. @returns what it printed */
+async function run (t: Test, program: string, lastText?: string): Promise<string> {
+  const { port } = await startApp(t, { DELIVERY: 'true' })
+  // Below the project's root, where Node resolves petstore/client to this package.
+  const file = join(ROOT, `test/client/.program-${port}.mjs`)
+  t.teardown(() => { rmSync(file, { force: true }) })
+  writeFileSync(file, program.replaceAll(':3000', `:${port}`))
+  const child = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill())
+  let out = ''
+  for await (const chunk of child.stdout.setEncoding('utf8')) {
+    out += chunk as string
+    if (lastText !== undefined && out.includes(lastText)) child.kill()
+  }
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'close')
+  if (lastText === undefined) t.equal(child.exitCode, 0, out)
+  return out
+}
+
+/** Returns a pattern of a text in which `…` stands for what differs each time. */
+function pattern (text: string): RegExp {
+  return new RegExp(text.split('…').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('.+?'))
+}
+
+t.test('the programs of the page about the client print what it says', async (t) => {
+  const page = readFileSync(join(ROOT, 'docs/how-to/use-the-client.md'), 'utf8')
+  const blocks = [...page.matchAll(/^```(\w+)\n([\s\S]*?)^```/gm)].map(([, kind, text]) => ({ kind, text: text! }))
+  t.strictSame([...new Set(blocks.map(({ kind }) => kind))], ['js', 'text'])
+  const programs = blocks.filter(({ kind }) => kind === 'js')
+  t.ok(programs.length >= 8)
+  const printed = (await run(t, programs.map(({ text }) => text).join('console.log("---")\n')))
+    .split('---\n')
+  for (const [i, { text }] of programs.entries()) {
+    const next = blocks[blocks.findIndex((block) => block.text === text) + 1]
+    t.match(printed[i], next?.kind === 'text' ? pattern(next.text) : /^$/, text)
+  }
+})
+
+t.test('the program of the README runs as pasted', async (t) => {
+  const section = readFileSync(join(ROOT, 'README.md'), 'utf8').split(/^## /m)
+    .find((text) => text.startsWith('Call it from JavaScript'))!
+  const [, program] = /^```js\n([\s\S]*?)^```/m.exec(section)!
+  const lines = (await run(t, program!, 'order.placed')).trim().split('\n')
+  t.match(lines[0], /stock/)
+  t.strictSame(lines.slice(1, 6), ['Rex', 'category.created', 'pet.created', 'inventory.counted', 'order.placed'])
+})
