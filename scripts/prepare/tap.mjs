@@ -6,12 +6,14 @@ import { fingerprint, runNode, stampOf, writeStamp } from './files.mjs'
 const MODULES = 'test/node_modules'
 const COMPILED = `${MODULES}/@tapjs/test/test-built`
 
-/** Compiles tap's class from the plugins that test/.taprc names. */
+/** Compiles tap's class from the plugins that the .taprc names. */
 export function setUpTap () {
-  const stamp = fingerprint(['test/.taprc', `${MODULES}/tap/package.json`, `${MODULES}/@tapjs/test/package.json`])
+  const stamp = fingerprint(['.taprc', `${MODULES}/tap/package.json`, `${MODULES}/@tapjs/test/package.json`])
   if (existsSync(`${COMPILED}/dist/esm/index.js`) && stampOf(COMPILED) === stamp) return
 
   console.error('Setting up the test runner …')
-  runNode('tap build', ['node_modules/tap/dist/esm/run.mjs', 'build'], { cwd: 'test' })
+  runNode('tap build', ['node_modules/tap/dist/esm/run.mjs', 'build'], {
+    cwd: 'test', env: { ...process.env, TAP_RCFILE: '../.taprc' }
+  })
   writeStamp(COMPILED, stamp)
 }

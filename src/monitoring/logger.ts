@@ -73,10 +73,11 @@ interface ErrorDescription { type: string, code?: string, message: string, stack
  * Describes an error. Keeps only the last line of its message: Prisma's errors quote the arguments of a call. A driver
  * adapter's error names only a kind, and its cause has the message and the code of the database.
  */
-function describeError (error: Error & { code?: string, cause?: DatabaseCause }): ErrorDescription {
+function describeError (error: Error & { code?: string }): ErrorDescription {
   const { name, stack, cause } = error
-  const { code = cause?.originalCode } = error
-  const message = cause?.originalMessage ?? error.message
+  const { originalCode, originalMessage } = cause instanceof Object ? cause as DatabaseCause : {}
+  const { code = originalCode } = error
+  const message = originalMessage ?? error.message
   return {
     type: name,
     ...(code === undefined ? {} : { code }),

@@ -14,7 +14,7 @@ t.before(build)
 async function run (t: Test, program: string, lastText?: string): Promise<string> {
   const { port } = await startApp(t, { DELIVERY: 'true' })
   // Below the project's root, where Node resolves petstore/client to this package.
-  const file = join(ROOT, `test/client/.program-${port}.mjs`)
+  const file = join(ROOT, `.test-${port}.mjs`)
   t.teardown(() => { rmSync(file, { force: true }) })
   writeFileSync(file, program.replaceAll(':3000', `:${port}`))
   const child = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -96,7 +96,8 @@ t.test(
       `/messages/${messageId}`,
       '/events',
       '/webhooks',
-      `/webhooks/${webhook.id}`
+      `/webhooks/${webhook.id}`,
+      `/webhooks/${webhook.id}/attempts`
     ]) {
       await own('GET', path)
     }
