@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { LAST_UNIT } from './seed.ts'
 import type { Server } from './processes.ts'
 import { untilSettled, type Row, type Store } from './stores.ts'
-import { randomFrom, workloads, type Exchange } from './workloads.ts'
+import { randomFrom, workloads, type Exchange, type Scope } from './workloads.ts'
 
 /** The number of requests of each workload to compare. */
 const SAMPLE = 12
@@ -33,13 +33,12 @@ interface Answer { status: number, headers: Record<string, unknown>, body: strin
  */
 export async function compare (
   servers: Array<{ server: Server, store: Store }>,
-  key: string,
-  pets: number
+  scope: Scope
 ): Promise<number> {
+  const { key, pets } = scope
   const random = randomFrom(1)
-  const exchanges: Exchange[] = Object.values(workloads).flatMap(({ next }) =>
-    Array.from({ length: SAMPLE }, () => next(random, pets))
-  )
+  const exchanges: Exchange[] = Object.values(workloads).filter(({ shape }) => shape === undefined)
+    .flatMap(({ next }) => Array.from({ length: SAMPLE }, () => next(random, scope)))
   exchanges.push(
     { method: 'GET', path: '/pets?limit=20' },
     { method: 'GET', path: `/pets?limit=20&cursor=${pets.toString(36)}` },

@@ -36,7 +36,7 @@ export async function measureGrowth (
         say(`${database}: a store of ${pets} pets`)
         const own = join(folder, String(pets))
         mkdirSync(own, { recursive: true })
-        const stores = await openStores(database, own, pets)
+        const stores = await openStores(database, own, { pets })
         const store = await stores.copy('petstore')
         sides.push({
           pets,
@@ -86,7 +86,9 @@ export async function measureGrowth (
   ): Promise<number> {
     const used = async (): Promise<number> => (await server.usage()).cpu + (stores.cpu() ?? 0)
     const before = await used()
-    const { requests, unexpected } = await generator.run({ port: server.port, key: stores.key, ...job })
+    const { requests, unexpected } = await generator.run({
+      ...job, ports: [server.port], scopes: [{ ...stores.scopes[0]!, pets: job.pets }]
+    })
     if (Object.keys(unexpected).length > 0) throw new Void(`unexpected answers: ${JSON.stringify(unexpected)}`)
     return ((await used()) - before) / requests
   }

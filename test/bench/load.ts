@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { performance } from 'node:perf_hooks'
-import { randomFrom, requestText, workloads } from './workloads.ts'
+import { randomFrom, requestsOf, requestText, type Scope } from './workloads.ts'
 
 /**
  * Makes the load in a process of its own, with one request in flight on each connection. A bare socket with a minimal
@@ -9,14 +9,20 @@ import { randomFrom, requestText, workloads } from './workloads.ts'
  */
 
 export interface Job {
-  port: number
-  key: string
+  /** The ports of the processes. The connections are spread over them. */
+  ports: number[]
+  /** The accounts. If there are several, every tenth request belongs to the first, and the others share the rest. */
+  scopes: Scope[]
   workload: string
-  pets: number
   connections: number
   seconds: number
   seed: number
+  /** The interval between two requests of a connection in ms. Without it, the next follows the answer. */
+  everyMs?: number
 }
+
+/** The share of the requests that belong to the first of several accounts. */
+const FIRST_SCOPE = 0.1
 
 export interface Load {
   requests: number
@@ -34,14 +40,16 @@ export interface Load {
   cpu: number
 }
 
-async function run ({ port, key, workload, pets, connections, seconds, seed }: Job): Promise<Load> {
-  const { next } = workloads[workload]!
+async function run ({ ports, scopes, workload, connections, seconds, seed, everyMs = 0 }: Job): Promise<Load> {
+  const next = requestsOf(workload)
   const random = randomFrom(seed)
   const latencies: number[] = []
   const statuses: Record<string, number> = {}
   const unexpected: Record<string, number> = {}
   let example: string | undefined
-  const sockets = await Promise.all(Array.from({ length: connections }, async () => await open(port)))
+  const sockets = await Promise.all(
+    Array.from({ length: connections }, async (_, i) => await open(ports[i % ports.length]!))
+  )
   const cpu = process.cpuUsage()
   const start = performance.now()
   const end = start + seconds * 1_000
@@ -61,6 +69,11 @@ async function run ({ port, key, workload, pets, connections, seconds, seed }: J
     cpu: (user + system) / 1_000 / elapsed
   }
 
+  function anyScope (): Scope {
+    if (scopes.length === 1 || random() < FIRST_SCOPE) return scopes[0]!
+    return scopes[1 + Math.floor(random() * (scopes.length - 1))]!
+  }
+
   /** Sends sequential requests until the time is over and the last one is answered. */
   async function drive (socket: Socket): Promise<void> {
     await new Promise<void>((resolve) => {
@@ -71,9 +84,10 @@ async function run ({ port, key, workload, pets, connections, seconds, seed }: J
       function send (): void {
         since = performance.now()
         if (since >= end) return resolve()
-        const exchange = next(random, pets)
+        const scope = anyScope()
+        const exchange = next(random, scope)
         due = exchange.method === 'POST' ? '201' : '200'
-        socket.write(requestText(exchange, key), 'latin1')
+        socket.write(requestText(exchange, scope.key), 'latin1')
       }
 
       socket.on('data', (chunk) => {
@@ -90,7 +104,9 @@ async function run ({ port, key, workload, pets, connections, seconds, seed }: J
           example ??= text.slice(head + 4, head + 400)
         }
         text = ''
-        send()
+        const pause = since + everyMs - performance.now()
+        if (pause > 0) setTimeout(send, pause)
+        else send()
       })
       socket.on('error', () => {}).on('close', () => {
         if (!socket.writableEnded && performance.now() < end) count(unexpected, 'a connection that ended')

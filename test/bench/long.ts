@@ -24,17 +24,16 @@ export async function measureMemory (
   say: (text: string) => void
 ): Promise<void> {
   for (const database of plan.databases) {
-    const stores = await openStores(database, folder, plan.pets)
+    const stores = await openStores(database, folder, plan)
     try {
       const store = await stores.copy('petstore')
       const server = await startServer('petstore', store.url, join(folder, 'memory.log'))
       const looks: Array<{ at: number, resident: number, wal: number }> = []
       const start = performance.now()
       const load = generator.run({
-        port: server.port,
-        key: stores.key,
+        ports: [server.port],
+        scopes: stores.scopes,
         workload: 'mixed',
-        pets: plan.pets,
         connections: plan.connections,
         seconds,
         seed: 1
@@ -77,7 +76,7 @@ export async function measureMemory (
 /** Measures the time from the start of the process to the first 200 of /readyz, on a migrated store. */
 export async function measureStart (plan: Plan, folder: string, say: (text: string) => void): Promise<void> {
   for (const database of plan.databases) {
-    const stores = await openStores(database, folder, plan.pets)
+    const stores = await openStores(database, folder, plan)
     try {
       const store = await stores.copy('petstore')
       const times: number[] = []

@@ -4,6 +4,7 @@ import type { DatabaseName } from '../../src/database/dialect.ts'
 import { compare } from './compare.ts'
 import type { Load } from './load.ts'
 import { SERVERS, startServer, type Generator, type Server, type ServerName } from './processes.ts'
+import type { Shape } from './seed.ts'
 import { openStores, untilSettled, type Store, type Stores } from './stores.ts'
 import { workloads } from './workloads.ts'
 
@@ -53,21 +54,33 @@ export async function measure (
 ): Promise<void> {
   for (const database of plan.databases) {
     say(`${database}: a store of ${plan.pets} pets`)
-    const stores = await openStores(database, folder, plan.pets)
+    const stores = await openStores(database, folder, plan)
     try {
       await withServers(stores, folder, ['petstore', 'hand', 'prisma'], async (runners) => {
-        const count = await compare(runners, stores.key, plan.pets).catch((error: Error) => {
+        const count = await compare(runners, stores.scopes[0]!).catch((error: Error) => {
           throw new Void(error.message)
         })
         say(`${database}: petstore, hand and prisma give the same ${count} answers and leave the same rows`)
       })
+      await measureWorkloads(stores, 'usual')
+    } finally {
+      await stores.close()
+    }
+    if (!plan.workloads.some((name) => workloads[name]!.shape === 'contended')) continue
+    const contended = await openStores(database, folder, { ...plan, shape: 'contended' })
+    try {
+      await measureWorkloads(contended, 'contended')
+    } finally {
+      await contended.close()
+    }
+
+    async function measureWorkloads (stores: Stores, wanted: Shape): Promise<void> {
       for (const workload of plan.workloads) {
+        if ((workloads[workload]!.shape ?? 'usual') !== wanted) continue
         await withServers(stores, folder, [...SERVERS], async (runners) => {
           await measureWorkload(plan, stores, database, workload, runners, generator, record, say)
         })
       }
-    } finally {
-      await stores.close()
     }
   }
 }
@@ -119,10 +132,9 @@ async function measureWorkload (
 
   const load = async (runner: Runner, connections: number, seconds: number, seed: number): Promise<Load> => {
     const answered = await generator.run({
-      port: runner.server.port,
-      key: stores.key,
+      ports: [runner.server.port],
+      scopes: stores.scopes,
       workload,
-      pets: plan.pets,
       connections,
       seconds,
       seed

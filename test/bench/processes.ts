@@ -1,7 +1,8 @@
 import { fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { ConfigSchema } from '../../src/config.ts'
@@ -37,16 +38,31 @@ const COMMANDS: Record<ServerName, string[]> = {
   floor: [TSX, here('servers/framework-overhead.ts')]
 }
 
+/** Returns the command of a built version of petstore. The second path is that of the versions before 2026-11-23. */
+export function builtIn (folder: string): string[] {
+  const file = ['dist/start/server.js', 'dist/server.js'].map((path) => join(folder, path)).find(existsSync)
+  if (file === undefined) throw new Error(`There is no built version in ${folder}. Run \`npm run build\` there.`)
+  return [file]
+}
+
+export interface ServerOptions {
+  /** The arguments of Node, if not those of the server's name. */
+  command?: string[]
+  environment?: Record<string, string>
+}
+
 /** Far longer than any start: a server that does not listen by then is stuck. */
 const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 15_000
 
 /** Starts a server in a process of its own, with default settings except its port and its store. */
-export async function startServer (name: ServerName, url: string, log: string): Promise<Server> {
+export async function startServer (
+  name: ServerName, url: string, log: string, { command = COMMANDS[name], environment = {} }: ServerOptions = {}
+): Promise<Server> {
   const port = await freePort()
   const file = openSync(log, 'a')
-  const child = spawn(process.execPath, ['--import', PRELOAD, ...COMMANDS[name]], {
-    env: { ...unset(process.env), DATABASE_URL: url, PORT: String(port) },
+  const child = spawn(process.execPath, ['--import', PRELOAD, ...command], {
+    env: { ...unset(process.env), ...environment, DATABASE_URL: url, PORT: String(port) },
     stdio: ['ignore', file, file, 'ipc']
   })
   closeSync(file)

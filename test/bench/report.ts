@@ -31,15 +31,16 @@ export interface Summary {
   one: Record<ServerName, Figures>
   hand: Ratio
   prisma: Ratio
-  /** Petstore's p50 with one connection, as a multiple of prisma's. */
-  alone: Spread
+  /** Petstore's latencies as multiples of another server's: with many connections hand's, with one each of them. */
+  p99: Spread
+  alone: { p50: Spread, p99: Spread, cpu: Spread, prisma: Spread }
   /** The load generator's largest share of a core. Above 0.9, only CPU time is comparable. */
   generator: number
 }
 
 const GENERATOR_LIMIT = 0.9
-/** Limits the p50 with one connection, which cannot share groups, as a multiple of prisma's. */
-const ALONE_LIMIT = 1.3
+/** Limits of the latency with one connection, which shares with no other, as multiples of hand's. */
+const ALONE_LIMITS = { read: 1.3, write: 1.5, p99: 2 }
 
 export function summarise (samples: Sample[]): Summary[] {
   const cells = new Set(samples.map(({ database, workload }) => `${database} ${workload}`))
@@ -55,7 +56,13 @@ export function summarise (samples: Sample[]): Summary[] {
       one: figures(one),
       hand: { ...ratio(many, 'hand'), net: ratio(many, 'hand', 'floor') },
       prisma: ratio(many, 'prisma'),
-      alone: rounds(one, (of) => of('petstore').p50 / of('prisma').p50),
+      p99: rounds(many, (of) => of('petstore').p99 / of('hand').p99),
+      alone: {
+        p50: rounds(one, (of) => of('petstore').p50 / of('hand').p50),
+        p99: rounds(one, (of) => of('petstore').p99 / of('hand').p99),
+        cpu: rounds(one, (of) => cpuOf(of('petstore')) / cpuOf(of('hand'))),
+        prisma: rounds(one, (of) => of('petstore').p50 / of('prisma').p50)
+      },
       generator: Math.max(...many.filter(({ server }) => server !== 'floor').map(({ generator }) => generator))
     }
   })
@@ -96,7 +103,7 @@ function rounds (samples: Sample[], value: (of: (server: ServerName) => Sample) 
   )
 }
 
-function spread (values: number[]): Spread {
+export function spread (values: number[]): Spread {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = (sorted.length - 1) / 2
   return {
@@ -148,56 +155,69 @@ export function table (summary: Summary[], { connections }: Plan): string {
 }
 
 /** Formats the ratios with their spread, and whether they reach the targets. */
-export function verdicts (summary: Summary[], { rounds }: Plan): string {
-  const lines = [
-    [
-      'petstore against',
-      'hand: requests/s',
-      'CPU',
-      'target',
-      '',
-      'net: requests/s',
-      'CPU',
-      'aim',
-      'prisma: requests/s',
-      'CPU',
-      'target',
-      '',
-      'alone: p50',
-      '≤ 1.3'
-    ]
-  ]
-  for (const { database, workload, hand, prisma, alone, generator } of summary) {
-    const { title, targets } = workloads[workload]!
-    const reached = ({ perSecond, cpu }: Ratio, target: number): string =>
-      verdict(cpu.median >= target && (generator > GENERATOR_LIMIT || perSecond.median >= target))
-    lines.push([
-      `${database} · ${title}`,
-      times(hand.perSecond), times(hand.cpu), `≥ ${targets.hand[database]}`, reached(hand, targets.hand[database]),
-      times(hand.net!.perSecond), times(hand.net!.cpu), targets.net === undefined ? '' : `${targets.net[database]}`,
-      times(prisma.perSecond), times(prisma.cpu), `≥ ${targets.prisma}`, reached(prisma, targets.prisma),
-      times(alone), verdict(alone.median <= ALONE_LIMIT)
-    ])
-  }
+export function verdicts (summary: Summary[], plan: Plan): string {
   const notes = [
-    'Medians of the rounds, in brackets the least and the most. Above 1 petstore is better; ' +
-      'net: with the floor taken off both.',
+    'Medians of the rounds, in brackets the least and the most.',
     ...summary
       .filter(({ generator }) => generator > GENERATOR_LIMIT)
       .map(
         ({ database, workload }) =>
           `${database} · ${workloads[workload]!.title}: the load generator used more than 90 % of a core, so CPU per request alone decides.`
       ),
-    ...(rounds < 5 ? ['Fewer than five rounds decide no figure.'] : [])
+    ...(plan.rounds < 5 ? ['Fewer than five rounds decide no figure.'] : [])
   ]
-  return `\n${columns(lines)}\n\n${notes.join('\n')}`
+  return `\n${crowd(summary, plan)}\n\n${alone(summary)}\n\n${notes.join('\n')}`
+}
+
+/** Formats the ratios with many connections. Above 1 petstore is better, except for p99. */
+function crowd (summary: Summary[], { connections }: Plan): string {
+  const lines = [[
+    `${connections} connections: petstore against`,
+    'hand: requests/s', 'CPU', 'target', '', 'p99 (less is better)',
+    'without the floor: requests/s', 'CPU', 'aim',
+    'prisma: requests/s', 'CPU', 'target', ''
+  ]]
+  for (const { database, workload, hand, p99, prisma, generator } of summary) {
+    const { title, targets } = workloads[workload]!
+    const reached = ({ perSecond, cpu }: Ratio, target: number): string =>
+      verdict(cpu.median >= target && (generator > GENERATOR_LIMIT || perSecond.median >= target))
+    lines.push([
+      `${database} · ${title}`,
+      times(hand.perSecond), times(hand.cpu), `≥ ${targets.hand[database]}`, reached(hand, targets.hand[database]),
+      times(p99),
+      times(hand.net!.perSecond), times(hand.net!.cpu), targets.net === undefined ? '' : `${targets.net[database]}`,
+      times(prisma.perSecond), times(prisma.cpu), `≥ ${targets.prisma}`, reached(prisma, targets.prisma)
+    ])
+  }
+  return columns(lines)
+}
+
+/** Formats the latencies with one connection as multiples of hand's: less is better. */
+function alone (summary: Summary[]): string {
+  const lines = [[
+    'alone: petstore ÷ hand', 'p50 ms', 'hand', 'ratio', 'limit', '', 'p99 ms', 'hand', 'ratio', 'limit', '',
+    'CPU', 'p50 ÷ prisma'
+  ]]
+  for (const { database, workload, one, alone } of summary) {
+    const { title, inserts } = workloads[workload]!
+    const limit = inserts.length === 0 ? ALONE_LIMITS.read : ALONE_LIMITS.write
+    lines.push([
+      `${database} · ${title}`,
+      fixed(one.petstore.p50, 3), fixed(one.hand.p50, 3), times(alone.p50), `≤ ${limit}`,
+      verdict(alone.p50.median <= limit),
+      fixed(one.petstore.p99), fixed(one.hand.p99), times(alone.p99), `≤ ${ALONE_LIMITS.p99}`,
+      verdict(alone.p99.median <= ALONE_LIMITS.p99),
+      times(alone.cpu), times(alone.prisma)
+    ])
+  }
+  return columns(lines)
 }
 
 function verdict (reached: boolean): string {
   return reached ? 'reached' : 'NOT REACHED'
 }
 
-function times ({ median, least, most }: Spread): string {
+export function times ({ median, least, most }: Spread): string {
   return `${median.toFixed(2)} (${least.toFixed(2)}–${most.toFixed(2)})`
 }
 
@@ -210,7 +230,7 @@ function fixed ({ median }: Spread, digits = 2): string {
 }
 
 /** Aligns the first column to the left and numbers to the right. */
-function columns (lines: string[][]): string {
+export function columns (lines: string[][]): string {
   const widths = lines[0]!.map((_, i) => Math.max(...lines.map((line) => line[i]!.length)))
   return lines
     .map((line) =>

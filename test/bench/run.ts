@@ -6,32 +6,44 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { databaseOf, type DatabaseName } from '../../src/database/dialect.ts'
+import { measureAgainst } from './against.ts'
 import { chart } from './chart.ts'
 import { measureGrowth } from './growth.ts'
 import { measureMemory, measureStart } from './long.ts'
+import { measureManyAccounts } from './many-accounts.ts'
 import { measure, Void, type Plan, type Sample } from './measure.ts'
 import { startGenerator } from './processes.ts'
 import { summarise, table, verdicts } from './report.ts'
+import { measureSlowDisk } from './slow-disk.ts'
+import { measureTwoProcesses } from './two-processes.ts'
 import { workloads } from './workloads.ts'
 
 const HELP = `
 npm run bench -- [options]
 
 Compares petstore with the same service written by hand on the bare driver (hand), written as Prisma's guides
-teach (prisma), and with petstore's framework around a constant answer (floor). Takes about 40 minutes on an idle
+teach (prisma), and with petstore's framework around a constant answer (floor). Takes about 50 minutes on an idle
 machine. Stores are created in the system's folder for temporary files: set TMPDIR if that is not on a disk.
 
-  --quick               about a minute: SQLite, four workloads, two rounds; not for published figures
+  --quick               about two minutes: SQLite, four workloads, two rounds; not for published figures
   --pets N              pets in the store (10000)
   --database NAME       sqlite or postgresql (both)
   --workload NAME       ${Object.keys(workloads).join(', ')} (all; repeatable)
   --rounds N            measurements of each server, interleaved (5)
   --seconds N           of each measurement (4)
   --connections N       at once, besides one alone (64)
+  --help
+
+Instead of that:
+
+  --against FOLDER      petstore and the version built in another folder, in turns
+  --many-accounts       petstore with 1,001 accounts, without and with statistics of the planner
+  --two-processes       two processes of petstore on one PostgreSQL, and one, in turns
+  --slow-disk           reads beside writes on SQLite while each sync takes longer (Linux with a C compiler);
+                        with --against, of the other version as well
   --memory [--seconds]  ten minutes of mixed load: resident size and write-ahead log of petstore
   --growth              petstore on 10,000 and on 1,000,000 pets in turns: CPU per request
   --start               time from the start of petstore to /readyz
-  --help
 `
 
 const { values: options } = parseArgs({
@@ -43,6 +55,10 @@ const { values: options } = parseArgs({
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     connections: { type: 'string', default: '64' },
+    against: { type: 'string' },
+    'many-accounts': { type: 'boolean', default: false },
+    'two-processes': { type: 'boolean', default: false },
+    'slow-disk': { type: 'boolean', default: false },
     memory: { type: 'boolean', default: false },
     growth: { type: 'boolean', default: false },
     start: { type: 'boolean', default: false },
@@ -70,10 +86,11 @@ async function run (): Promise<void> {
     process.exit(130)
   })
   try {
+    console.log(machineLine())
     if (options.start) await measureStart(plan, folder, say)
     else if (options.growth) await measureGrowth(plan, folder, generator, say)
     else if (options.memory) await measureMemory(plan, Number(options.seconds ?? 600), folder, generator, say)
-    else await measureServers()
+    else await measureComparisons()
   } catch (error) {
     // The logs can show the reason.
     console.error(`\nThe servers' logs are kept in ${folder}`)
@@ -83,26 +100,33 @@ async function run (): Promise<void> {
   }
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
 
-  async function measureServers (): Promise<void> {
+  async function measureComparisons (): Promise<void> {
+    const name = join(RESULTS, new Date().toISOString().replaceAll(':', '-').slice(0, 19))
+    const result: Record<string, unknown> = { at: new Date().toISOString(), plan, machine: machine() }
+    const other = options.against
+    const isSection = options['slow-disk'] || options['many-accounts'] || options['two-processes']
+    if (options['slow-disk']) result['slowDisk'] = await measureSlowDisk(plan, other, folder, generator, say)
+    if (options['many-accounts']) result['manyAccounts'] = await measureManyAccounts(plan, folder, generator, say)
+    if (options['two-processes']) result['twoProcesses'] = await measureTwoProcesses(plan, folder, generator, say)
+    if (!isSection && other === undefined) Object.assign(result, await measureServers(name))
+    if (!isSection && other !== undefined) {
+      result['against'] = await measureAgainst(plan, other, folder, generator, say)
+    }
+    mkdirSync(RESULTS, { recursive: true })
+    writeFileSync(`${name}.json`, `${JSON.stringify(result, null, 1)}\n`)
+    console.log(`\n${name}.json`)
+  }
+
+  async function measureServers (name: string): Promise<object> {
     const samples: Sample[] = []
     await measure(plan, folder, generator, (sample) => { samples.push(sample) }, say)
     const summary = summarise(samples)
     console.log(table(summary, plan))
     console.log(verdicts(summary, plan))
-    save({ plan, machine: machine(), summary, samples })
-  }
-
-  function save (result: {
-    plan: Plan
-    machine: object
-    summary: ReturnType<typeof summarise>
-    samples: Sample[]
-  }): void {
     mkdirSync(RESULTS, { recursive: true })
-    const name = join(RESULTS, new Date().toISOString().replaceAll(':', '-').slice(0, 19))
-    writeFileSync(`${name}.json`, `${JSON.stringify({ at: new Date().toISOString(), ...result }, null, 1)}\n`)
-    writeFileSync(`${name}.svg`, chart(result.summary, plan))
-    console.log(`\n${name}.json\n${name}.svg (copy it to results/chart.svg for the README)`)
+    writeFileSync(`${name}.svg`, chart(summary, plan))
+    console.log(`\n${name}.svg (copy it to results/chart.svg for the README)`)
+    return { summary, samples }
   }
 }
 
@@ -134,6 +158,10 @@ function planned (): Plan {
 /** Overwrites one line on a terminal, and prints lines elsewhere. */
 function say (text: string): void {
   process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : `${text}\n`)
+}
+
+function machineLine (): string {
+  return `Node ${process.version}, ${cpus()[0]?.model ?? process.arch}, ${availableParallelism()} cores, ${type()} ${release()}`
 }
 
 function machine (): object {

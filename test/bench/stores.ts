@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { constants, copyFileSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { constants, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Sqlite from 'better-sqlite3'
@@ -8,12 +8,12 @@ import { createCredential } from '../../src/accounts/api-key.ts'
 import type { DatabaseName } from '../../src/database/dialect.ts'
 import { migrate } from '../../src/database/migrations/migrate.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { seedStatements } from './seed.ts'
+import { accountsOf, scopesOf, seedStatements, type Shape } from './seed.ts'
+import type { Scope } from './workloads.ts'
 
-/** Stores with the same rows on one database: petstore's migrations and one account. */
+/** Stores with the same rows on one database. */
 export interface Stores {
-  /** The API key of the account. */
-  key: string
+  scopes: Scope[]
   /** Creates a copy for one server. */
   copy: (name: string) => Promise<Store>
   /** CPU time of the database's processes so far in µs; 0 without any, `undefined` if the system does not report it. */
@@ -41,23 +41,49 @@ export async function untilSettled (store: Store): Promise<void> {
   }
 }
 
-export async function openStores (database: DatabaseName, folder: string, pets: number): Promise<Stores> {
-  const { apiKey, prefix, hash } = createCredential()
-  const statements = seedStatements(database, { pets, prefix, hash })
-  return database === 'sqlite'
-    ? await sqliteStores(folder, apiKey, statements)
-    : await postgresqlStores(apiKey, statements)
+export interface StoreOptions {
+  pets: number
+  shape?: Shape
+  /** Whether the planner has statistics. By default only PostgreSQL's, whose autovacuum collects them. */
+  analyzed?: boolean
+  /** Applies the migrations. Those of this folder by default. */
+  migrate?: (url: string) => Promise<unknown>
 }
 
-async function sqliteStores (folder: string, key: string, statements: string[]): Promise<Stores> {
+type Prepare = (url: string, execute: (sql: string) => Promise<unknown>) => Promise<void>
+
+/** The number of pets of the shapes that need many. */
+const MANY_PETS = 100_000
+
+export async function openStores (
+  database: DatabaseName, folder: string, { pets, shape = 'usual', ...options }: StoreOptions
+): Promise<Stores> {
+  const credentials = Array.from({ length: accountsOf(shape) }, createCredential)
+  const seed = { shape, pets: shape === 'usual' ? pets : Math.max(pets, MANY_PETS), credentials }
+  const scopes = scopesOf(seed)
+  const analyzed = options.analyzed ?? database === 'postgresql'
+  const prepare: Prepare = async (url, execute) => {
+    await (options.migrate ?? migrate)(url)
+    for (const statement of seedStatements(database, seed)) await execute(statement)
+    if (analyzed) await execute(database === 'sqlite' ? 'ANALYZE' : 'VACUUM ANALYZE')
+  }
+  return database === 'sqlite'
+    ? await sqliteStores(folder, scopes, prepare)
+    // Autovacuum would collect statistics while a store that has none is measured.
+    : await postgresqlStores(scopes, prepare, analyzed ? {} : { autovacuum: 'off' })
+}
+
+async function sqliteStores (folder: string, scopes: Scope[], prepare: Prepare): Promise<Stores> {
+  mkdirSync(folder, { recursive: true })
   const template = join(folder, 'template.db')
-  await migrate(`file:${template}`)
-  const database = new Sqlite(template)
-  for (const statement of statements) database.exec(statement)
-  database.pragma('wal_checkpoint(TRUNCATE)')
-  database.close()
+  await prepare(`file:${template}`, async (sql) => {
+    const database = new Sqlite(template)
+    database.exec(sql)
+    database.pragma('wal_checkpoint(TRUNCATE)')
+    database.close()
+  })
   return {
-    key,
+    scopes,
     cpu: () => 0,
     async copy (name) {
       const file = join(folder, `${name}.db`)
@@ -78,21 +104,23 @@ async function sqliteStores (folder: string, key: string, statements: string[]):
         }
       }
     },
-    async close () {}
+    close: async () => { rmSync(template) }
   }
 }
 
-async function postgresqlStores (key: string, statements: string[]): Promise<Stores> {
-  const server = await startPostgres()
+async function postgresqlStores (
+  scopes: Scope[], prepare: Prepare, settings: Record<string, string>
+): Promise<Stores> {
+  const server = await startPostgres(settings)
   const urlOf = (name: string): string => Object.assign(new URL(server.url), { pathname: `/${name}` }).href
   try {
     await onServer(server.url, 'CREATE DATABASE bench_template')
-    await migrate(urlOf('bench_template'))
-    for (const statement of statements) await onServer(urlOf('bench_template'), statement)
+    const template = urlOf('bench_template')
+    await prepare(template, async (sql) => await onServer(template, sql))
     const [file] = await onServer(server.url, "SELECT pg_read_file('postmaster.pid') AS text")
     const root = parseInt(String(file!.text))
     return {
-      key,
+      scopes,
       cpu: () => treeCpu(root),
       async copy (name) {
         await onServer(server.url, `CREATE DATABASE ${name} TEMPLATE bench_template`)

@@ -14,35 +14,79 @@ interface Targets {
   prisma: number
 }
 
+/** An account that requests belong to, and the ids of its rows. Ids have no gaps. */
+export interface Scope {
+  key: string
+  /** The id before that of the first pet, and the number of pets. */
+  beforePets: number
+  pets: number
+  /** The id before that of the first category. There are 20. */
+  beforeCategories: number
+}
+
+/** Creates a request for an account. */
+type Next = (random: () => number, scope: Scope) => Exchange
+
 export interface Workload {
   title: string
-  /** Creates a request for a store with that many pets. */
-  next: (random: () => number, pets: number) => Exchange
+  next: Next
   targets: Targets
   /** Tables that get a row for each request. The run counts the rows. */
   inserts: string[]
   /** Whether `--quick` runs it. */
   quick?: true
+  /** The store that it needs, if not the usual one. */
+  shape?: 'contended'
 }
 
 /** The number of pets that orders use. Every fifth is available with enough units. */
 const SPREAD = 1_000
 const STATUSES = ['available', 'pending', 'sold']
 
+/** The exponent of Zipf's law: the public yardsticks for contended writes use it. */
+const ZIPF = 1.5
+/** A prime that spreads the hot pets over the pages of the database. */
+const SCATTER = 7_919
+
 const any = (random: () => number, count: number): number => Math.floor(random() * count)
 
-const read = (random: () => number, pets: number): Exchange => ({
+const read: Next = (random, { beforePets, pets }) => ({
   method: 'GET',
-  path: `/pets/${any(random, pets) + 1}`
+  path: `/pets/${beforePets + any(random, pets) + 1}`
 })
 /** Chooses a page anywhere in the list, so that no cache contains it. */
-const list = (random: () => number, pets: number, filter = ''): Exchange =>
-  ({ method: 'GET', path: `/pets?${filter}limit=20&cursor=${any(random, Math.max(1, pets - 200)).toString(36)}` })
-const create = (random: () => number): Exchange =>
-  ({ method: 'POST', path: '/pets', body: { name: `Rex ${any(random, 1e6)}`, categoryId: any(random, 20) + 1 } })
+const list = (random: () => number, { beforePets, pets }: Scope, filter = ''): Exchange => {
+  const after = beforePets + any(random, Math.max(1, pets - 200))
+  return { method: 'GET', path: `/pets?${filter}limit=20&cursor=${after.toString(36)}` }
+}
+const category = (random: () => number, { beforeCategories }: Scope): number => beforeCategories + any(random, 20) + 1
+const status = (random: () => number): string => STATUSES[any(random, 3)]!
+const create: Next = (random, scope) =>
+  ({ method: 'POST', path: '/pets', body: { name: `Rex ${any(random, 1e6)}`, categoryId: category(random, scope) } })
 const order = (petId: number): Exchange => ({ method: 'POST', path: '/store/orders', body: { petId, quantity: 1 } })
-const spread = (random: () => number, pets: number): Exchange =>
-  order(5 * any(random, Math.min(SPREAD, Math.floor(pets / 5))) + 1)
+const spread: Next = (random, { beforePets, pets }) =>
+  order(beforePets + 5 * any(random, Math.min(SPREAD, Math.floor(pets / 5))) + 1)
+
+/** The sums of the weights of Zipf's law, by the number of pets. */
+const sums = new Map<number, Float64Array>()
+
+/** Chooses a rank from 0: rank n is (n + 1) ** 1.5 times as rare as rank 0. */
+function zipf (random: () => number, count: number): number {
+  let sum = sums.get(count)
+  if (sum === undefined) {
+    sum = new Float64Array(count)
+    for (let i = 0; i < count; i++) sum[i] = (sum[i - 1] ?? 0) + (i + 1) ** -ZIPF
+    sums.set(count, sum)
+  }
+  const wanted = random() * sum[count - 1]!
+  let [low, high] = [0, count - 1]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (sum[middle]! < wanted) low = middle + 1
+    else high = middle
+  }
+  return low
+}
 
 /** The workloads by name, with their targets. */
 export const workloads: Record<string, Workload> = {
@@ -62,7 +106,7 @@ export const workloads: Record<string, Workload> = {
   },
   filtered: {
     title: 'list 20 by status',
-    next: (random, pets) => list(random, pets, `status=${STATUSES[any(random, 3)]}&`),
+    next: (random, scope) => list(random, scope, `status=${status(random)}&`),
     targets: { hand: { sqlite: 1.25, postgresql: 1.2 }, net: { sqlite: 1.7, postgresql: 1.4 }, prisma: 3.5 },
     inserts: []
   },
@@ -75,7 +119,7 @@ export const workloads: Record<string, Workload> = {
   },
   hot: {
     title: 'order, one hot pet',
-    next: () => order(1),
+    next: (_random, { beforePets }) => order(beforePets + 1),
     targets: { hand: { sqlite: 2, postgresql: 4 }, net: { sqlite: 2.5, postgresql: 5 }, prisma: 8 },
     inserts: ['orders'],
     quick: true
@@ -94,15 +138,43 @@ export const workloads: Record<string, Workload> = {
   },
   mixed: {
     title: 'mixed',
-    next (random, pets) {
+    next (random, scope) {
       const part = random() * 100
-      if (part < 70) return read(random, pets)
-      if (part < 85) return list(random, pets)
-      return part < 95 ? spread(random, pets) : create(random)
+      if (part < 70) return read(random, scope)
+      if (part < 85) return list(random, scope)
+      return part < 95 ? spread(random, scope) : create(random, scope)
     },
     targets: { hand: { sqlite: 1.1, postgresql: 1.5 }, prisma: 3.5 },
     inserts: ['pets', 'orders']
+  },
+  uniform: {
+    title: 'order, 100,000 pets',
+    next: (random, { beforePets, pets }) => order(beforePets + any(random, pets) + 1),
+    targets: { hand: { sqlite: 2, postgresql: 3 }, prisma: 8 },
+    inserts: ['orders'],
+    shape: 'contended'
+  },
+  zipf: {
+    title: 'order, 100,000 pets by Zipf',
+    next: (random, { beforePets, pets }) => order(beforePets + (zipf(random, pets) * SCATTER) % pets + 1),
+    targets: { hand: { sqlite: 2, postgresql: 4 }, prisma: 8 },
+    inserts: ['orders'],
+    shape: 'contended'
   }
+}
+
+/** The requests of other sections of the benchmark, by name. They have no targets. */
+const others: Record<string, Next> = {
+  livez: () => ({ method: 'GET', path: '/livez' }),
+  categoryAndStatus: (random, scope) =>
+    list(random, scope, `categoryId=${category(random, scope)}&status=${status(random)}&`),
+  inventory: (random) => ({ method: 'GET', path: `/inventory?status=${status(random)}&limit=20` }),
+  orders: (random) => ({ method: 'GET', path: `/store/orders?complete=${random() < 0.5}&limit=20` })
+}
+
+/** Returns the function that creates the requests of a name. */
+export function requestsOf (name: string): Next {
+  return workloads[name]?.next ?? others[name]!
 }
 
 /** Generates numbers from 0 to below 1 from a seed (mulberry32), so that every server gets the same requests. */

@@ -1,0 +1,128 @@
+import { spawnSync } from 'node:child_process'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Load } from './load.ts'
+import type { Plan } from './measure.ts'
+import { checkAnswers } from './paired.ts'
+import { builtIn, startGenerator, startServer, type Generator, type Server } from './processes.ts'
+import { columns, spread } from './report.ts'
+import { openStores, type Stores } from './stores.ts'
+
+/** The delays of the disk in ms. */
+const DELAYS = [0, 2, 5]
+
+/** Each reader sends a request at this interval, in ms. */
+const READ_EVERY_MS = 3
+const READERS = 16
+const WRITERS = 16
+
+/** The limits of a read with the second delay, in ms. */
+const P50_LIMIT = 0.7
+const P99_LIMIT = 5
+
+interface SlowSample { side: string, delay: number, work: string, load: Load, writes: number }
+
+/**
+ * Measures reads beside writes on SQLite, while each sync of the disk takes longer. Clouds have disks that take 1 to 5
+ * ms; this one's own time comes on top.
+ */
+export async function measureSlowDisk (
+  plan: Plan, other: string | undefined, folder: string, generator: Generator, say: (text: string) => void
+): Promise<SlowSample[]> {
+  const library = buildLibrary(folder)
+  if (library === undefined) {
+    console.log('\nThe slow disk needs Linux and a C compiler (cc). It was not measured.')
+    return []
+  }
+  const commands: Array<[string, string[] | undefined]> = [['petstore', undefined], ['hand', undefined]]
+  if (other !== undefined) commands.splice(1, 0, ['other', builtIn(resolve(other))])
+  const samples: SlowSample[] = []
+  const writers = startGenerator()
+  const stores = await openStores('sqlite', join(folder, 'slow'), plan)
+  try {
+    for (const delay of DELAYS) {
+      for (let round = 1; round <= plan.rounds; round++) {
+        for (const [side, command] of commands) {
+          const store = await stores.copy(`slow-${side}`)
+          const server = await startServer(
+            side === 'hand' ? 'hand' : 'petstore', store.url, join(folder, `${side}.log`), {
+              ...(command === undefined ? {} : { command }),
+              environment: { LD_PRELOAD: library, FSYNC_DELAY_US: String(delay * 1_000) }
+            })
+          try {
+            samples.push(...await measureServer(server, side, delay, stores, { plan, round, generator, writers }))
+          } finally {
+            await server.stop()
+            await store.remove()
+          }
+        }
+        say(`slow disk · ${delay} ms · round ${round} of ${plan.rounds}`)
+      }
+    }
+  } finally {
+    await writers.stop()
+    await stores.close()
+  }
+  console.log(slowTable(samples, commands.map(([side]) => side)))
+  return samples
+}
+
+interface Turn { plan: Plan, round: number, generator: Generator, writers: Generator }
+
+async function measureServer (
+  server: Server, side: string, delay: number, stores: Stores,
+  { plan: { seconds }, round, generator, writers }: Turn
+): Promise<SlowSample[]> {
+  const job = { ports: [server.port], scopes: stores.scopes, seed: round }
+  const readers = { ...job, connections: READERS, everyMs: READ_EVERY_MS }
+  await generator.run({ ...readers, workload: 'get', seconds: seconds / 2 })
+  const samples: SlowSample[] = []
+  if (side === 'petstore') {
+    const load = await generator.run({ ...readers, workload: 'livez', seconds: seconds / 2 })
+    samples.push({ side, delay, work: 'livez alone', load, writes: 0 })
+  }
+  for (const workload of ['spread', 'create']) {
+    const writing = writers.run({ ...job, workload, connections: WRITERS, seconds: seconds + 0.4 })
+    const load = await generator.run({ ...readers, workload: 'get', seconds })
+    const written = await writing
+    for (const answers of [load, written]) checkAnswers(answers, `${side}, ${workload}`)
+    const writes = written.requests / written.seconds
+    samples.push({ side, delay, work: `get beside ${workload}`, load, writes })
+  }
+  return samples
+}
+
+function buildLibrary (folder: string): string | undefined {
+  if (process.platform !== 'linux') return undefined
+  const source = fileURLToPath(new URL('fsync-delay.c', import.meta.url))
+  const library = join(folder, 'fsync-delay.so')
+  const { status } = spawnSync('cc', ['-O2', '-shared', '-fPIC', '-o', library, source, '-ldl'], { stdio: 'inherit' })
+  return status === 0 ? library : undefined
+}
+
+function slowTable (samples: SlowSample[], sides: string[]): string {
+  const head = ['slow disk (SQLite)', 'fsync +', ...sides.flatMap((side) => [`${side}: p50 ms`, 'p99 ms', 'writes/s']), '']
+  const lines = DELAYS.flatMap((delay) =>
+    ['livez alone', 'get beside spread', 'get beside create'].map((work) => {
+      const figures = sides.map((side) => {
+        const own = samples.filter((sample) => sample.side === side && sample.delay === delay && sample.work === work)
+        if (own.length === 0) return undefined
+        return {
+          p50: spread(own.map(({ load }) => load.p50)).median,
+          p99: spread(own.map(({ load }) => load.p99)).median,
+          writes: spread(own.map(({ writes }) => writes)).median
+        }
+      })
+      const [petstore] = figures
+      const isGoal = delay === DELAYS[1] && work !== 'livez alone'
+      return [
+        work,
+        `${delay} ms`,
+        ...figures.flatMap((figure) => figure === undefined
+          ? ['', '', '']
+          : [figure.p50.toFixed(2), figure.p99.toFixed(2), figure.writes === 0 ? '' : figure.writes.toFixed(0)]),
+        isGoal ? (petstore!.p50 <= P50_LIMIT && petstore!.p99 <= P99_LIMIT ? 'reached' : 'NOT REACHED') : ''
+      ]
+    }))
+  return `\n${columns([head, ...lines])}\nGoal with + ${DELAYS[1]} ms: p50 ≤ ${P50_LIMIT} ms, p99 ≤ ${P99_LIMIT} ms.`
+}
