@@ -26,7 +26,10 @@ const REQUESTS_WITHOUT_OPERATION = [{ method: 'GET', url: '/no-such-path' }, { m
 
 type App = Awaited<ReturnType<typeof buildApp>>
 
-interface ApiDocument { info: { description: string }, paths: Record<string, Record<string, Operation>> }
+interface ApiDocument {
+  components: { schemas: Record<string, { enum: string[] }> }
+  paths: Record<string, Record<string, Operation>>
+}
 
 interface Setting {
   type?: string
@@ -181,8 +184,7 @@ async function errorsPage (app: App): Promise<string> {
   // No method that `inject` accepts causes it.
   const { code, message, status } = exampleOfError(NotImplemented)
   errors.set(code, { code, message, status, operations: [] })
-  const codes = [...document.info.description.matchAll(/^\| \d{3} \| (.*) \|$/gm)]
-    .flatMap(([, names]) => [...names!.matchAll(/`(\w+)`/g)].map(([, code]) => code!))
+  const codes = document.components.schemas['ErrorCode']!.enum
   const unknown = codes.filter((code) => !errors.has(code))
   if (codes.length === 0 || unknown.length > 0) throw new Error(`No operation and no request has the code ${unknown.join(', ')}`)
   const rows = [...errors.values()].sort((a, b) => a.status - b.status || (a.code < b.code ? -1 : 1))

@@ -9,14 +9,15 @@ import { deliveryCleanup } from './deliveries/cleanup.ts'
 import { delivery } from './deliveries/plugin.ts'
 import { retention } from './events/retention.ts'
 import { homeRoutes } from './home/routes.ts'
-import { ErrorSchema } from './http/common-schemas.ts'
+import { SortOrderSchema } from './http/common-schemas.ts'
 import { requestId } from './http/request-id.ts'
 import { buildSerializerCompiler } from './http/serializer-compiler.ts'
 import { buildValidatorCompiler } from './http/validator-compiler.ts'
 import { createLogger } from './monitoring/logger.ts'
 import { requestLogging } from './monitoring/request-logging.ts'
 import { terminalDestination } from './monitoring/terminal-format.ts'
-import { openapi } from './openapi/plugin.ts'
+import { errorSchemas } from './openapi/error-schemas.ts'
+import { allErrors, openapi } from './openapi/plugin.ts'
 import { authentication } from './plugins/authentication.ts'
 import { clientErrors, onClientError } from './plugins/client-errors.ts'
 import { contentTypeParsers } from './plugins/content-type-parsers.ts'
@@ -38,7 +39,9 @@ import { commitOptions, createResources } from './resources.ts'
 /** Builds the service. Neither listens nor reads environment variables. */
 export async function buildApp (config: Config): Promise<FastifyInstance> {
   const resources = createResources(config)
-  const components = [ErrorSchema, ...resources.flatMap(({ schemas }) => schemas)]
+  const components = [
+    ...errorSchemas(allErrors(resources)), SortOrderSchema, ...resources.flatMap(({ schemas }) => schemas)
+  ]
   const app = Fastify(await fastifyOptions(config, components))
   for (const schema of components) app.addSchema(schema)
 

@@ -13,6 +13,9 @@ import {
 import { createAccount, createApiKey, deleteAccount, revokeApiKey } from './commands.ts'
 import { findAccount, findApiKey, listKeys } from './queries.ts'
 
+/** Makes the examples of the document answer 412: sent by a tool, they must not end the account or key that it uses. */
+const STALE = '"0"'
+
 export interface SignupOptions {
   /** If true, clients without an API key may create accounts. */
   open: boolean
@@ -59,7 +62,8 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       summary: 'Delete your account',
       description: 'Permanently deletes the account with all its records, and revokes its API keys.',
       response: { 204: NoContent }
-    }
+    },
+    config: { examples: { 'If-Match': STALE } }
   }, async (request, reply) => {
     const { auth: { account } } = request
     const input = { account, conditions: conditionsOf(request) }
@@ -126,7 +130,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       params: KeyParams,
       response: { 204: NoContent }
     },
-    config: { errors: [ApiKeyNotFound, LastApiKey] }
+    config: { errors: [ApiKeyNotFound, LastApiKey], examples: { 'If-Match': STALE } }
   }, async (request, reply) => {
     const { auth: { account }, params: { keyId } } = request
     const input = { account, keyId, conditions: conditionsOf(request) }

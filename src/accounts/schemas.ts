@@ -37,7 +37,7 @@ const expiresAt = Timestamp('Expiry time', '2027-11-21T10:00:00.000Z')
 
 export const NewApiKeySchema = Type.Object({
   label: Type.Optional(label),
-  readOnly: Type.Optional(Type.Boolean({ ...READ_ONLY, default: false })),
+  readOnly: Type.Optional(Type.Boolean({ ...READ_ONLY, description: `${READ_ONLY.description}. Default: false` })),
   expiresAt: Type.Optional(expiresAt)
 }, {
   $id: 'NewApiKey',
@@ -47,7 +47,7 @@ export const NewApiKeySchema = Type.Object({
 export type NewApiKey = Static<typeof NewApiKeySchema>
 
 const key = {
-  id: Id('Identifier of the key', 2),
+  id: Id('Identifier of the key', 1),
   label: Type.Optional(label),
   prefix: Type.String({ description: 'The 8 characters after `psk_`, for recognising the key', example: '8Jw3kQ2x' }),
   readOnly: Type.Boolean(READ_ONLY),
@@ -66,6 +66,6 @@ export const ApiKeyWithSecretSchema = Type.Object({ ...key, apiKey }, {
 })
 export type ApiKeyWithSecret = Static<typeof ApiKeyWithSecretSchema>
 
-export const KeyParams = Type.Object({ keyId: Id('Id of the key', 2) }, NO_ADDITIONAL_PROPERTIES)
+export const KeyParams = Type.Object({ keyId: Id('Id of the key', 1) }, NO_ADDITIONAL_PROPERTIES)
 
 export const KeyQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)

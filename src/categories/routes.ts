@@ -83,7 +83,7 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
       params: CategoryParams,
       response: { 204: NoContent }
     },
-    config: { errors: [CategoryNotFound, CategoryInUse] }
+    config: { errors: [CategoryNotFound, CategoryInUse], examples: { categoryId: 6 } }
   }, async (request, reply) => {
     const { auth: { account }, params: { categoryId } } = request
     const input = { account, categoryId, conditions: conditionsOf(request) }

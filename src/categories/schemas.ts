@@ -2,8 +2,8 @@ import { Type, type Static } from '@sinclair/typebox'
 import { defineEvents } from '../events/define-events.ts'
 import { NO_ADDITIONAL_PROPERTIES, Id, Nullable, PageQuery, ref, SortQuery, Text } from '../http/common-schemas.ts'
 
-const name = Text(1, 255, 'Category name, a kind of animal', 'Dogs')
-const description = Text(0, 2000, 'Short description of the category', 'Loyal, loud and always hungry')
+const name = Text(1, 255, 'Category name, a kind of animal', 'Cats')
+const description = Text(0, 2000, 'Short description of the category', 'Own the place; you only pay for it')
 
 export const NewCategorySchema = Type.Object({
   name,
@@ -19,7 +19,7 @@ export const CategoryUpdateSchema = Type.Partial(Type.Object({ name, description
 export type CategoryUpdate = Static<typeof CategoryUpdateSchema>
 
 export const CategorySchema = Type.Object({
-  id: Id('Unique identifier assigned on creation', 3),
+  id: Id('Unique identifier assigned on creation', 2),
   name,
   description: Type.Optional(description)
 }, { $id: 'Category', description: 'A category of pets.' })
@@ -29,6 +29,6 @@ const category = { category: ref(CategorySchema) }
 
 export const categoryEvents = defineEvents('category', { created: category, updated: category, deleted: category })
 
-export const CategoryParams = Type.Object({ categoryId: Id('Id of the category', 3) }, NO_ADDITIONAL_PROPERTIES)
+export const CategoryParams = Type.Object({ categoryId: Id('Id of the category', 2) }, NO_ADDITIONAL_PROPERTIES)
 
 export const CategoryQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)

@@ -11,7 +11,9 @@ export function addOpenapi (program: Command): void {
       const { METRICS_PORT: _port, ...settings } = readConfig(process.env)
       const config = { ...settings, DATABASE_URL: 'file::memory:', LOG_LEVEL: 'silent' as const, DELIVERY: false }
       const app = await buildApp(config)
-      const { body } = await app.inject(`${config.BASE_PATH}/openapi.${yaml ? 'yaml' : 'json'}`)
+      const { body } = await app.inject({
+        url: `${config.BASE_PATH}/openapi.${yaml ? 'yaml' : 'json'}`, headers: { host: `127.0.0.1:${config.PORT}` }
+      })
       await app.close()
       process.stdout.write(yaml ? body : `${JSON.stringify(JSON.parse(body), null, 2)}\n`)
     })

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { cachedContent, sendCached, withETag } from '../http/cached-content.ts'
+import { originOf } from '../http/request-origin.ts'
 
 export interface HomeOptions {
   /** Tells whether clients can create accounts. */
@@ -41,7 +42,7 @@ export async function homeRoutes (app: FastifyInstance, { signup }: HomeOptions)
     const text = fillTemplate(template, {
       // Relative, because a proxy may add a path prefix. The page exists with and without a slash at its end.
       root: path.endsWith('/') || lastSegment === '' ? './' : `./${lastSegment}/`,
-      server: (app.publicUrl || `${request.protocol}://${validHost(request.host)}`) + app.basePath,
+      server: (app.publicUrl || originOf(request)) + app.basePath,
       signup
     })
     reply.header('content-security-policy', POLICY)
@@ -64,9 +65,4 @@ function fillTemplate (template: string, values: Record<string, string>): string
 
 function escapeHtml (text: string): string {
   return text.replace(/[&<"']/g, (character) => `&#${character.charCodeAt(0)};`)
-}
-
-/** Returns the host of the request, or `localhost` if it is malformed. */
-function validHost (host: string): string {
-  return /^[A-Za-z0-9.:[\]-]+$/.test(host) ? host : 'localhost'
 }

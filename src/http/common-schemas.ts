@@ -11,11 +11,15 @@ export function ref<T extends TSchema> (schema: T, options: { description?: stri
   return Type.Unsafe<Static<T>>({ ...options, $ref: `${schema.$id}#` })
 }
 
-/** Defines an id in a path, query or body. Has no `maximum`: JavaScript cannot print 2^63-1. */
+/**
+ * Defines an id in a path, query or body. Has no `maximum`: JavaScript cannot print 2^63-1. The description tells
+ * generators' users that a double holds every id.
+ */
 export const Id = (description: string, example = 7) =>
-  Type.Integer({ format: 'int64', minimum: 1, description, example })
+  Type.Integer({ format: 'int64', minimum: 1, description: `${description}; never above 2^53 - 1`, example })
 
-const NO_NUL = describedPattern('^[^\\u0000]*$', 'not contain the character U+0000')
+/** RE2 and PCRE know this escape, but not that of JSON. */
+const NO_NUL = describedPattern('^[^\\x00]*$', 'not contain the character U+0000')
 
 /** Defines text without U+0000, which PostgreSQL cannot store. Lengths count code points. */
 export const Text = (minLength: number, maxLength: number, description: string, example: string) =>
@@ -25,7 +29,7 @@ export const Text = (minLength: number, maxLength: number, description: string, 
 export const Timestamp = (description: string, example = '2026-11-21T10:00:00.000Z') =>
   Type.String({ format: 'date-time', description, example })
 
-interface StringEnumOptions<T> { $id?: string, description: string, default?: T, example?: T }
+interface StringEnumOptions<T> { $id?: string, description: string, example?: T, 'x-enum-varnames'?: string[] }
 
 /** Defines an enumeration by `enum`, which code generators handle better than `anyOf` with constants. */
 export const StringEnum = <T extends string>(values: readonly T[], options: StringEnumOptions<T>) =>
@@ -40,12 +44,6 @@ export function namedSchemas (module: Record<string, unknown>): TSchema[] {
     .filter((value): value is TSchema => (value as Partial<TSchema> | undefined)?.$id !== undefined)
 }
 
-export const ErrorSchema = Type.Object({
-  code: Type.String({ description: 'Machine-readable code from a closed list' }),
-  message: Type.String({ description: 'Human-readable message: the error and how to fix it' }),
-  status: Type.Integer({ description: 'HTTP status of the response' })
-}, { $id: 'Error', ...NO_ADDITIONAL_PROPERTIES, description: 'The body of every error response.' })
-
 /** The paging parameters of lists. */
 export const PageQuery = {
   limit: Type.Optional(Type.Integer({
@@ -54,15 +52,21 @@ export const PageQuery = {
   cursor: Type.Optional(Type.String({
     pattern: describedPattern('^[0-9a-z]{1,10}$', 'be the cursor of a Link header, 1 to 10 characters 0-9 and a-z'),
     description: 'Start of the page: the `cursor` of a `Link` header',
-    example: 'k'
+    example: '0'
   }))
 }
 
+/** Generators would name the constants after the values, and no language has a constant `-id`. */
+export const SortOrderSchema = StringEnum(['id', '-id'], {
+  $id: 'SortOrder',
+  description: 'Sort order: `id` is ascending, `-id` descending.',
+  example: 'id',
+  'x-enum-varnames': ['Ascending', 'Descending']
+})
+
 /** The sort parameter of lists, which are ordered by id. */
 export const SortQuery = {
-  sort: Type.Optional(StringEnum(['id', '-id'], {
-    description: 'Sort order: `id` is ascending, `-id` descending', default: 'id', example: 'id'
-  }))
+  sort: Type.Optional(ref(SortOrderSchema, { description: 'Sort order. Default: `id`, ascending' }))
 }
 
 /** The schema of a 204 response. */

@@ -104,7 +104,7 @@ function explainRule ({ error: { keyword, params: untyped, schema, message }, va
 }
 
 /** Returns the rule of a pattern in words, after "must". */
-export function explainPattern (pattern: string): string {
+function explainPattern (pattern: string): string {
   return PATTERN_RULES.get(pattern) ?? 'have the form that the API reference describes'
 }
 

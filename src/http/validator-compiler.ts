@@ -56,7 +56,7 @@ function createAjv (components: Record<string, PartSchema>): Ajv {
     formats: {
       int64: true, 'date-time': isTimestamp, uri: (text: string) => problemOfHttpUrl(text) === undefined
     },
-    keywords: ['example']
+    keywords: ['example', 'x-enum-varnames']
   })
   for (const schema of Object.values(components)) ajv.addSchema(schema)
   return ajv

@@ -4,14 +4,21 @@ import type { Command } from '../database/group-commit/command.ts'
 import { messageTable } from './queries.ts'
 import { messageEvents, type Message, type NewMessage } from './schemas.ts'
 
-export const createMessage: Command<{ account: number, message: NewMessage }, Message> = {
+interface NewMessageInput {
+  account: number
+  message: NewMessage
+  /** The id of a message whose id must be known before. */
+  id?: string
+}
+
+export const createMessage: Command<NewMessageInput, Message> = {
   name: 'createMessage',
   creates: messageTable,
   async run ({ allocateIds, insert, now }, inputs) {
     const positions = await allocateIds(messageTable, inputs.length)
     const random = randomBytes(inputs.length * SECRET_LENGTH)
-    const created = inputs.map(({ account, message: { message } }, i) => {
-      const id = messageId(positions[i]!, random.subarray(i * SECRET_LENGTH, (i + 1) * SECRET_LENGTH))
+    const created = inputs.map(({ account, message: { message }, id: knownId }, i) => {
+      const id = knownId ?? messageId(positions[i]!, random.subarray(i * SECRET_LENGTH, (i + 1) * SECRET_LENGTH))
       const record: Message = { id, message, status: 'queued', createdAt: now }
       return { account, position: positions[i]!, record }
     })

@@ -9,7 +9,7 @@ const message = Text(1, 10000, 'The submitted text', 'Hello')
 const id = Type.String({
   pattern: describedPattern('^msg_[0-9a-z]{26}$', 'be msg_ and 26 characters 0-9 and a-z'),
   description: 'Identifier of the message; ids sort by time',
-  example: 'msg_000000000g4jm1zq7c8x0v2ykp'
+  example: 'msg_0000000001k7c2q9x4v0ayzr3m'
 })
 
 export const NewMessageSchema = Type.Object({ message }, {
@@ -17,19 +17,24 @@ export const NewMessageSchema = Type.Object({ message }, {
 })
 export type NewMessage = Static<typeof NewMessageSchema>
 
+/** @public A component of the document: `namedSchemas` finds it. */
+export const MessageStatusSchema = StringEnum(['queued', 'processing', 'delivered', 'failed'], {
+  $id: 'MessageStatus',
+  description: 'Processing status of a message; `delivered` and `failed` are final.',
+  example: 'queued'
+})
+
 export const MessageSchema = Type.Object({
   id,
   message,
-  status: StringEnum(['queued', 'processing', 'delivered', 'failed'], {
-    description: 'Processing status; `delivered` and `failed` are final', example: 'queued'
-  }),
+  status: ref(MessageStatusSchema),
   createdAt: Timestamp('Creation time')
 }, { $id: 'Message', description: 'A message and its processing status.' })
 export type Message = Static<typeof MessageSchema>
 
 const data = { message: ref(MessageSchema) }
 
-const EXAMPLE = { id: 'msg_000000000g4jm1zq7c8x0v2ykp', message: 'Hello', createdAt: '2026-11-21T10:00:00.000Z' }
+const EXAMPLE = { id: 'msg_0000000001k7c2q9x4v0ayzr3m', message: 'Hello', createdAt: '2026-11-21T10:00:00.000Z' }
 
 export const messageEvents = defineEvents('message', {
   created: data, processing: data, delivered: data, failed: data

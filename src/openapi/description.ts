@@ -1,6 +1,4 @@
 import type { Resource, Tag as ResourceTag } from '../database/resource.ts'
-import type { ErrorClass } from '../errors.ts'
-import { exampleOfError } from './error-responses.ts'
 
 /** The navigation groups. Groups with a description are also tags, which have no operations of their own. */
 const GROUPS: Array<{ name: ResourceTag['group'], description?: string }> = [
@@ -38,12 +36,10 @@ export function navigation (resources: Resource[]): { tags: Tag[], 'x-tagGroups'
   return { tags, 'x-tagGroups': groups }
 }
 
-/** Returns the introduction of the document, in Markdown. */
-export function introduction (server: string, errors: ErrorClass[]): string {
+/** Returns the introduction of the document, in Markdown. Generators copy it into each file, so it is short. */
+export function introduction (server: string): string {
   return `A pet store API: pets in categories, their stock, orders and messages. \
 Each account is a store of its own and cannot see any other.
-
-## Quickstart
 
 Open an account, take the \`apiKey\` from the response, and send a message:
 
@@ -58,34 +54,10 @@ curl ${server}/messages \\
   -d '{"message": "Hello"}'
 \`\`\`
 
-## Conventions
-
-- **Requests** are JSON. The service rejects unknown fields and query parameters, and converts no types. \
-A patch is a JSON merge patch (RFC 7396).
-- **Ids** are 64-bit integers that are never reused. A record of another account is not found.
-- **Lists** have pages of \`limit\` records. Follow \`rel="next"\` of the \`Link\` header until there is none. \
-You get every record that exists during the whole walk exactly once, even while other clients write.
-- **ETags**: send one in \`If-None-Match\` to read only what has changed, \
-or in \`If-Match\` to write only over what you have read. \`HEAD\` works wherever \`GET\` does.
-- **Repeating a write**: with an \`Idempotency-Key\` a request takes effect once, \
-however often you send it within 24 hours. The service answers a repetition like the first request, \
-with \`Idempotency-Replayed: true\`. Operations whose response contains a new secret accept no key.
-- **Request-Id** is on every response. Quote it when you report a problem.
-
-## Errors
-
-Every error is \`{code, message, status}\`. The message says what is wrong and what would be right; branch on the code:
-
-| Status | Codes |
-|---|---|
-${codeTable(errors)}`
-}
-
-function codeTable (errors: ErrorClass[]): string {
-  const codes = new Map<number, string[]>()
-  for (const { code, status } of errors.map((CodedError) => exampleOfError(CodedError))) {
-    codes.set(status, [...codes.get(status) ?? [], `\`${code}\``])
-  }
-  const rows = [...codes].sort(([a], [b]) => a - b)
-  return rows.map(([status, names]) => `| ${status} | ${names.join(', ')} |`).join('\n')
+- Lists have pages: follow \`rel="next"\` of the \`Link\` header.
+- A patch is a JSON merge patch (RFC 7396).
+- A write with an \`Idempotency-Key\` takes effect once, however often you send it within 24 hours.
+- Send an \`ETag\` in \`If-None-Match\` to read only what has changed, and in \`If-Match\` to write only over what you \
+have read.
+- Branch on the \`code\` of an error. Quote the \`Request-Id\` when you report a problem.`
 }

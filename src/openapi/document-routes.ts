@@ -1,6 +1,7 @@
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { locationOf } from '../http/responses.ts'
-import { cachedContent, sendCached, withETag, type CachedContent } from '../http/cached-content.ts'
+import { cachedContent, sendCached, withETag } from '../http/cached-content.ts'
+import { withOriginOf } from './origin.ts'
 
 /** The document is public, so scripts of any origin may read it. */
 const ANY_ORIGIN: FastifyContextConfig = { cors: { origin: '*' } }
@@ -17,11 +18,11 @@ function serveToAnyOrigin (app: FastifyInstance, url: string, send: Send): void 
 export async function documentRoutes (app: FastifyInstance): Promise<void> {
   const json = cachedContent(() => JSON.stringify(app.swagger()))
   serveToAnyOrigin(app, '/openapi.json', (request, reply) =>
-    sendCached(request, reply, 'application/json; charset=utf-8', json()))
-  let yaml: CachedContent | undefined
+    sendCached(request, reply, 'application/json; charset=utf-8', withETag(withOriginOf(request, json().text))))
+  let yaml: string | undefined
   serveToAnyOrigin(app, '/openapi.yaml', async (request, reply) => {
-    yaml ??= withETag(await toYaml(json().text))
-    return sendCached(request, reply, 'application/yaml; charset=utf-8', yaml)
+    yaml ??= await toYaml(json().text)
+    return sendCached(request, reply, 'application/yaml; charset=utf-8', withETag(withOriginOf(request, yaml)))
   })
 }
 
@@ -29,7 +30,8 @@ export async function documentRoutes (app: FastifyInstance): Promise<void> {
 async function toYaml (json: string): Promise<string> {
   // Few clients request YAML, and the module would make each start slower.
   const { stringify } = await import('yaml')
-  return stringify(JSON.parse(json), { lineWidth: 0 })
+  // YAML 1.1 reads some plain strings of YAML 1.2 as times and booleans.
+  return stringify(JSON.parse(json), { lineWidth: 0, compat: 'yaml-1.1' })
 }
 
 const LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'

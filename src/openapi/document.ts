@@ -6,10 +6,12 @@ export interface Schema {
   description?: string
   example?: unknown
   enum?: unknown[]
+  default?: unknown
   items?: Schema
   oneOf?: Schema[]
   properties?: Record<string, Schema>
   required?: string[]
+  additionalProperties?: boolean
   pattern?: string
   maximum?: number
 }
@@ -19,8 +21,10 @@ export interface Reference { $ref: string }
 export interface Media {
   schema?: Schema
   example?: unknown
-  examples?: Record<string, { summary?: string, value: unknown }>
+  examples?: Record<string, Example | Reference>
 }
+
+export interface Example { summary?: string, value: unknown }
 
 export interface Header { description: string, required: boolean, schema: Schema, example?: string | number }
 
@@ -43,8 +47,7 @@ export interface Answer {
 export interface Link {
   operationId: string
   parameters?: Record<string, string>
-  requestBody?: unknown
-  description: string
+  description?: string
 }
 
 /** A sample request in one programming language, in the format that document viewers read. */
@@ -60,10 +63,14 @@ export interface Operation {
   requestBody?: { description?: string, required?: boolean, content: Record<string, Media> }
   responses: Record<string, Answer>
   'x-stability'?: string
-  'x-badges'?: Array<{ name: string }>
-  'x-codeSamples'?: Sample[]
+  'x-badges'?: Array<{ name: string, label: string }>
+  'x-error-codes'?: string[]
 }
 
+/**
+ * A document whose parameters, responses and examples are written out where they are used. `share` moves those that
+ * repeat into components before the document is served.
+ */
 export interface Document {
   openapi: string
   info: { title: string, version: string, description: string }

@@ -23,38 +23,33 @@ const DESCRIPTIONS: Record<number, string> = {
 }
 
 /** The body of an error response, as an example. */
-interface ErrorExample { code: string, message: string, status: number }
+export interface ErrorExample { code: string, message: string, status: number }
 
 type ErrorAnswer = Answer & { content: { 'application/json': { examples: Record<string, { value: ErrorExample }> } } }
 
-/**
- * Returns an example of an error.
- *
- * @param values the values for `%s` in the message; by default those of the error's definition
- */
-export function exampleOfError (
-  CodedError: ErrorClass, values: readonly unknown[] = CodedError.exampleValues
-): ErrorExample {
-  const error = new CodedError(...values as [])
+/** Returns an example of an error. */
+export function exampleOfError (CodedError: ErrorClass): ErrorExample {
+  const error = new CodedError(...CodedError.exampleValues as [])
   return { code: errors.publicCode(error), message: error.message, status: error.statusCode ?? 500 }
 }
 
-/** Values for the examples of one operation, by error code. They replace the values of the error's definition. */
-export type ExampleValues = Record<string, unknown[]>
+/** Sorts errors by status and then by code. */
+export function inOrder (examples: ErrorExample[]): ErrorExample[] {
+  return examples.toSorted((a, b) => a.status - b.status || (a.code < b.code ? -1 : 1))
+}
 
 /** Returns the error responses of an operation by status, with an example for each code. */
-export function errorAnswers (classes: Iterable<ErrorClass>, values: ExampleValues): Record<string, Answer> {
+export function errorAnswers (classes: Iterable<ErrorClass>): Record<string, Answer> {
   const answers: Record<string, ErrorAnswer> = {}
-  for (const CodedError of classes) {
-    const { code } = exampleOfError(CodedError)
-    const example = exampleOfError(CodedError, values[code])
+  const byCode = new Map([...classes].map((CodedError) => [exampleOfError(CodedError).code, CodedError]))
+  for (const example of inOrder([...byCode.values()].map((CodedError) => exampleOfError(CodedError)))) {
     const answer = answers[example.status] ??= {
       description: DESCRIPTIONS[example.status] ?? example.message,
       headers: { 'Request-Id': always('Request-Id') },
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples: {} } as never }
     }
-    answer.content['application/json'].examples[code] = { value: example }
-    Object.assign(answer.headers!, headersOf(CodedError))
+    answer.content['application/json'].examples[example.code] = { value: example }
+    Object.assign(answer.headers!, headersOf(byCode.get(example.code)!))
   }
   return answers
 }

@@ -38,9 +38,10 @@ export const HEADERS = {
   },
   'Event-Id': text('Number of the newest event of the account, 0 before the first event.', '42'),
   'X-Accel-Buffering': text('Asks proxies to forward a stream without buffering.', 'no'),
-  'Idempotency-Replayed': text(
-    '`true` if this is the response to an earlier request with the same `Idempotency-Key`.', 'true'
-  )
+  'Idempotency-Replayed': {
+    ...text('`true` if this is the response to an earlier request with the same `Idempotency-Key`.', 'true'),
+    required: false
+  }
 } satisfies Record<string, Header>
 
 export type HeaderName = keyof typeof HEADERS
@@ -67,29 +68,31 @@ const field = (name: string, description: string, example: string, schema = {}):
   ({ name, in: 'header', required: false, description, schema: { type: 'string', ...schema }, example })
 
 export const IF_MATCH = field(
-  'If-Match', 'Write only if the record still has one of these ETags; `*` matches any ETag.', '"3"'
+  'If-Match', 'Write only if the record still has one of these ETags; `*` matches any ETag.', '*'
 )
 
 export const IF_NONE_MATCH = field(
-  'If-None-Match', 'Return the content only if its ETag is none of these; otherwise answer 304.', '"3"'
+  'If-None-Match', 'Return the content only if its ETag is none of these; otherwise answer 304.', '"0"'
 )
 
 export const WRITE_IF_NONE_MATCH = field(
-  'If-None-Match', 'Write only if the record has none of these ETags; with `*`, only if there is no record.', '"2"'
+  'If-None-Match', 'Write only if the record has none of these ETags; with `*`, only if there is no record.', '"0"'
 )
 
 export const LAST_EVENT_ID = field(
   'Last-Event-ID',
-  'Start of a stream: the number of the last event that the client received.',
-  '41',
+  'The number of the last event that the client received. It precedes `after`.',
+  '0',
   { pattern: '^(0|[1-9][0-9]{0,18})?$' }
 )
 
-export const IDEMPOTENCY_KEY = field(
-  'Idempotency-Key',
-  'A key of your choice for this request: 1 to 255 visible ASCII characters, in quotes or bare. If you send the ' +
-    'request again within 24 hours, the service repeats its response and changes nothing.',
-  '8e03978e-40d5-43dd-bc93-6894a57f9324',
-  // Bare, or in quotes, which are no part of the key.
-  { pattern: '^("[!-~]{1,255}"|[!#-~][!-~]{0,254}|"([!-~]{0,253}[!#-~])?)$' }
-)
+/** Returns the parameter with an example of its own: a key names one request of an account. */
+export function idempotencyKey (operationId: string): Parameter {
+  return field(
+    'Idempotency-Key',
+    'A key of your choice for this request. Send it again within 24 hours, and the service repeats its response.',
+    `${operationId}-1`,
+    // Bare, or in quotes, which are no part of the key.
+    { pattern: '^("[!-~]{1,255}"|[!#-~][!-~]{0,254}|"([!-~]{0,253}[!#-~])?)$' }
+  )
+}

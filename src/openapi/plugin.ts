@@ -5,10 +5,13 @@ import type { Config } from '../config.ts'
 import type { Resource } from '../database/resource.ts'
 import * as commonErrors from '../errors.ts'
 import type { ErrorClass } from '../errors.ts'
-import type { Document } from './document.ts'
+import { codeSamples } from './code-samples.ts'
+import type { Document, Sample, Schema } from './document.ts'
 import { HEADERS } from './headers.ts'
 import { completeOperation, type Facts } from './complete-operations.ts'
 import { catalogRoutes, documentRoutes } from './document-routes.ts'
+import { PLACEHOLDER_ORIGIN } from './origin.ts'
+import { shareComponents } from './share-components.ts'
 import { introduction, navigation, tagsInOrder } from './description.ts'
 import { viewerRoutes } from './viewer-routes.ts'
 
@@ -20,6 +23,11 @@ declare module 'fastify' {
     stream?: boolean
     /** The operation that reads the new record, if no operation reads an item of the collection. */
     readBy?: string
+    /**
+     * Examples of parameters by name, and of the `body`, where those of the schemas do not fit. Every example of the
+     * document succeeds when it is sent to the demo store.
+     */
+    examples?: Record<string, unknown>
   }
 }
 
@@ -39,10 +47,10 @@ export function allErrors (resources: Resource[]): ErrorClass[] {
  * compile a serializer for each of them if they were schemas of the routes.
  */
 export const openapi = fp(async function openapi (app: FastifyInstance, { config, resources }: OpenapiOptions) {
-  const { BASE_PATH, PUBLIC_URL, PORT } = config
-  const server = PUBLIC_URL + BASE_PATH
-  const absoluteServer = (PUBLIC_URL || `http://127.0.0.1:${PORT}`) + BASE_PATH
+  const { BASE_PATH, PUBLIC_URL } = config
+  const server = (PUBLIC_URL || PLACEHOLDER_ORIGIN) + BASE_PATH
   const facts = new Map<string, Facts>()
+  const samples: Record<string, Sample[]> = {}
 
   await app.register(swagger, {
     openapi: {
@@ -50,10 +58,12 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { config
       info: {
         title: 'Petstore',
         version: '1.0.0',
-        description: introduction(absoluteServer, allErrors(resources)),
+        description: introduction(server),
+        // The first page of the service leads to its documentation.
+        contact: { name: 'Petstore', url: `${server}/` },
         license: { name: 'MIT', url: 'https://opensource.org/license/mit' }
       },
-      servers: [{ url: server || '/', description: 'This service' }],
+      servers: [{ url: server, description: 'This service' }],
       components: {
         headers: HEADERS as never,
         securitySchemes: {
@@ -70,7 +80,10 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { config
     stripBasePath: false,
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => (json.$id as string | undefined) ?? `def-${i}` },
     transform ({ schema, url, route }) {
-      if (schema?.operationId !== undefined) facts.set(schema.operationId, route.config ?? {})
+      if (schema?.operationId !== undefined) {
+        const descriptions = descriptionsOf(schema.querystring as Schema | undefined)
+        facts.set(schema.operationId, { ...route.config, descriptions })
+      }
       return { schema, url: url.slice(BASE_PATH.length) }
     },
     transformObject (built) {
@@ -79,16 +92,20 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { config
       const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
         Object.entries(methods).map(([method, operation]) => ({ path, method, operation })))
       for (const { path, method, operation } of operations) {
-        completeOperation(document, absoluteServer, path, method, facts.get(operation.operationId) ?? {})
+        completeOperation(document, path, method, facts.get(operation.operationId) ?? {})
+      }
+      for (const { path, method, operation } of operations) {
+        samples[operation.operationId] = codeSamples(document, server, path, method)
       }
       document.components.headers = referencedHeaders(document)
-      return { ...document, ...navigation(resources) }
+      openAnswers(document)
+      return shareComponents({ ...document, ...navigation(resources) })
     }
   })
 
   const base = { prefix: BASE_PATH }
   await app.register(documentRoutes, base)
-  await app.register(viewerRoutes, base)
+  await app.register(viewerRoutes, { ...base, samples })
   await app.register(catalogRoutes)
 }, { name: 'openapi' })
 
@@ -104,4 +121,20 @@ function inOrderOfTags (paths: Document['paths'], tags: string[]): Document['pat
   const rank = ([path, methods]: [string, Document['paths'][string]]): number =>
     path === '/account' ? tags.length : tags.indexOf(Object.values(methods)[0]!.tags[0]!)
   return Object.fromEntries(Object.entries(paths).sort((a, b) => rank(a) - rank(b)))
+}
+
+/** Returns the descriptions of the members of an object, by name. */
+function descriptionsOf ({ properties = {} }: Schema = {}): Record<string, string> {
+  const described = Object.entries(properties).filter(([, { description }]) => description !== undefined)
+  return Object.fromEntries(described.map(([name, { description }]) => [name, description!]))
+}
+
+/**
+ * Says of every object of responses that it may get more members: some clients would refuse one that they do not know.
+ * The schemas of the routes do not say so, because the serializer would write members that no schema names.
+ */
+function openAnswers ({ components: { schemas } }: Document): void {
+  for (const schema of Object.values(schemas)) {
+    if (schema.type === 'object') schema.additionalProperties ??= true
+  }
 }

@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
-import { cachedContent, sendCached } from '../http/cached-content.ts'
+import { cachedContent, sendCached, withETag } from '../http/cached-content.ts'
 import { addVary } from '../http/content-negotiation.ts'
+import type { Sample } from './document.ts'
+import { withOriginOf } from './origin.ts'
 
 /** The files that the browser loads, unbundled. The build copies them next to this file. */
 const FOLDER = join(import.meta.dirname, 'page')
@@ -27,8 +29,13 @@ const POLICY = [
 
 const JAVASCRIPT = 'text/javascript; charset=utf-8'
 
+export interface ViewerOptions {
+  /** The sample requests of each operation, which are complete once the document is built. */
+  samples: Record<string, Sample[]>
+}
+
 /** Serves `/docs`, a viewer of the document that can send requests. It works offline. */
-export async function viewerRoutes (app: FastifyInstance): Promise<void> {
+export async function viewerRoutes (app: FastifyInstance, { samples }: ViewerOptions): Promise<void> {
   const page = cachedContent(() => readFileSync(join(FOLDER, 'docs.html'), 'utf8'))
   const start = cachedContent(() => readFileSync(join(FOLDER, 'start.js'), 'utf8'))
   const program = cachedContent(() => readFileSync(VIEWER, 'utf8'))
@@ -39,6 +46,13 @@ export async function viewerRoutes (app: FastifyInstance): Promise<void> {
 
   app.get('/docs/start.js', { schema: { hide: true } }, async (request, reply) =>
     sendCached(request, reply, JAVASCRIPT, start()))
+
+  app.get('/docs/samples.json', { schema: { hide: true } }, async (request, reply) => {
+    // Builds the document, at its first call.
+    app.swagger()
+    const content = withETag(withOriginOf(request, JSON.stringify(samples)))
+    return sendCached(request, reply, 'application/json; charset=utf-8', content)
+  })
 
   app.get('/docs/viewer.js', { schema: { hide: true } }, async (request, reply) => {
     const { text, etag } = program()

@@ -102,7 +102,7 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
       params: OrderParams,
       response: { 204: NoContent }
     },
-    config: { errors: [OrderNotFound, OrderAlreadyShipped] }
+    config: { errors: [OrderNotFound, OrderAlreadyShipped], examples: { orderId: 4 } }
   }, async (request, reply) => {
     const { auth: { account }, params: { orderId } } = request
     const input = { account, orderId, conditions: conditionsOf(request) }

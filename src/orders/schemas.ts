@@ -11,9 +11,9 @@ const complete = Type.Boolean(COMPLETE)
 
 export const NewOrderSchema = Type.Object({
   petId,
-  quantity: Type.Optional(Type.Integer({ ...QUANTITY, default: 1 })),
+  quantity: Type.Optional(Type.Integer({ ...QUANTITY, description: 'Number of units ordered. Default: 1' })),
   shipDate: Type.Optional(shipDate),
-  complete: Type.Optional(Type.Boolean({ ...COMPLETE, default: false }))
+  complete: Type.Optional(Type.Boolean({ ...COMPLETE, description: `${COMPLETE.description}. Default: false` }))
 }, { $id: 'NewOrder', ...NO_ADDITIONAL_PROPERTIES, description: 'An order to place for units of an available pet.' })
 export type NewOrder = Static<typeof NewOrderSchema>
 
@@ -25,7 +25,7 @@ export const OrderUpdateSchema = Type.Partial(Type.Object({ shipDate: Nullable(s
 export type OrderUpdate = Static<typeof OrderUpdateSchema>
 
 export const OrderSchema = Type.Partial(Type.Object({
-  id: Id('Unique order identifier', 21),
+  id: Id('Unique order identifier', 7),
   petId,
   quantity: Type.Integer({ description: 'Number of units ordered', example: 2 }),
   shipDate,
@@ -37,12 +37,12 @@ const data = { order: ref(OrderSchema), inventory: ref(InventoryItemSchema) }
 
 export const orderEvents = defineEvents('order', { placed: data, updated: data, completed: data, cancelled: data }, {
   completed: {
-    order: { id: 21, petId: 7, quantity: 2, complete: true },
+    order: { id: 7, petId: 7, quantity: 2, complete: true },
     inventory: { petId: 7, quantity: 12, status: 'available' }
   }
 })
 
-export const OrderParams = Type.Object({ orderId: Id('Id of the order', 21) }, NO_ADDITIONAL_PROPERTIES)
+export const OrderParams = Type.Object({ orderId: Id('Id of the order', 7) }, NO_ADDITIONAL_PROPERTIES)
 
 export const OrderQuery = Type.Object({
   petId: Type.Optional(Id('Only orders for this pet')),

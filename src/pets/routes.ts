@@ -113,7 +113,7 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
         params: PetParams,
         response: { 204: NoContent }
       },
-      config: { errors: [PetNotFound, PetInUse] }
+      config: { errors: [PetNotFound, PetInUse], examples: { petId: 20 } }
     }, async (request, reply) => {
       const { auth: { account }, params: { petId } } = request
       const input = { account, petId, conditions: conditionsOf(request) }

@@ -10,8 +10,8 @@ export const PetStatusSchema = StringEnum(PET_STATUSES, {
 })
 export type PetStatus = Static<typeof PetStatusSchema>
 
-const name = Text(1, 255, "The animal's name", 'Rex')
-const categoryId = Id('Id of the category the animal belongs to', 3)
+const name = Text(1, 255, "The animal's name", 'Felix')
+const categoryId = Id('Id of the category the animal belongs to', 2)
 const status = ref(PetStatusSchema)
 
 export const NewPetSchema = Type.Object({
@@ -52,7 +52,7 @@ export const PetParams = Type.Object({ petId: Id('Id of the pet') }, NO_ADDITION
 
 export const PetQuery = Type.Object({
   status: Type.Optional(ref(PetStatusSchema, { description: 'Only pets with this status' })),
-  categoryId: Type.Optional(Id('Only pets in this category', 3)),
+  categoryId: Type.Optional(Id('Only pets in this category', 2)),
   id: Type.Optional(Type.Array(Id('Id of a pet'), {
     minItems: 1, maxItems: 100, description: 'Only these pets. Repeat the parameter for each id, up to 100 times'
   })),

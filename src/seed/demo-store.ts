@@ -5,13 +5,23 @@ import { createCategory } from '../categories/commands.ts'
 import type { Command, CommandSuccess, NewEvent } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { updateInventory } from '../inventory/commands.ts'
+import { createMessage } from '../messages/commands.ts'
 import { placeOrder } from '../orders/commands.ts'
 import { createPet, updatePet } from '../pets/commands.ts'
+import { createWebhook } from '../webhooks/commands.ts'
+
+/**
+ * Records of the demo store that the examples of the OpenAPI document name. Tools send the examples: a category without
+ * pets can be deleted, and webhooks that are disabled call no receiver.
+ */
+const EMPTY_CATEGORY = { name: 'Reptiles', description: 'Cold-blooded, warm-hearted' }
+const MESSAGE = { id: 'msg_0000000001k7c2q9x4v0ayzr3m', message: { message: 'Hello' } }
+const WEBHOOK = { url: 'https://example.com/hooks/petstore', events: ['message.created', 'message.delivered'] }
 
 /** The orders of the demo store. */
 const ORDERS: Array<[pet: string, quantity: number, complete: boolean]> = [
   ['Nemo', 6, true], ['Kiwi', 2, true], ['Rex', 1, false], ['Neon', 20, false], ['Minka', 1, true],
-  ['Nibbles', 2, false]
+  ['Nibbles', 2, false], ['Felix', 2, false]
 ]
 
 const NAME = 'Demo store'
@@ -79,7 +89,7 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
     })
   }
 
-  const categories = await make(createCategory, ANIMALS.map(({ name, description }) => (
+  const categories = await make(createCategory, [...ANIMALS, EMPTY_CATEGORY].map(({ name, description }) => (
     { category: { name, description } }
   )))
   const stocked = ANIMALS.flatMap(({ pets }, i) => pets.map(([name, units]) => (
@@ -94,5 +104,7 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
     { order: { petId: ids.get(pet)!, quantity, complete } }
   )))
   await make(updatePet, [{ petId: ids.get('Luna')!, patch: { status: 'pending' }, conditions: {} }])
+  await make(createMessage, [MESSAGE])
+  await make(createWebhook, [1, 2].map(() => ({ webhook: { ...WEBHOOK, enabled: false } })))
   return { record: opened!.record, events }
 }

@@ -10,7 +10,7 @@ export const ANIMALS: Animal[] = [
   {
     name: 'Cats',
     description: 'Own the place; you only pay for it',
-    pets: [['Minka', 1], ['Felix', 2], ['Tiger', 1], ['Cleo', 0]]
+    pets: [['Minka', 1], ['Felix', 12], ['Tiger', 1], ['Cleo', 0]]
   },
   {
     name: 'Birds',

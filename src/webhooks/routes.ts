@@ -11,10 +11,12 @@ import { isPublicAddress, literalAddress } from '../deliveries/address-policy.ts
 import { WebhookAttemptSchema } from '../deliveries/schemas.ts'
 import { createWebhook, deleteWebhook, rotateSecret, testWebhook, updateWebhook } from './commands.ts'
 import { findAttempts, findWebhook, listWebhooks } from './queries.ts'
-import { WebhookParams, WebhookQuery, type WebhookSchemas } from './schemas.ts'
+import {
+  NewWebhookSchema, WebhookParams, WebhookQuery, WebhookSchema, WebhookTestSchema, WebhookUpdateSchema,
+  WebhookWithSecretSchema
+} from './schemas.ts'
 
 export interface WebhookOptions {
-  schemas: WebhookSchemas
   /** All types of events. A webhook receives all of them by default. */
   eventTypes: readonly string[]
   /** Allows webhooks to call private, loopback and link-local addresses. */
@@ -23,9 +25,7 @@ export interface WebhookOptions {
 
 const common = { tags: ['webhooks'], 'x-stability': 'experimental' }
 
-export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOptions): FastifyPluginAsyncTypebox {
-  const { NewWebhookSchema, WebhookSchema, WebhookTestSchema, WebhookUpdateSchema, WebhookWithSecretSchema } = schemas
-
+export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): FastifyPluginAsyncTypebox {
   return async function webhookRoutes (app) {
     app.get('/webhooks', {
       schema: {
@@ -58,7 +58,11 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
         body: ref(NewWebhookSchema),
         response: { 201: ref(WebhookWithSecretSchema) }
       },
-      config: { errors: [WebhookLimitReached], secret: true }
+      config: {
+        errors: [WebhookLimitReached],
+        secret: true,
+        examples: { body: { url: 'https://example.com/hooks/petstore', events: ['message.created'], enabled: false } }
+      }
     }, async (request, reply) => {
       const { auth: { account }, body: { url, events = [...eventTypes], enabled = true } } = request
       checkTarget(url, allowPrivate)
@@ -95,7 +99,9 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
         body: ref(WebhookUpdateSchema),
         response: { 200: ref(WebhookSchema) }
       },
-      config: { errors: [WebhookNotFound] }
+      config: {
+        errors: [WebhookNotFound], examples: { body: { events: ['message.created', 'message.failed'] } }
+      }
     }, async (request, reply) => {
       const { auth: { account }, params: { webhookId }, body: patch } = request
       checkTarget(patch.url, allowPrivate)
@@ -113,7 +119,7 @@ export function webhookRoutes ({ schemas, eventTypes, allowPrivate }: WebhookOpt
         params: WebhookParams,
         response: { 204: NoContent }
       },
-      config: { errors: [WebhookNotFound] }
+      config: { errors: [WebhookNotFound], examples: { webhookId: 2 } }
     }, async (request, reply) => {
       const { auth: { account }, params: { webhookId } } = request
       const input = { account, webhookId, conditions: conditionsOf(request) }

@@ -1,5 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, SortQuery, StringEnum, Timestamp } from '../http/common-schemas.ts'
+import { EventTypeReference } from '../events/schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, SortQuery, Timestamp } from '../http/common-schemas.ts'
 
 const url = Type.String({
   format: 'uri',
@@ -19,49 +20,48 @@ const secret = Type.String({
   example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
 })
 
-/** Returns the named schemas of webhooks. They depend on the types of events that the resources define. */
-export function webhookSchemas (eventTypes: readonly string[]) {
-  const events = Type.Array(StringEnum(eventTypes, { description: 'A type of event', example: 'message.created' }), {
-    minItems: 1,
-    uniqueItems: true,
-    description: 'The types of events that the webhook receives',
-    example: ['message.created', 'message.delivered']
-  })
-  const webhook = {
-    id: Id('Identifier of the webhook', 4), url, events, enabled, createdAt: Timestamp('Creation time')
-  }
-  return {
-    NewWebhookSchema: Type.Object({
-      url,
-      events: Type.Optional(events),
-      enabled: Type.Optional(Type.Boolean({ ...ENABLED, default: true }))
-    }, {
-      $id: 'NewWebhook',
-      ...NO_ADDITIONAL_PROPERTIES,
-      description: 'A webhook to create. It receives every event unless `events` lists types.'
-    }),
-    WebhookUpdateSchema: Type.Partial(Type.Object({ url, events, enabled }), {
-      $id: 'WebhookUpdate',
-      ...NO_ADDITIONAL_PROPERTIES,
-      description: 'A JSON merge patch (RFC 7396) with the fields to change.'
-    }),
-    WebhookSchema: Type.Object(webhook, { $id: 'Webhook', description: 'An address that receives events.' }),
-    WebhookTestSchema: Type.Object({ webhookId: webhook.id }, {
-      $id: 'WebhookTest', description: 'A test that the service sends.'
-    }),
-    WebhookWithSecretSchema: Type.Object({ ...webhook, secret }, {
-      $id: 'WebhookWithSecret', description: 'A webhook with its new secret.'
-    })
-  }
+const events = Type.Array(EventTypeReference, {
+  minItems: 1,
+  uniqueItems: true,
+  description: 'The types of events that the webhook receives',
+  example: ['message.created', 'message.delivered']
+})
+
+export const NewWebhookSchema = Type.Object({
+  url,
+  events: Type.Optional(events),
+  enabled: Type.Optional(Type.Boolean({ ...ENABLED, description: `${ENABLED.description}. Default: true` }))
+}, {
+  $id: 'NewWebhook',
+  ...NO_ADDITIONAL_PROPERTIES,
+  description: 'A webhook to create. It receives every event unless `events` lists types.'
+})
+export type NewWebhook = Static<typeof NewWebhookSchema>
+
+export const WebhookUpdateSchema = Type.Partial(Type.Object({ url, events, enabled }), {
+  $id: 'WebhookUpdate',
+  ...NO_ADDITIONAL_PROPERTIES,
+  description: 'A JSON merge patch (RFC 7396) with the fields to change.'
+})
+export type WebhookUpdate = Static<typeof WebhookUpdateSchema>
+
+const webhook = {
+  id: Id('Identifier of the webhook', 1), url, events, enabled, createdAt: Timestamp('Creation time')
 }
 
-export type WebhookSchemas = ReturnType<typeof webhookSchemas>
-export type NewWebhook = Static<WebhookSchemas['NewWebhookSchema']>
-export type WebhookUpdate = Static<WebhookSchemas['WebhookUpdateSchema']>
-export type Webhook = Static<WebhookSchemas['WebhookSchema']>
-export type WebhookTest = Static<WebhookSchemas['WebhookTestSchema']>
-export type WebhookWithSecret = Static<WebhookSchemas['WebhookWithSecretSchema']>
+export const WebhookSchema = Type.Object(webhook, { $id: 'Webhook', description: 'An address that receives events.' })
+export type Webhook = Static<typeof WebhookSchema>
 
-export const WebhookParams = Type.Object({ webhookId: Id('Id of the webhook', 4) }, NO_ADDITIONAL_PROPERTIES)
+export const WebhookWithSecretSchema = Type.Object({ ...webhook, secret }, {
+  $id: 'WebhookWithSecret', description: 'A webhook with its new secret.'
+})
+export type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>
+
+export const WebhookTestSchema = Type.Object({ webhookId: Id('Id of the webhook', 1) }, {
+  $id: 'WebhookTest', description: 'A test that the service sends to a webhook.'
+})
+export type WebhookTest = Static<typeof WebhookTestSchema>
+
+export const WebhookParams = Type.Object({ webhookId: Id('Id of the webhook', 1) }, NO_ADDITIONAL_PROPERTIES)
 
 export const WebhookQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
+import { expandComponents } from '../support/expand-components.ts'
 import { createRecords, loadFixtures, type CreatedIds } from '../support/fixture.ts'
 
 /**
@@ -41,7 +42,7 @@ type Store = CreatedIds
 
 t.test('isolation', async (t) => {
   const { app, openAccount } = await startApp(t)
-  const document = app.swagger() as any
+  const document = expandComponents(app.swagger()) as any
   const operations = operationsOf(document)
   const named = operations.filter(({ path }) => path.includes('{'))
   const listed = operations.filter(({ method, path, answer }) =>

@@ -112,7 +112,7 @@ const HOSTILE_TEXTS = [
 function text ({ format, pattern, minLength = 0, maxLength = 50 }: Schema): fc.Arbitrary<string> {
   if (format === 'date-time') return timestamp
   if (format === 'uri') return fc.constantFrom('https://pets.example/hook', 'http://pets.example:8080/a?b=c')
-  if (pattern !== undefined && !pattern.includes('\\u0000')) return fc.stringMatching(new RegExp(pattern))
+  if (pattern !== undefined && !pattern.includes('\\x00')) return fc.stringMatching(new RegExp(pattern))
   const unit = fc.string({ unit: 'binary', minLength: 1, maxLength: 1 })
     .filter((character) => character !== '\0' && character.isWellFormed())
   const fits = (text: string): boolean => [...text].length >= minLength && [...text].length <= maxLength

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { buildApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { contractOfDocument, type Contract } from '../support/contract.ts'
+import { expandComponents } from '../support/expand-components.ts'
 import type { Document, FuzzRequest } from './requests.ts'
 import { isReference, kindOfPath } from './arbitraries.ts'
 
@@ -34,8 +35,9 @@ export async function openTarget (url: string): Promise<Target> {
   await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as AddressInfo
   const agent = new Agent({ keepAlive: true })
-  const { body: document } = await send(agent, port, 'GET', '/openapi.json', {})
-  const contract: Contract = contractOfDocument(document)
+  const { body } = await send(agent, port, 'GET', '/openapi.json', {})
+  const document = expandComponents(body) as unknown as Document
+  const contract: Contract = contractOfDocument(body)
 
   let key = ''
   /** Ids by kind in order of creation, those of deleted records included. */

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
-import type { Document } from '../../src/openapi/document.ts'
+import type { Document, Sample } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'
 import { operationsOf, pathOf, stockedStore, type Ids, type Operation } from '../support/operations.ts'
 
@@ -26,7 +26,8 @@ t.test(
     const service = await startApp(t)
     const { paths } = service.app.swagger() as unknown as Document
     const operations = operationsOf(service.app)
-    const samplesOf = ({ path, method }: Operation) => paths[path]![method.toLowerCase()]!['x-codeSamples'] ?? []
+    const { body: samples } = await service.nobody.get('/docs/samples.json')
+    const samplesOf = ({ operationId }: Operation): Sample[] => samples[operationId]
     for (const operation of operations) {
       t.same(
         samplesOf(operation).map(({ lang, label }) => [lang, label]),
@@ -80,9 +81,10 @@ t.test(
 )
 
 t.test('samples name the public address', async (t) => {
-  const { app } = await startApp(t, { PUBLIC_URL: 'https://pets.example/shop', BASE_PATH: '/v1' })
-  const { paths } = app.swagger() as unknown as Document
-  for (const { source } of paths['/pets/{petId}']!['get']!['x-codeSamples']!) { t.match(source, 'https://pets.example/shop/v1/pets/7') }
+  const { nobody } = await startApp(t, { PUBLIC_URL: 'https://pets.example/shop', BASE_PATH: '/v1' })
+  const { body: { getPet } } = await nobody.get('/v1/docs/samples.json')
+  t.equal(getPet.length, 3)
+  for (const { source } of getPet) t.match(source, 'https://pets.example/shop/v1/pets/7')
 })
 
 /** A sample with one's own key and ids, sent to the service of this test. */

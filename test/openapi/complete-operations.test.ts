@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Answer, Operation } from '../../src/openapi/document.ts'
+import type { Answer, Example, Operation } from '../../src/openapi/document.ts'
 import { errorCodes } from '../support/contract.ts'
 import { loadFixtures, mergeTables } from '../support/fixture.ts'
 import { servedDocument } from './document.ts'
@@ -98,7 +98,7 @@ t.test('the OpenAPI document', async (t) => {
         const { schema, examples = {} } = content?.['application/json'] ?? {}
         if (Number(status) < 400) continue
         t.equal(schema?.$ref, '#/components/schemas/Error')
-        for (const [code, { value }] of Object.entries(examples)) {
+        for (const [code, { value }] of Object.entries(examples as Record<string, Example>)) {
           t.match(value, { code, status: Number(status), message: /^[A-Z"a-z].*\.$/ }, `${id} ${code}`)
           t.equal(statuses[code], Number(status))
           t.notMatch(JSON.stringify(value), '%s')
@@ -117,10 +117,7 @@ t.test('the OpenAPI document', async (t) => {
       t.equal(fields.includes('If-Match'), ['patch', 'delete'].includes(method), `If-Match of ${id}`)
       t.equal(fields.includes('If-None-Match'), ['get', 'patch', 'delete'].includes(method), `If-None-Match of ${id}`)
       if (requestBody !== undefined) {
-        t.same(
-          Object.keys(requestBody.content),
-          method === 'patch' ? ['application/json', 'application/merge-patch+json'] : ['application/json']
-        )
+        t.same(Object.keys(requestBody.content), ['application/json'])
       }
       for (const [status, answer] of Object.entries(responses)) {
         t.ok(carried(answer).includes('Request-Id'), `Request-Id of ${id} ${status}`)
@@ -168,7 +165,7 @@ t.test('the OpenAPI document', async (t) => {
               ? 'experimental'
               : undefined
       t.equal(operation['x-stability'], stability, `x-stability of ${id}`)
-      t.same(operation['x-badges'], stability === undefined ? undefined : [{ name: stability }])
+      t.same(operation['x-badges'], stability === undefined ? undefined : [{ name: stability, label: stability }])
       t.equal(operation['x-hideTryItPanel'], id === 'listOrders' ? true : undefined)
       t.equal(operation.deprecated, id === 'getPet' ? true : undefined)
     }
@@ -186,11 +183,10 @@ t.test('the OpenAPI document', async (t) => {
       'listInventory',
       'listOrders',
       'listPets',
-      'placeOrder',
       'updateInventory',
       'updatePet'
     ])
-    t.same(linked('createCategory'), ['createPet', 'deleteCategory', 'getCategory', 'listPets', 'updateCategory'])
+    t.same(linked('createCategory'), ['deleteCategory', 'getCategory', 'listPets', 'updateCategory'])
     t.same(linked('placeOrder'), ['cancelOrder', 'getOrder', 'updateOrder'])
     t.same(linked('createMessage'), ['getMessage'])
     t.same(linked('createApiKey'), ['getApiKey', 'revokeApiKey'])

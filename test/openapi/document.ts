@@ -1,6 +1,7 @@
 import type { Test } from 'tap'
 import type { Document, Operation } from '../../src/openapi/document.ts'
 import { startApp, type Client } from '../support/app.ts'
+import { expandComponents } from '../support/expand-components.ts'
 
 type Full = Document & {
   tags: Array<{ name: string, description: string, 'x-parent'?: string }>
@@ -20,9 +21,12 @@ export async function servedDocument (
 }> {
   const { nobody } = await startApp(t)
   const { body, text } = await nobody.get('/openapi.json')
-  const document = body as Full
-  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ path, method, operation: operation as Extended }))
-  )
-  return { nobody, document, text, operations }
+  const document = expandComponents(body as Full)
+  return { nobody, document, text, operations: operationsInOrder(document) }
+}
+
+/** The operations of a served document in its order, with their parameters and responses written out. */
+export function operationsInOrder (served: object): Array<{ path: string, method: string, operation: Extended }> {
+  return Object.entries(expandComponents(served).paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation: operation as Extended })))
 }

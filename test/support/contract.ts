@@ -6,6 +6,7 @@ import { exampleOfError } from '../../src/openapi/error-responses.ts'
 import { allErrors } from '../../src/openapi/plugin.ts'
 import { createResources } from '../../src/resources.ts'
 import type { Answer } from './app.ts'
+import { expandComponents } from './expand-components.ts'
 
 /** The OpenAPI document as a judge of answers. */
 export interface Contract {
@@ -49,7 +50,10 @@ export function contractOfDocument (document: Document, basePath = ''): Contract
 }
 
 /** What answers without being in the document; relative to the base path, but for the three that stay at the root. */
-const SERVICE = /^\/(?:|livez|readyz|openapi\.(?:json|yaml)|docs(?:\/.*)?|\.well-known\/api-catalog)$/
+const SERVICE = new RegExp(`^/(?:${[
+  '', 'livez', 'readyz', 'openapi(?:-3\\.[12])?\\.(?:json|yaml)', '(?:arazzo|asyncapi)\\.json', 'docs(?:/.*)?',
+  '\\.well-known/api-catalog'
+].join('|')})$`)
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Fields that mean something to a client: an answer carries them where the document says so, and nowhere else. */
@@ -67,7 +71,8 @@ const MEANINGFUL = [
   'www-authenticate'
 ]
 
-function createContract (document: Document, basePath: string): Contract {
+function createContract (served: Document, basePath: string): Contract {
+  const document = expandComponents(served)
   const codes = new Map(errorCodes().map(({ code, status }) => [code, status]))
   const validatorOf = validators(document)
   const isError = validatorOf({ $ref: '#/components/schemas/Error' })
@@ -233,7 +238,7 @@ function closed<T> (schema: T): T {
       .map(([name, inner]) => [name, closed(inner)])
   )
   const isObject =
-    copy['type'] === 'object' && copy['properties'] !== undefined && copy['additionalProperties'] === undefined
+    copy['type'] === 'object' && copy['properties'] !== undefined && copy['additionalProperties'] !== false
   return (isObject ? { ...copy, additionalProperties: false } : copy) as T
 }
 

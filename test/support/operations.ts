@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Client } from './app.ts'
+import { expandComponents } from './expand-components.ts'
 import { createRecords, loadFixtures, type CreatedIds, type Id } from './fixture.ts'
 
 /** The part of a JSON schema that tests are generated from. */
@@ -30,7 +31,7 @@ export interface Operation {
 
 /** Every operation, read from the service's own document, so that a new one is tested from its first day. */
 export function operationsOf (app: FastifyInstance): Operation[] {
-  const document = app.swagger() as unknown as Document
+  const document = expandComponents(app.swagger()) as unknown as Document
   const resolve = (schema: Schema): Schema => {
     const found = schema.$ref === undefined ? schema : document.components.schemas[schema.$ref.split('/').at(-1)!]!
     const { items, properties } = found

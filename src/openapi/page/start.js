@@ -8,8 +8,7 @@ const viewer = Reflect.get(globalThis, 'Scalar')
 /** The address of the service: the folder above this file, also behind a proxy that adds a path prefix. */
 const SERVICE = new URL('../', import.meta.url)
 
-const answer = await fetch(new URL('openapi.json', SERVICE))
-const content = withOwnAddress(await answer.text())
+const [content, samples] = await Promise.all([read('openapi.json'), read('docs/samples.json')])
 
 /**
  * @typedef {{
@@ -17,12 +16,14 @@ const content = withOwnAddress(await answer.text())
  *   'x-hideTryItPanel'?: boolean,
  *   'x-sunset'?: string,
  *   'x-badges'?: object[]
+ *   'x-codeSamples'?: object[]
  * }} Operation
  */
 const operations = Object.values(content.paths).flatMap((methods) =>
   /** @type {Operation[]} */ (Object.values(/** @type {object} */ (methods))))
 const untested = operations.filter((operation) => operation['x-hideTryItPanel'] === true)
 for (const operation of operations) {
+  operation['x-codeSamples'] = samples[operation.operationId]
   const date = operation['x-sunset']
   if (date !== undefined) operation['x-badges'] = [...operation['x-badges'] ?? [], { name: `ends ${date}` }]
 }
@@ -55,9 +56,8 @@ viewer.createApiReference('#app', {
   orderSchemaPropertiesBy: 'preserve'
 })
 
-/** Replaces the loopback address, which the document has without a public address, by the address of this page. */
-function withOwnAddress (/** @type {string} */ text) {
-  const document = JSON.parse(text)
-  if (!document.servers[0].url.startsWith('/')) return document
-  return JSON.parse(text.replace(/http:\/\/127\.0\.0\.1:\d+/g, SERVICE.origin))
+/** Reads a document of the service, with the address of this page in place of the one that the service knows. */
+async function read (/** @type {string} */ path) {
+  const answer = await fetch(new URL(path, SERVICE))
+  return JSON.parse((await answer.text()).replaceAll(`http://${SERVICE.host}/`, SERVICE.href))
 }
