@@ -1,6 +1,7 @@
 import Fastify, { LogController, type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance } from 'fastify'
 import type { Server } from 'node:http'
 import type { TSchema } from '@sinclair/typebox'
+import { erasure } from './accounts/erasure.ts'
 import { signupRoutes } from './accounts/routes.ts'
 import type { Config } from './config.ts'
 import { database } from './database/plugin.ts'
@@ -72,6 +73,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   if (config.DELIVERY) await app.register(delivery, { allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE })
   await app.register(deliveryCleanup)
   await app.register(retention, { days: config.EVENT_RETENTION_DAYS })
+  await app.register(erasure)
   await app.register(authentication)
   await app.register(openapi, { config, resources })
   await app.register(homeRoutes, { prefix: config.BASE_PATH, signup: config.SIGNUP })

@@ -33,38 +33,37 @@ export const createAccount: Command<{ account: NewAccount }, AccountWithKey> = {
   }
 }
 
+/**
+ * Marks an account as deleted, which ends its API keys and hides everything that it has: its rows may be millions, and
+ * are erased in steps afterwards.
+ */
 export const deleteAccount: Command<{ account: number, conditions: Conditions }, undefined> = {
   name: 'deleteAccount',
   runsAlone: true,
+  locksAccount: true,
   run: async (tx, inputs) => await inSequence(inputs, async ({ account, conditions }) => {
     const failed = checkPreconditions(conditions, ACCOUNT_ETAG)
-    return failed ?? { record: undefined, changes: await eraseAccount(tx, account) }
+    if (failed !== undefined) return failed
+    const { dialect, execute } = tx
+    await execute(`
+      UPDATE accounts SET deleted_at = ${dialect.toTime('i.at')}
+      FROM ${dialect.jsonRows('i', { account: 'bigint', at: 'text' })} WHERE accounts.id = i.account`,
+    [{ account, at: new Date().toISOString() }])
+    const changes = { ...await announcedRows(tx, account), accounts: [account], events: [account] }
+    return { record: undefined, changes }
   })
 }
 
-/**
- * Locks the rows that groups decide about, in their order, then erases children before parents. With a group that
- * completes messages or deliveries at the same time it may meet a deadlock, which the database ends: one of the two
- * is tried again.
- */
-async function eraseAccount (tx: Transaction, account: number): Promise<Changes> {
-  const { dialect, query, execute, tables } = tx
-  const input = dialect.jsonRows('i', { account: 'bigint' })
-  const inputs = [{ account }]
-  const ofAccount = `IN (SELECT i.account FROM ${input})`
+/** Returns the ids of an account's rows in the tables whose changes are announced, by channel. */
+async function announcedRows ({ dialect, query, tables }: Transaction, account: number): Promise<Changes> {
   const changes: Changes = {}
-  for (const { name, id, hasLockedRows, channel } of tables) {
-    const rows = `SELECT ${id} AS id FROM ${name} WHERE account_id ${ofAccount} ORDER BY ${id} ${dialect.forUpdate}`
-    if (channel !== undefined) {
-      changes[channel] = (await query<{ id: number }>(rows, inputs)).map((row) => row.id)
-    } else if (hasLockedRows === true && dialect.hasRowLocks) {
-      // Counted, because an account may have a million pets.
-      await query(`SELECT count(*) FROM (${rows}) AS locked`, inputs)
-    }
+  for (const { name, id, channel } of tables) {
+    if (channel === undefined) continue
+    const rows = await query<{ id: number }>(`
+      SELECT r.${id} AS id FROM ${dialect.jsonRows('i', { account: 'bigint' })}
+      JOIN ${name} r ON r.account_id = i.account`, [{ account }])
+    changes[channel] = rows.map((row) => row.id)
   }
-  if (dialect.hasRowLocks) await query(`SELECT id FROM accounts WHERE id ${ofAccount} ${dialect.forUpdate}`, inputs)
-  for (const { name } of tables.toReversed()) await execute(`DELETE FROM ${name} WHERE account_id ${ofAccount}`, inputs)
-  await execute(`DELETE FROM accounts WHERE id ${ofAccount}`, inputs)
   return changes
 }
 
@@ -117,7 +116,7 @@ export const revokeApiKey: Command<{ account: number, keyId: number, conditions:
       if (!canWrite) return new LastApiKey()
       ofAccount.delete(id)
       revoked.push({ id })
-      return { record: undefined }
+      return { record: undefined, changes: { apiKeys: [id] } }
     })
     if (revoked.length > 0) {
       const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`

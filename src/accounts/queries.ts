@@ -39,7 +39,7 @@ const accountById: Query<{ account: number }, { record: string }> = {
       createdAt: time('a.created_at')
     })} AS record
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint' })}
-    JOIN accounts a ON a.id = i.account`
+    JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL`
 }
 
 /** Nothing that an account's record shows ever changes. */
@@ -65,7 +65,8 @@ const keyByHash: Query<{ hash: string }, KeyRow> = {
     SELECT i.ord, k.account_id AS account, k.id AS key, k.prefix, k.read_only AS "readOnly",
       ${dialect.time('k.expires_at')} AS "expiresAt", ${dialect.time('k.last_used_at')} AS "lastUsedAt"
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', hash: 'text' })}
-    JOIN api_keys k ON k.hash = i.hash`
+    JOIN api_keys k ON k.hash = i.hash
+    JOIN accounts a ON a.id = k.account_id AND a.deleted_at IS NULL`
 }
 
 export async function findKey (read: Read, hash: string): Promise<ApiKeyCredential | undefined> {
@@ -84,10 +85,11 @@ export async function findKey (read: Read, hash: string): Promise<ApiKeyCredenti
 const keyById: Query<{ key: number }, { id: bigint }> = {
   sql: (dialect) => `
     SELECT i.ord, k.id FROM ${dialect.jsonRows('i', { ord: 'ordinality', key: 'bigint' })}
-    JOIN api_keys k ON k.id = i.key`
+    JOIN api_keys k ON k.id = i.key
+    JOIN accounts a ON a.id = k.account_id AND a.deleted_at IS NULL`
 }
 
-/** Returns `undefined` when the key was revoked. */
+/** Returns `undefined` when the key was revoked, or its account deleted. */
 export async function findKeyById (read: Read, key: number): Promise<object | undefined> {
   return await read(keyById, { key })
 }

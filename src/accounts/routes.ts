@@ -60,7 +60,8 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       operationId: 'deleteAccount',
       tags: ['accounts'],
       summary: 'Delete your account',
-      description: 'Permanently deletes the account with all its records, and revokes its API keys.',
+      description: 'Permanently deletes the account with all its records. Its API keys stop working at once, as if ' +
+        'you revoked them.',
       response: { 204: NoContent }
     },
     config: { examples: { 'If-Match': STALE } }
@@ -68,7 +69,6 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
     const { auth: { account } } = request
     const input = { account, conditions: conditionsOf(request) }
     const deleted = await app.commit(deleteAccount, input, writeContext(request))
-    app.revokeCachedKeys({ account })
     return sendWriteResult(reply, 204, deleted)
   })
 
@@ -135,7 +135,6 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
     const { auth: { account }, params: { keyId } } = request
     const input = { account, keyId, conditions: conditionsOf(request) }
     const revoked = await app.commit(revokeApiKey, input, writeContext(request))
-    app.revokeCachedKeys({ key: keyId })
     return sendWriteResult(reply, 204, revoked)
   })
 }

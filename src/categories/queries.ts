@@ -6,8 +6,7 @@ import type { Table } from '../database/table.ts'
 export const categoryTable: Table = {
   name: 'categories',
   id: 'id',
-  columns: { account_id: 'bigint', name: 'text', description: 'text' },
-  hasLockedRows: true
+  columns: { account_id: 'bigint', name: 'text', description: 'text' }
 }
 
 const members = {

@@ -35,7 +35,9 @@ export async function withDatabase (config: Config, use: UseDatabase): Promise<v
 
 /** @throws OperationalError if the account does not exist */
 export async function requireAccount ({ database }: OpenDatabase, account: number): Promise<void> {
-  const found = await database.reader.account.findUnique({ where: { id: account }, select: { id: true } })
+  const found = await database.reader.account.findUnique({
+    where: { id: account, deletedAt: null }, select: { id: true }
+  })
   if (found === null) throw new OperationalError(`Account ${account} does not exist.`)
 }
 

@@ -8,10 +8,10 @@ export interface Table {
   name: string
   /** The primary key, beside the account where the key is made of both. */
   id: string
+  /** The type of the primary key: `bigint` by default. */
+  idType?: 'bigint' | 'text'
   /** The columns that inserts set, beside `id`. */
   columns: Record<string, ColumnType>
-  /** Commands lock its rows, so erasing an account locks them as well, before it deletes the first row. */
-  hasLockedRows?: true
-  /** The channel on which the ids of its rows are announced when their account is erased. */
+  /** The channel on which the ids of its rows are announced when their account is deleted. */
   channel?: string
 }

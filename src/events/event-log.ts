@@ -29,9 +29,6 @@ export function eventLog (subscribers: EventSubscribers): BeforeCommit {
     const byAccount = eventsByAccount(completed)
     if (byAccount.size === 0) return {}
     const counters = await writeEvents(tx, byAccount, statementsOf(tx.dialect))
-    // A deleted account has no counter; the error undoes the group.
-    if (counters.length !== byAccount.size) throw new Error('an account of this group was deleted')
-
     const wanted = counters.filter(({ subscribed }) => subscribed).flatMap(({ id: account, last }) => {
       const events = byAccount.get(account)!
       return events.map(({ type, tracks }, i) => ({ account, id: last - events.length + 1 + i, type, tracks }))
@@ -39,7 +36,7 @@ export function eventLog (subscribers: EventSubscribers): BeforeCommit {
     const enqueued = wanted.length > 0 && await subscribers.enqueue(tx, wanted)
     // What an event tracks is settled by its deliveries, or by a worker when there are none.
     const tracked = [...byAccount.values()].some((events) => events.some(({ tracks }) => tracks !== undefined))
-    const changes: Changes = { events: [...byAccount.keys()] }
+    const changes: Changes = { events: counters.map(({ id }) => id) }
     return enqueued || tracked ? { ...changes, deliveries: [] } : changes
   }
 }
@@ -79,7 +76,7 @@ function eventStatements (dialect: Dialect, { exist }: EventSubscribers): EventS
   const countColumns = { account: 'bigint', count: 'bigint' } as const
   const lock = (condition: string, parameter?: number): string => `
     SELECT a.id, i.count FROM ${dialect.jsonRows('i', countColumns, parameter)} JOIN accounts a ON a.id = i.account
-    WHERE ${condition} ORDER BY a.id ${dialect.hasRowLocks ? 'FOR NO KEY UPDATE OF a' : ''}`
+    WHERE a.deleted_at IS NULL AND ${condition} ORDER BY a.id ${dialect.hasRowLocks ? 'FOR NO KEY UPDATE OF a' : ''}`
   const increment = `
     UPDATE accounts SET last_event_id = last_event_id + locked.count FROM locked WHERE accounts.id = locked.id
     RETURNING accounts.id, accounts.last_event_id AS last, ${exist('accounts.id')} AS subscribed`
@@ -102,7 +99,10 @@ function eventStatements (dialect: Dialect, { exist }: EventSubscribers): EventS
   }
 }
 
-/** Increments the counters and inserts the events: in one statement where possible, because it locks the counters. */
+/**
+ * Increments the counters and inserts the events: in one statement where possible, because it locks the counters. A
+ * deleted account has no counter, and its events are dropped: a worker may still update its messages.
+ */
 async function writeEvents (
   tx: Transaction, byAccount: Map<number, NewEvent[]>, { both, increment, insert }: EventStatements
 ): Promise<Counter[]> {
@@ -112,6 +112,7 @@ async function writeEvents (
     list.map(({ type, data }, i) => ({ account, later: list.length - 1 - i, type, data, now })))
   if (dialect.supportsWritableCtes) return await tx.queryWithDeferred<Counter>(both, counts, events)
   const counters = await tx.query<Counter>(increment, counts)
-  await tx.execute(insert, events)
+  const live = new Set(counters.map(({ id }) => id))
+  await tx.execute(insert, events.filter(({ account }) => live.has(account)))
   return counters
 }

@@ -68,7 +68,7 @@ function eventPageQuery (event: EventText, separator: string, { events, dataByte
         (SELECT ${dialect.join('x.text', 'x.id', separator)}
           FROM (SELECT e.id, ${event(dialect)} AS text ${rows} AND e.id <= i.last) AS x) AS text,
         i.last
-      FROM i JOIN accounts a ON a.id = i.account`
+      FROM i JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL`
   }
 }
 

@@ -6,8 +6,7 @@ import type { Table } from '../database/table.ts'
 export const petTable: Table = {
   name: 'pets',
   id: 'id',
-  columns: { account_id: 'bigint', name: 'text', category_id: 'bigint', status: { enum: 'pet_status' } },
-  hasLockedRows: true
+  columns: { account_id: 'bigint', name: 'text', category_id: 'bigint', status: { enum: 'pet_status' } }
 }
 
 const members = {

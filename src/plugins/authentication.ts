@@ -13,15 +13,10 @@ declare module 'fastify' {
     auth: ApiKeyCredential
   }
   interface FastifyInstance {
-    /** Revokes keys in this process at once; other processes notice within `CACHE_TTL_MS`. */
-    revokeCachedKeys: (revoked: RevokedKeys) => void
     /** Rejects writes with a read-only key; an `onRequest` hook. */
     requireWriteAccess: onRequestHookHandler
   }
 }
-
-/** One key, or all keys of an account. */
-type RevokedKeys = { key: number } | { account: number }
 
 /** Time until a cached key is read again. The contract revokes a key in every process within 5 s. */
 const CACHE_TTL_MS = 4_000
@@ -44,9 +39,10 @@ export const authentication = fp(async function authentication (app: FastifyInst
 
   app.decorateRequest('auth', null as unknown as ApiKeyCredential)
   app.decorate('requireWriteAccess', requireWriteAccess)
-  app.decorate('revokeCachedKeys', (keys) => {
-    const [name, id] = Object.entries(keys)[0] as ['key' | 'account', number]
-    revoked.set(`${name} ${id}`, true)
+  // Called before the answer to the request. Other processes are notified, and otherwise notice within `CACHE_TTL_MS`.
+  app.onChange(({ apiKeys = [], accounts = [] }) => {
+    for (const id of apiKeys) revoked.set(`key ${id}`, true)
+    for (const id of accounts) revoked.set(`account ${id}`, true)
   })
 
   await app.register(bearerAuth, {

@@ -38,7 +38,7 @@ type Greeting = (origin: string) => string
  */
 export async function openDemo ({ commit, database, basePath }: FastifyInstance): Promise<Greeting | undefined> {
   const [first, second] = await database.reader.account.findMany({
-    take: 2, select: { id: true, name: true, apiKeys: { select: { lastUsedAt: true } } }
+    where: { deletedAt: null }, take: 2, select: { id: true, name: true, apiKeys: { select: { lastUsedAt: true } } }
   })
   if (second !== undefined) return undefined
   if (first !== undefined) {

@@ -10,7 +10,6 @@ export const webhookTable: Table = {
   columns: {
     account_id: 'bigint', url: 'text', events: 'text', enabled: 'boolean', secret: 'text', created_at: 'time'
   },
-  hasLockedRows: true,
   channel: 'webhooks'
 }
 

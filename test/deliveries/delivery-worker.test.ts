@@ -85,5 +85,5 @@ t.test('a worker process does not start on a database without migrations', async
   let output = ''
   worker.stderr!.setEncoding('utf8').on('data', (chunk: string) => { output += chunk })
   t.same(await once(worker, 'close'), [1, null])
-  t.match(output, /^The database misses 3 migration\(s\): .* petstore migrate\n$/)
+  t.match(output, /^The database misses \d+ migration\(s\): .* petstore migrate\n$/)
 })

@@ -241,15 +241,4 @@ t.test('webhooks', async (t) => {
     await ada.delete(`/webhooks/${first.id}`)
     t.equal((await ada.post('/webhooks', { url: URL })).status, 201)
   })
-
-  await t.test('a deleted account takes its webhooks and their deliveries with it', async (t) => {
-    const ada = await openAccount()
-    await newWebhook(ada)
-    await ada.post('/messages', { message: 'Hello' })
-    const { reader } = running.app.database
-    const where = { accountId: BigInt(ada.account!) }
-    t.equal(await reader.delivery.count({ where }), 1)
-    assertResponse(t, await ada.delete('/account'), 204)
-    t.same([await reader.delivery.count({ where }), await reader.webhook.count({ where })], [0, 0])
-  })
 })

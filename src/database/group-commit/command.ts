@@ -14,6 +14,11 @@ export interface Command<Input, Record> {
   creates?: Table
   /** It can take long, and so shares its transaction with no other command. */
   runsAlone?: true
+  /**
+   * Waits until no other write of its account is in flight, and makes later ones wait. The command must run alone:
+   * otherwise the others of its group would wait as well.
+   */
+  locksAccount?: true
   run: (tx: Transaction, inputs: Input[]) => Promise<Array<CommandResult<Record>>>
 }
 

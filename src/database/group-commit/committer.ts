@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { DatabaseUnavailable, IdempotencyKeyInUse, Unauthorized } from '../../errors.ts'
+import { DatabaseUnavailable, IdempotencyKeyInUse } from '../../errors.ts'
 import type { Instrumentation } from '../../monitoring/instrumentation.ts'
 import { classifyError } from '../error-classification.ts'
 import type { Database } from '../database.ts'
@@ -183,7 +183,7 @@ class Committer {
         }
         if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))
         else if (group.length > 1) await this.#runHalves(group)
-        else group[0]!.reject(await this.#explainFailure(group[0]!, error))
+        else group[0]!.reject(explainFailure(error))
         return undefined
       }
     }
@@ -199,16 +199,6 @@ class Committer {
     }
   }
 
-  /** Returns the error that answers a command which failed alone in its transaction. */
-  async #explainFailure ({ context: { account } }: QueuedCommand, error: unknown): Promise<unknown> {
-    if (error instanceof IdempotencyKeyLocked) return new IdempotencyKeyInUse()
-    if (classifyError(error) === 'conflict') return new DatabaseUnavailable({ cause: error })
-    if (account === null) return error
-    const { reader } = this.#database
-    const row = await reader.account.findUnique({ where: { id: account }, select: { id: true } }).catch(() => ({}))
-    return row === null ? new Unauthorized('The account of this API key was deleted') : error
-  }
-
   readonly #isLate = ({ since }: QueuedCommand): boolean => Date.now() - since > this.#options.timeout
 
   #rejectLateWrites (): void {
@@ -218,6 +208,12 @@ class Committer {
 
 export function createCommitter (database: Database, options: CommitterOptions): Pick<Committer, 'commit' | 'close'> {
   return new Committer(database, options)
+}
+
+/** Returns the error that answers a command which failed alone in its transaction. */
+function explainFailure (error: unknown): unknown {
+  if (error instanceof IdempotencyKeyLocked) return new IdempotencyKeyInUse()
+  return classifyError(error) === 'conflict' ? new DatabaseUnavailable({ cause: error }) : error
 }
 
 function rejectAll (entries: QueuedCommand[], error: unknown): void {

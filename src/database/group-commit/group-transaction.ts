@@ -1,3 +1,4 @@
+import { Unauthorized } from '../../errors.ts'
 import type { Database } from '../database.ts'
 import type { Table } from '../table.ts'
 import { orderIntoBatches } from './batches.ts'
@@ -11,6 +12,8 @@ export interface GroupTransactionOptions {
   tables: readonly Table[]
   beforeCommit: readonly BeforeCommit[]
 }
+
+const ACCOUNT_DELETED = 'The account of this API key was deleted'
 
 /** What a committed group owes: an answer to each entry, and announcements to other parts of the service. */
 export interface CommittedGroup {
@@ -29,10 +32,19 @@ export async function runInTransaction (
     for (const { entry, result } of replays) {
       answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
     }
-    const rejected = fresh.filter(({ context }) => context.rejection !== undefined)
-    for (const entry of rejected) answers.push(() => { entry.reject(entry.context.rejection) })
-    const accepted = rejected.length === 0 ? fresh : fresh.filter(({ context }) => context.rejection === undefined)
-    await lockRowsAndAllocateIds(tx, accepted)
+    const liveAccounts = await lockRowsAndAllocateIds(tx, fresh)
+    const accepted: QueuedCommand[] = []
+    const rejected: QueuedCommand[] = []
+    for (const entry of fresh) {
+      const { account, rejection } = entry.context
+      const error = account === null || liveAccounts.has(account) ? rejection : new Unauthorized(ACCOUNT_DELETED)
+      if (error === undefined) {
+        accepted.push(entry)
+      } else {
+        rejected.push(entry)
+        answers.push(() => { entry.reject(error) })
+      }
+    }
     const { completed, refused } = await runCommands(tx, accepted, answers)
     storeResponses(tx, completed, [...rejected, ...refused])
     const changes: Changes = {}

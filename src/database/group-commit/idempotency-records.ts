@@ -5,8 +5,8 @@ import type { Table } from '../table.ts'
 import type { Command, CompletedCommand, QueuedCommand, WriteResult } from './command.ts'
 import type { Transaction } from './transaction.ts'
 
-/** The one table that group commits write by themselves; erasing an account erases its records as well. */
-export const idempotencyTable: Table = { name: 'idempotency_records', id: 'key', columns: {} }
+/** The one table that group commits write by themselves; the records of a deleted account are erased as well. */
+export const idempotencyTable: Table = { name: 'idempotency_records', id: 'key', idType: 'text', columns: {} }
 
 /** How long a response is stored: 24 hours, as the contract says. */
 const LIFETIME_MS = 24 * 60 * 60 * 1000
@@ -21,10 +21,11 @@ interface Claims {
 /** Another transaction has locked one of the keys, for longer than the lock time-out. */
 export class IdempotencyKeyLocked extends Error {}
 
+/** A record, or only the account and the key if there is none. */
 interface StoredResponse {
   account: number
   key: string
-  fingerprint: string
+  fingerprint: string | null
   record: string | null
   etag: string | null
 }
@@ -46,8 +47,12 @@ export async function claimIdempotencyKeys (tx: Transaction, group: QueuedComman
 
   const lost = keyed.filter((entry) => !claimed.has(recordKey(entry)))
   const responses = await loadResponses(tx, lost)
-  const replays = lost.map((entry) => ({ entry, result: replayOf(entry, responses.get(recordKey(entry))) }))
-  const replayed = new Set(lost)
+  const replays = lost.flatMap((entry) => {
+    const stored = responses.get(recordKey(entry))
+    // The account was deleted: the entry runs, and is refused like all writes of the account.
+    return stored === undefined ? [] : [{ entry, result: replayOf(entry, stored) }]
+  })
+  const replayed = new Set(replays.map(({ entry }) => entry))
   return { fresh: group.filter((entry) => !replayed.has(entry)), replays }
 }
 
@@ -59,7 +64,7 @@ async function insertClaims ({ dialect, query, now }: Transaction, keyed: Queued
   const rows = await query<{ account: number, key: string }>(`
     INSERT INTO idempotency_records (account_id, key, fingerprint, created_at, expires_at)
     SELECT i.account, i.key, i.fingerprint, ${dialect.toTime('i.now')}, ${dialect.toTime('i.expires')}
-    FROM ${dialect.jsonRows('i', columns)}
+    FROM ${dialect.jsonRows('i', columns)} JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL
     WHERE true ORDER BY i.account, i.key
     ON CONFLICT (account_id, key) DO UPDATE
       SET fingerprint = excluded.fingerprint, record = NULL, etag = NULL,
@@ -72,17 +77,19 @@ async function insertClaims ({ dialect, query, now }: Transaction, keyed: Queued
 }
 
 async function loadResponses ({ dialect, query }: Transaction, lost: QueuedCommand[]): Promise<Responses> {
+  const columns = { account: 'bigint', key: 'text' } as const
   const rows = await query<StoredResponse>(`
-    SELECT r.account_id AS account, r.key, r.fingerprint, r.record, r.etag FROM idempotency_records r
-    JOIN ${dialect.jsonRows('i', { account: 'bigint', key: 'text' })} ON r.account_id = i.account AND r.key = i.key`,
+    SELECT i.account, i.key, r.fingerprint, r.record, r.etag FROM ${dialect.jsonRows('i', columns)}
+    JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL
+    LEFT JOIN idempotency_records r ON r.account_id = i.account AND r.key = i.key`,
   lost.map(({ context: { account, idempotency } }) => ({ account, key: idempotency!.key })))
   return new Map(rows.map((row) => [`${row.account} ${row.key}`, row]))
 }
 
 function replayOf (
-  { context }: QueuedCommand, stored: StoredResponse | undefined
+  { context }: QueuedCommand, stored: StoredResponse
 ): WriteResult<unknown> | FastifyError {
-  if (stored === undefined) throw new Error('an idempotency record was lost')
+  if (stored.fingerprint === null) throw new Error('an idempotency record was lost')
   if (stored.fingerprint !== context.idempotency!.fingerprint) return new IdempotencyKeyReused()
   const record = stored.record === null ? undefined : JSON.parse(stored.record) as unknown
   return { record, etag: stored.etag ?? undefined, replayed: true }

@@ -15,56 +15,77 @@ interface TableLocks {
   needsOwners: boolean
 }
 
-/** A row of the one statement: the owner of a locked row, the end of a lock, or a range of new ids. */
+/** How the accounts of a group's writers are locked. */
+type AccountLock = 'none' | 'key share' | 'update'
+
+/** A row of the one statement: a writer's account, the owner of a locked row, the end of a lock, or new ids. */
 type ResultRow =
+  | { kind: 'account', table: string, first: number, second: number }
   | { kind: 'owner', table: string, first: number, second: number }
   | { kind: 'locked', table: string, first: number, second: number }
   | { kind: 'ids', table: string, first: number, second: number }
 
 /**
- * Locks all rows that the group's commands declare and allocates ids for new rows, in one statement. Tables are locked
- * in registration order and rows in id order, in every process, so lock acquisition cannot deadlock. A row that is
- * locked stands for its children too: a pet for its inventory entry and its orders.
+ * Locks the accounts of the group's writers and all rows that its commands declare, and allocates ids for new rows, in
+ * one statement. Accounts come first, then tables in registration order, each with its rows in id order, in every
+ * process, so lock acquisition cannot deadlock. A row that is locked stands for its children too: a pet for its
+ * inventory entry and its orders.
+ *
+ * @returns the writers' accounts that are not deleted. None is deleted before the end of the transaction.
  */
-export async function lockRowsAndAllocateIds (tx: Transaction, group: QueuedCommand[]): Promise<void> {
+export async function lockRowsAndAllocateIds (tx: Transaction, group: QueuedCommand[]): Promise<Set<number>> {
   const { dialect, query, tables } = tx
+  const accounts = new Set(group.flatMap(({ context: { account } }) => account ?? []))
+  const accountLock = accounts.size === 0
+    ? 'none'
+    : group.some(({ command }) => command.locksAccount) ? 'update' : 'key share'
   const locks = sortByRegistration(locksOf(group), tables)
     .filter(({ needsOwners }) => dialect.hasRowLocks || needsOwners)
   const created = newRowCounts(group)
-  if (locks.length === 0 && created.length === 0) return
+  const live = new Set<number>()
+  if (accountLock === 'none' && locks.length === 0 && created.length === 0) return live
 
   const inputs = [
+    ...accountLock === 'none' ? [] : [Array.from(accounts, (id) => ({ id }))],
     ...locks.flatMap(({ direct, through }) => [direct, ...[...through.values()].map(({ ids }) => ids)])
       .map((ids) => Array.from(ids, (id) => ({ id }))),
     ...created.map(([, count]) => [{ count }])
   ]
-  const rows = await query<ResultRow>(textOf(dialect, locks, created.map(([table]) => table)), ...inputs)
+  const text = textOf(dialect, accountLock, locks, created.map(([table]) => table))
+  const rows = await query<ResultRow>(text, ...inputs)
   for (const { kind, table, first, second } of rows.sort((a, b) => a.first - b.first)) {
-    if (kind === 'owner') tx.owners({ name: table }).set(first, second)
+    if (kind === 'account') live.add(first)
+    else if (kind === 'owner') tx.owners({ name: table }).set(first, second)
     else if (kind === 'ids') tx.addAllocatedIds({ name: table }, idsOf({ first, last: second }))
   }
+  return live
 }
 
 /** The texts by what they lock and allocate: a group has few combinations of commands. */
 const texts = new Map<string, string>()
 
-function textOf (dialect: Dialect, locks: TableLocks[], created: Table[]): string {
+function textOf (dialect: Dialect, accountLock: AccountLock, locks: TableLocks[], created: Table[]): string {
   const parts = locks.map(({ table, through, changesRows, needsOwners }) =>
     [table.name, changesRows, needsOwners, ...through.keys()].join(' '))
-  const key = [dialect.name, ...parts, ...created.map(({ name }) => name)].join(', ')
+  const key = [dialect.name, accountLock, ...parts, ...created.map(({ name }) => name)].join(', ')
   let text = texts.get(key)
   if (text === undefined) {
-    text = buildText(dialect, locks, created)
+    text = buildText(dialect, accountLock, locks, created)
     texts.set(key, text)
   }
   return text
 }
 
-function buildText (dialect: Dialect, locks: TableLocks[], created: Table[]): string {
+function buildText (dialect: Dialect, accountLock: AccountLock, locks: TableLocks[], created: Table[]): string {
   let parameters = 0
   const input = (columns: Record<string, InputType>): string => dialect.jsonRows('i', columns, ++parameters)
   const ctes: string[] = []
   const parts: string[] = []
+  if (accountLock !== 'none') {
+    const writers = 'locked_writers'
+    ctes.push(`${writers} AS MATERIALIZED (${accountLockSql(dialect, accountLock, input({ id: 'bigint' }))})`)
+    parts.push(`SELECT 'account' AS kind, 'accounts' AS "table", id AS first, 0 AS second FROM ${writers}`)
+  }
   for (const { table, needsOwners, ...lock } of locks) {
     const { name } = table
     ctes.push(`locked_${name} AS MATERIALIZED (${lockSql(dialect, table, lock, input)})`)
@@ -80,6 +101,14 @@ function buildText (dialect: Dialect, locks: TableLocks[], created: Table[]): st
   }
   const cte = ctes.length > 0 ? `WITH ${ctes.join(', ')}` : ''
   return `${cte} ${parts.join(' UNION ALL ')}`
+}
+
+/** PostgreSQL evaluates the condition again after it waited for a lock: an account that was deleted is not found. */
+function accountLockSql (dialect: Dialect, lock: AccountLock, input: string): string {
+  return `
+    SELECT a.id FROM accounts a
+    WHERE ${dialect.inSubquery('a.id', `SELECT i.id FROM ${input}`)} AND a.deleted_at IS NULL
+    ORDER BY a.id ${lock === 'update' ? dialect.forUpdate : dialect.forKeyShare}`
 }
 
 function lockSql (
@@ -119,13 +148,12 @@ function linkedIds ({ through }: TableLocks, link: NonNullable<RowLock['through'
   return linked.ids
 }
 
-/** @throws when a table is not registered, or erasing an account would not lock its rows */
+/** @throws when a table is not registered */
 function sortByRegistration (locks: TableLocks[], tables: readonly Table[]): TableLocks[] {
   const positions = new Map(locks.map(({ table: { name } }) =>
     [name, tables.findIndex((table) => table.name === name)]))
   for (const [name, position] of positions) {
     if (position < 0) throw new Error(`rows of ${name} cannot be locked: no resource registers this table`)
-    if (tables[position]!.hasLockedRows !== true) throw new Error(`the table ${name} needs hasLockedRows: true`)
   }
   return locks.sort((a, b) => positions.get(a.table.name)! - positions.get(b.table.name)!)
 }

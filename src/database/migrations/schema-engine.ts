@@ -30,13 +30,15 @@ export async function withSchemaEngine<T> (url: string, use: (engine: SchemaEngi
     connectToShadowDb: async () => await factory.connectToShadowDb()
   }
   const datamodel = `datasource db {\n  provider = "${databaseOf(url)}"\n}\n`
-  const engine = await wasm.SchemaEngine.new(
-    { datamodels: [['schema.prisma', datamodel]] }, () => {}, bindMigrationAwareSqlAdapterFactory(tracked)
-  )
+  let engine: SchemaEngine | undefined
   try {
+    engine = await wasm.SchemaEngine.new(
+      { datamodels: [['schema.prisma', datamodel]] }, () => {}, bindMigrationAwareSqlAdapterFactory(tracked)
+    )
     return await use(engine)
   } finally {
-    engine.free()
+    engine?.free()
+    // Also when another process has the lock: an open connection would keep the others out.
     await Promise.all(connected.map(async (adapter) => { await adapter.dispose() }))
   }
 }

@@ -296,7 +296,7 @@ t.test('commands of different kinds keep their order when they change the same r
   t.same(ran, ['order 1 2', 'remove 1', 'order 1'])
 })
 
-t.test('a command can lock rows of a registered table with hasLockedRows only', async (t) => {
+t.test('a command can lock rows of a registered table only', async (t) => {
   const { commit, account } = await open(t)
   const lock = (table: Table): Command<object, undefined> => ({
     name: 'lock',
@@ -305,11 +305,10 @@ t.test('a command can lock rows of a registered table with hasLockedRows only', 
   })
   await commit(lock(PETS), {}, { account })
   await t.rejects(commit(lock(CATEGORIES), {}, { account }), { message: /no resource registers this table/ })
-  await t.rejects(commit(lock(MESSAGES), {}, { account }), { message: /messages needs hasLockedRows/ })
 })
 
 const MESSAGES: Table = { name: 'messages', id: 'id', columns: {} }
-const PETS: Table = { name: 'pets', id: 'id', columns: {}, hasLockedRows: true }
+const PETS: Table = { name: 'pets', id: 'id', columns: {} }
 const CATEGORIES: Table = { name: 'categories', id: 'id', columns: { account_id: 'bigint', name: 'text' } }
 
 /** Inserts a category for each input, up to `limit`, with ids of the transaction. @returns the ids used */

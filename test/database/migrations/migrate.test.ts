@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { migrationNames, pendingMigrations } from '../../../src/database/migrations/history.ts'
+import { pendingMigrations } from '../../../src/database/migrations/history.ts'
 import { migrate } from '../../../src/database/migrations/migrate.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import type { TransactionClient } from '../../../src/database/prisma-client.ts'
@@ -49,18 +49,15 @@ function startMigrating (url: string) {
   })
 }
 
-/** What the last migration creates first. */
+/** A migration that is not the last one, and what it creates first. */
+const MIGRATION = '20261124000000_list_indexes'
 const FIRST_INDEX = 'pets_account_id_category_id_status_id_idx'
 
-/**
- * Creates a database whose last migration started and changed nothing, as after a kill.
- * @returns its URL and its name
- */
-async function halfWay (t: Test): Promise<{ url: string, last: string }> {
+/** Creates a database whose `MIGRATION` started and changed nothing, as after a kill. @returns its URL */
+async function halfWay (t: Test): Promise<string> {
   const url = await freshDatabase(t)
-  const last = (await migrationNames(database)).at(-1)!
   await within(url, async (prisma) => {
-    await prisma.$executeRawUnsafe(`UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name = '${last}'`)
+    await prisma.$executeRaw`UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name = ${MIGRATION}`
     const onTable = database === 'postgresql' ? ' ON inventory_items' : ''
     await prisma.$executeRawUnsafe(`DROP TRIGGER inventory_items_mark_pet${onTable}`)
     if (database === 'postgresql') await prisma.$executeRawUnsafe('DROP FUNCTION mark_counted_pet')
@@ -69,18 +66,18 @@ async function halfWay (t: Test): Promise<{ url: string, last: string }> {
     }
     await prisma.$executeRawUnsafe('ALTER TABLE pets DROP COLUMN counted')
   })
-  return { url, last }
+  return url
 }
 
 t.test('a migration that a killed process started is started again', async (t) => {
-  const { url, last } = await halfWay(t)
-  t.same(await pendingMigrations(url), [last])
-  t.same(await migrate(url), [last])
+  const url = await halfWay(t)
+  t.same(await pendingMigrations(url), [MIGRATION])
+  t.same(await migrate(url), [MIGRATION])
   t.same(await namesIn(url), await namesIn(await freshDatabase(t)))
 })
 
 t.test('a migration that fails changes nothing, and succeeds when its obstacle is removed', async (t) => {
-  const { url, last } = await halfWay(t)
+  const url = await halfWay(t)
   await within(url, async (prisma) => { await prisma.$executeRawUnsafe('CREATE INDEX pets_counted_idx ON pets(name)') })
   for (let i = 0; i < 2; i++) {
     const error = await migrate(url).then(() => undefined, (error: unknown) => error)
@@ -88,7 +85,7 @@ t.test('a migration that fails changes nothing, and succeeds when its obstacle i
     t.notOk((await namesIn(url)).includes(FIRST_INDEX), 'nothing of what came before it')
   }
   await within(url, async (prisma) => { await prisma.$executeRawUnsafe('DROP INDEX pets_counted_idx') })
-  t.same(await migrate(url), [last])
+  t.same(await migrate(url), [MIGRATION])
   t.same(await namesIn(url), await namesIn(await freshDatabase(t)))
 })
 

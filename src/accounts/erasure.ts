@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import type { Command } from '../database/group-commit/command.ts'
+import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import { startSweep } from '../database/sweep.ts'
+import type { Table } from '../database/table.ts'
+
+/**
+ * No process uses the API keys of an account for longer after its deletion, so that no client sees a part of its rows:
+ * processes cache keys for 4 s, and a request may wait for the database for 10 s.
+ */
+const KEPT_MS = 15_000
+
+const INTERVAL_MS = 5_000
+
+/** Limits the rows that one transaction erases: few enough that no other write waits noticeably. */
+const ROWS_PER_STEP = 500
+
+/** A step is followed by a pause of this many times its duration, so that erasing takes a small part of the time. */
+const PAUSE_PER_STEP = 3
+
+/** Limits the accounts that one search finds. The next search finds the others. */
+const ACCOUNTS_PER_SEARCH = 100
+
+/** How far the rows of an account are erased. */
+type Progress = { state: 'erasing', position: Position } | { state: 'erased' } | { state: 'rows are locked' }
+
+interface Position {
+  /** The number of tables that have no more rows of the account. */
+  tables: number
+  /** The last erased id of the next table: without it, each step would walk past the rows that earlier ones erased. */
+  after: number
+}
+
+const START: Position = { tables: 0, after: 0 }
+
+interface EraseInput { account: number, position: Position }
+
+/** Erases some of the rows of a deleted account, children before parents, and the account last. */
+export const eraseRows: Command<EraseInput, Progress> = {
+  name: 'eraseRows',
+  runsAlone: true,
+  run: async (tx, inputs) => await inSequence(inputs, async (input) => ({ record: await erase(tx, input) }))
+}
+
+async function erase (tx: Transaction, { account, position }: EraseInput): Promise<Progress> {
+  const tables = tx.tables.toReversed()
+  let { after } = position
+  let rowsLeft = ROWS_PER_STEP
+  for (let done = position.tables; done < tables.length; done++) {
+    const ids = await eraseFrom(tx, tables[done]!, { account, after, limit: rowsLeft })
+    rowsLeft -= ids.length
+    if (rowsLeft === 0) {
+      // Ids that are texts have no order that the service and the database share.
+      return { state: 'erasing', position: { tables: done, after: Math.max(0, ...ids.filter(isNumber)) } }
+    }
+    after = 0
+  }
+  return { state: await eraseAccount(tx, account) ? 'erased' : 'rows are locked' }
+}
+
+function isNumber (id: number | string): id is number {
+  return typeof id === 'number'
+}
+
+/** @returns the ids of the erased rows */
+async function eraseFrom (
+  { dialect, query }: Transaction, { name, id, idType = 'bigint' }: Table,
+  { account, after, limit }: { account: number, after: number, limit: number }
+): Promise<Array<number | string>> {
+  const ofAccount = '(SELECT i.account FROM i)'
+  const { where, orderBy } = dialect.keyset([['r.account_id', ofAccount]], `r.${id}`, '(SELECT i.after FROM i)', false)
+  // Another process may erase the same account, or a worker may lock a delivery: the next search finds rows that stay.
+  const ids = `
+    SELECT r.${id} FROM ${name} r WHERE ${where} ORDER BY ${orderBy} LIMIT (SELECT i.max_count FROM i)
+    ${dialect.forUpdateSkipLocked}`
+  const rows = await query<{ id: number | string }>(`
+    WITH i AS (
+      SELECT i.account, i.after, i."limit" AS max_count
+      FROM ${dialect.jsonRows('i', { account: 'bigint', after: idType, limit: 'bigint' })})
+    DELETE FROM ${name} WHERE account_id = ${ofAccount} AND ${dialect.inSubquery(id, ids)}
+    RETURNING ${id} AS id`, [{ account, after: idType === 'text' ? '' : after, limit }])
+  return rows.map((row) => row.id)
+}
+
+/** Erases the row of an account if it has no other rows. @returns whether it did */
+async function eraseAccount ({ dialect, query, tables }: Transaction, account: number): Promise<boolean> {
+  const isEmpty = tables.map(({ name }) => `NOT EXISTS (SELECT 1 FROM ${name} r WHERE r.account_id = accounts.id)`)
+  const erased = await query<object>(`
+    DELETE FROM accounts WHERE id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})
+      AND deleted_at IS NOT NULL AND ${isEmpty.join(' AND ')}
+    RETURNING id`, [{ account }])
+  return erased.length > 0
+}
+
+/** Erases deleted accounts, in every process. After a crash, any of them continues. */
+export const erasure = fp(async function erasure (app: FastifyInstance) {
+  startSweep(app, eraseDeletedAccounts, { intervalMs: INTERVAL_MS, failure: 'cannot erase deleted accounts' })
+
+  async function eraseDeletedAccounts (stopped: AbortSignal): Promise<void> {
+    let erased: boolean
+    do {
+      erased = false
+      for (const account of await findDeletedAccounts()) erased = await eraseAll(account, stopped) || erased
+    } while (erased && !stopped.aborted)
+  }
+
+  async function findDeletedAccounts (): Promise<number[]> {
+    const rows = await app.database.reader.account.findMany({
+      where: { deletedAt: { lte: new Date(Date.now() - KEPT_MS) } },
+      orderBy: { deletedAt: 'asc' },
+      take: ACCOUNTS_PER_SEARCH,
+      select: { id: true }
+    })
+    return rows.map(({ id }) => Number(id))
+  }
+
+  /** @returns whether the account is erased */
+  async function eraseAll (account: number, stopped: AbortSignal): Promise<boolean> {
+    let position = START
+    while (!stopped.aborted) {
+      const began = performance.now()
+      const { record: progress } = await app.commit(eraseRows, { account, position }, { account: null })
+      if (progress.state !== 'erasing') return progress.state === 'erased'
+      position = progress.position
+      await sleep(PAUSE_PER_STEP * (performance.now() - began), undefined, { ref: false })
+    }
+    return false
+  }
+}, { name: 'erasure', dependencies: ['database'] })

@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { eraseRows } from '../../src/accounts/erasure.ts'
+import type { Client as PrismaClient } from '../../src/database/prisma-client.ts'
+import { startApp, type Client } from '../support/app.ts'
+import { assertError } from '../support/checks.ts'
+import { freshDatabase } from '../support/database.ts'
+import { newCategory, newOrder, newWebhook, stocked } from '../support/fixtures.ts'
+import { stockedStore } from '../support/operations.ts'
+import { eventually, openReceiver } from '../support/receiver.ts'
+import { openStream } from '../support/stream.ts'
+
+const DELETED = /was revoked|was deleted/
+
+/** Returns the number of rows that an account has, and 1 for its own. */
+async function rowsOf (client: PrismaClient, { account }: Client): Promise<number> {
+  const where = { accountId: account! }
+  const counts = await Promise.all([
+    client.account.count({ where: { id: account! } }), client.apiKey.count({ where }), client.category.count({ where }),
+    client.pet.count({ where }), client.inventoryItem.count({ where }), client.order.count({ where }),
+    client.message.count({ where }), client.event.count({ where }), client.webhook.count({ where }),
+    client.delivery.count({ where }), client.idempotencyRecord.count({ where })
+  ])
+  return counts.reduce((sum, count) => sum + count)
+}
+
+t.test('a deleted account is gone at once in every process', async (t) => {
+  const url = await freshDatabase(t)
+  const [here, there] = [await startApp(t, { DATABASE_URL: url }), await startApp(t, { DATABASE_URL: url })]
+  const [ada, bob] = [await here.openAccount(), await here.openAccount()]
+  const [adaThere, bobThere] = [there.withKey(ada.key!), there.withKey(bob.key!)]
+  await newCategory(bob)
+  const greeting = { message: 'Hello' }
+  t.equal((await adaThere.post('/messages', greeting, { 'idempotency-key': 'hello' })).status, 201)
+  t.equal((await bobThere.get('/account')).status, 200, 'both keys are in the cache of the other process')
+
+  const stream = await openStream(here, ada)
+  t.equal((await ada.delete('/account')).status, 204)
+
+  await t.test('its writes are refused, and those of others in their group are not', async (t) => {
+    const [own, keyed, replay, other] = await Promise.all([
+      adaThere.post('/categories', { name: 'Dogs' }),
+      adaThere.post('/categories', { name: 'Cats' }, { 'idempotency-key': 'cats' }),
+      adaThere.post('/messages', greeting, { 'idempotency-key': 'hello' }),
+      bobThere.post('/categories', { name: 'Birds' }, { 'idempotency-key': 'birds' })
+    ])
+    for (const answer of [own, keyed, replay]) assertError(t, answer, 401, 'unauthorized', DELETED)
+    t.equal(other.status, 201)
+    assertError(t, await adaThere.delete('/account'), 401, 'unauthorized', DELETED)
+  })
+
+  await t.test('its keys and streams end', async (t) => {
+    assertError(t, await ada.get('/pets'), 401, 'unauthorized', DELETED)
+    await stream.ended
+    await eventually(async () => (await adaThere.get('/account')).status === 401)
+  })
+})
+
+t.test('writes beside the deletion of their account are accepted or refused, and never fail', async (t) => {
+  const { openAccount, app } = await startApp(t)
+  const bob = await openAccount()
+  for (let round = 0; round < 5; round++) {
+    const ada = await openAccount()
+    const write = async (client: Client): Promise<number> => (await client.post('/categories', { name: 'Dogs' })).status
+    const [deleted, hers, his] = await Promise.all([
+      ada.delete('/account', { 'idempotency-key': 'goodbye' }),
+      Promise.all(Array.from({ length: 9 }, async () => await write(ada))),
+      Promise.all(Array.from({ length: 9 }, async () => await write(bob)))
+    ])
+    t.equal(deleted.status, 204)
+    t.same(hers.filter((status) => status !== 201 && status !== 401), [])
+    t.same(his, Array(9).fill(201))
+    const categories = await app.database.reader.category.count({ where: { accountId: ada.account! } })
+    t.equal(categories, hers.filter((status) => status === 201).length)
+  }
+})
+
+t.test('deliveries of a deleted account are dropped', async (t) => {
+  const receiver = await openReceiver(t)
+  const settings = { DATABASE_URL: await freshDatabase(t), WEBHOOKS_ALLOW_PRIVATE: 'true' }
+  const { openAccount, app } = await startApp(t, settings)
+  const ada = await openAccount()
+  await ada.post('/webhooks', { url: receiver.url })
+  await ada.post('/messages', { message: 'Hello' })
+  await ada.delete('/account')
+  t.equal(await app.database.reader.delivery.count(), 1)
+  await startApp(t, { ...settings, DELIVERY: 'true' })
+  await eventually(async () => await app.database.reader.delivery.count() === 0)
+  t.same(receiver.received, [])
+  t.equal((await app.database.reader.account.findUnique({ where: { id: ada.account! } }))?.lastEventId, 1n,
+    'nothing is written to its feed')
+})
+
+t.test('the rows of a deleted account are erased in steps, and any process continues', async (t) => {
+  const { openAccount, app: { commit, database: { reader, writer } } } = await startApp(t)
+  const [ada, eve, bob] = [await openAccount(), await openAccount(), await openAccount()]
+  for (const client of [ada, eve, bob]) {
+    await stockedStore(client)
+    await newOrder(client, await stocked(client, 3))
+    await newWebhook(client)
+    await client.post('/messages', { message: 'Hello' }, { 'idempotency-key': 'hello' })
+  }
+  const categories = Array.from({ length: 1_200 }, () => ({ accountId: ada.account!, name: 'Dogs' }))
+  await writer.category.createMany({ data: categories })
+  const [before, kept] = [await rowsOf(reader, ada), await rowsOf(reader, bob)]
+  await ada.delete('/account')
+  await eve.delete('/account')
+  t.equal(await rowsOf(reader, ada), before)
+
+  const position = { tables: 0, after: 0 }
+  const { record: progress } = await commit(eraseRows, { account: ada.account!, position }, { account: null })
+  t.equal(progress.state, 'erasing')
+  t.equal(await rowsOf(reader, ada), before - 500, 'a step erases a limited number of rows')
+
+  // As if the process had ended after the step.
+  await writer.account.update({ where: { id: ada.account! }, data: { deletedAt: new Date(Date.now() - 60_000) } })
+  await eventually(async () => await rowsOf(reader, ada) === 0)
+  // The search that found one account would have found the other as well, and erased it next.
+  await sleep(1_000)
+  t.ok(await rowsOf(reader, eve) > 20, 'rows are kept while another process may still use the keys of their account')
+  t.equal(await rowsOf(reader, bob), kept)
+})
+
+t.test('the rows of an account that is not deleted are never erased with it', async (t) => {
+  const { openAccount, app: { commit, database } } = await startApp(t)
+  const ada = await openAccount()
+  const position = { tables: 100, after: 0 }
+  const { record: progress } = await commit(eraseRows, { account: ada.account!, position }, { account: null })
+  t.equal(progress.state, 'rows are locked')
+  t.equal(await rowsOf(database.reader, ada), 2)
+})
