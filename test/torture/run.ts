@@ -3,9 +3,11 @@
 //   npm run torture                             all scenarios, in about an hour
 //   npm run torture -- --quick                  short forms in parallel, in about a minute
 //   npm run torture -- crash connections        some scenarios
+//   NEIGHBOURS=N3 npm run torture -- neighbours one attack
 //   DATABASE=sqlite npm run torture             on one database (sqlite, postgresql)
 //
-// It exits with 1 after a violation.
+// TORTURE_ROOT=<folder> attacks the built service of another checkout, such as one in which scenarios should fail.
+// The command exits with 1 after a violation.
 
 import { parseArgs } from 'node:util'
 import { startPostgres } from '../support/postgres.ts'

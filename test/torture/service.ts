@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../support/port.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+/** The project whose service runs. `TORTURE_ROOT` is a built copy of another version, to see the scenarios fail. */
+const ROOT = process.env['TORTURE_ROOT'] ?? fileURLToPath(new URL('../..', import.meta.url))
 const PRELOAD = fileURLToPath(new URL('preload.mjs', import.meta.url))
 
 /** Far longer than any start: a service that is not ready by then is stuck. */
@@ -41,7 +42,7 @@ let built = false
 
 /** Compiles src if it changed since the last build. */
 function build (): void {
-  if (built) return
+  if (built || process.env['TORTURE_ROOT'] !== undefined) return
   const stdio = ['ignore' as const, 'ignore' as const, 'inherit' as const]
   const { status } = spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], { cwd: ROOT, stdio })
   if (status !== 0) throw new Error('the service cannot be built')
