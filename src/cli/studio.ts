@@ -13,8 +13,10 @@ import { parseInteger } from './parse-arguments.ts'
 
 interface StudioOptions { port: number, browser: boolean }
 
-/** A program and its first arguments. */
-interface Program { file: string, args: string[], shell?: boolean }
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The folder for packages that only this command needs. */
+const FETCHED = join(ROOT, '.studio')
 
 export function addStudio (program: Command): void {
   program.command('studio')
@@ -24,9 +26,9 @@ export function addStudio (program: Command): void {
     .action(async ({ port, browser }: StudioOptions) => {
       const { DATABASE_URL } = readConfig(process.env)
       await verifyMigrations(DATABASE_URL)
-      const config = fileURLToPath(new URL('../../prisma/studio.mjs', import.meta.url))
-      const options = ['studio', '--config', config, '--port', String(port), ...browser ? [] : ['--browser', 'none']]
-      await run(installedPrisma() ?? fetchedPrisma(databaseOf(DATABASE_URL)), options, {
+      const config = join(ROOT, 'prisma/studio.mjs')
+      const options = ['--config', config, '--port', String(port), ...browser ? [] : ['--browser', 'none']]
+      await runNode([prismaPath(), 'studio', ...options], {
         // Not an argument: every user of the machine can read the arguments of a process.
         STUDIO_URL: databaseOf(DATABASE_URL) === 'sqlite' ? `file://${resolve(fileOf(DATABASE_URL))}` : DATABASE_URL,
         PRISMA_HIDE_UPDATE_MESSAGE: '1',
@@ -35,51 +37,51 @@ export function addStudio (program: Command): void {
     })
 }
 
-/** Returns Prisma's command line if it is installed beside this package or in the current folder. */
-function installedPrisma (): Program | undefined {
-  for (const place of [import.meta.url, join(process.cwd(), 'package.json')]) {
+/**
+ * Returns the path of Prisma's command line. The service itself does not need it and it brings 127 packages, so npm
+ * fetches it into a folder of this package on the first call.
+ */
+function prismaPath (): string {
+  const path = findPrisma()
+  if (path !== undefined) return path
+  const name = `prisma@${prismaVersion()}`
+  process.stderr.write(`Fetching Prisma Studio with npm (${name}). This takes a minute the first time …\n`)
+  // SQLite's driver is found from there, in the folders above. Studio needs no engine, so no install script runs.
+  const options = ['--no-save', '--no-package-lock', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
+  const { status } = spawnSync('npm', ['install', '--prefix', FETCHED, ...options, name], {
+    stdio: ['ignore', 'ignore', 'inherit'], shell: process.platform === 'win32'
+  })
+  const fetched = findPrisma()
+  if (status === 0 && fetched !== undefined) return fetched
+  throw new OperationalError(
+    'Prisma Studio is part of the package prisma, which npm could not fetch. ' +
+    `To install it in this folder, run: npm install --save-dev ${name}`
+  )
+}
+
+/** Finds Prisma's command line beside this package, in the current folder, or where an earlier call put it. */
+function findPrisma (): string | undefined {
+  for (const place of [import.meta.url, join(process.cwd(), 'package.json'), join(FETCHED, 'package.json')]) {
     try {
-      const folder = dirname(createRequire(place).resolve('prisma/package.json'))
-      return { file: process.execPath, args: [join(folder, 'build/index.js')] }
+      return join(dirname(createRequire(place).resolve('prisma/package.json')), 'build/index.js')
     } catch {
-      // Not installed here.
+      // It is not installed there.
     }
   }
   return undefined
 }
 
-/**
- * Returns the command that lets npm fetch Prisma's command line into its cache and run it. The service itself does not
- * need it, and it brings 127 packages.
- */
-function fetchedPrisma (database: 'sqlite' | 'postgresql'): Program {
-  const { devDependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+/** Returns the version of Prisma that made the client. */
+function prismaVersion (): string {
+  const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     devDependencies: Record<string, string>
   }
-  const shell = process.platform === 'win32'
-  if (spawnSync('npm', ['--version'], { shell }).status !== 0) {
-    throw new OperationalError(
-      'Prisma Studio is part of the package prisma, which is not installed, and there is no npm to fetch it with.'
-    )
-  }
-  // Studio reads SQLite with Node's own module, which Node 20 does not have.
-  const packages = [
-    `prisma@${devDependencies['@prisma/client']}`,
-    ...database === 'sqlite' && Number(process.versions.node.split('.')[0]) < 22
-      ? [`better-sqlite3@${devDependencies['better-sqlite3']}`]
-      : []
-  ]
-  process.stderr.write(`Fetching Prisma Studio: ${packages.join(' and ')}. This takes a minute the first time …\n`)
-  return { file: 'npm', args: ['exec', '--yes', ...packages.map((name) => `--package=${name}`), '--', 'prisma'], shell }
+  return devDependencies['@prisma/client']!
 }
 
-/** Runs a program until it exits. Forwards signals to it, and takes over its exit code. */
-async function run (
-  { file, args, shell }: Program, options: string[], settings: Record<string, string>
-): Promise<void> {
-  const child = spawn(file, [...args, ...options], {
-    stdio: 'inherit', env: { ...process.env, ...settings }, shell: shell ?? false
-  })
+/** Runs Node until it exits. Forwards signals to it, and takes over its exit code. */
+async function runNode (args: string[], settings: Record<string, string>): Promise<void> {
+  const child = spawn(process.execPath, args, { stdio: 'inherit', env: { ...process.env, ...settings } })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => { child.kill(signal) })
   }

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { answers, build, folder, launch, npmSettings, ROOT, until, type Ended } from '../support/cli.ts'
@@ -58,6 +58,17 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
   mkdirSync(dirname(join(cwd, SQLITE)), { recursive: true })
   copyFileSync(join(ROOT, SQLITE), join(cwd, SQLITE))
 
+  await t.test('installs at most 140 packages and 130 MB', async (t) => {
+    const { packages } = JSON.parse(readFileSync(join(cwd, 'node_modules/.package-lock.json'), 'utf8')) as {
+      packages: object
+    }
+    const count = Object.keys(packages).length
+    const megabytes = sizeOf(join(cwd, 'node_modules')) / 1e6
+    t.comment(`${count} packages, ${megabytes.toFixed(1)} MB`)
+    t.ok(count > 50 && count <= 140, `${count} packages`)
+    t.ok(megabytes > 20 && megabytes <= 130, `${megabytes.toFixed(1)} MB`)
+  })
+
   await t.test('runs with npx --no petstore start', async (t) => {
     const port = await freePort()
     const origin = `http://127.0.0.1:${port}`
@@ -91,18 +102,33 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
     })
   })
 
-  await t.test('explains in one line that Studio needs another package', async (t) => {
-    const { code, out, err } = await launch(t, process.execPath, ['node_modules/petstore/dist/cli.js', 'studio'], {
-      cwd
-    }).ended
+  await t.test('lets npm fetch Prisma Studio in the version of the client', async (t) => {
     const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
       devDependencies: Record<string, string>
     }
+    const wanted = `prisma@${devDependencies['@prisma/client']}`
+    const programs = folder(t)
+    const studio = async () => await launch(t, process.execPath, ['node_modules/petstore/dist/cli.js', 'studio'], {
+      cwd, env: { PATH: `${programs}:${process.env['PATH']}` }
+    }).ended
+
+    writeFileSync(join(programs, 'npm'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+    const { code, out, err } = await studio()
     t.same({ code, out }, { code: 1, out: '' })
-    t.equal(
-      err,
-      `Prisma Studio is part of the package prisma, which is not installed. Install it with: npm install --save-dev prisma@${devDependencies['prisma']}\n`
-    )
+    t.match(err, new RegExp(`^Fetching Prisma Studio.*\n.*npm could not fetch.*npm install --save-dev ${wanted}\n$`))
+
+    // Replaces npm, because the real package has 200 MB: puts a program where npm would.
+    writeFileSync(join(programs, 'npm'), `#!/bin/sh
+      test "$1 $2" = 'install --prefix' || exit 1
+      folder="$3/node_modules/prisma"
+      shift 3
+      mkdir -p "$folder/build"
+      echo '{}' > "$folder/package.json"
+      echo "console.log('fetched by $*, started with', process.argv[2])" > "$folder/build/index.js"
+    `, { mode: 0o755 })
+    const fetched = new RegExp(`^fetched by .*--ignore-scripts .*${wanted}, started with studio\n$`)
+    t.match(await studio(), { code: 0, out: fetched })
+    t.match(await studio(), { code: 0, err: '' }, 'and only once')
   })
 
   await t.test('exports buildApp and the client with their types', async (t) => {
@@ -153,6 +179,23 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
     })
   })
 })
+
+t.test('npm start installs at most 250 packages', async (t) => {
+  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { os?: string[], cpu?: string[] }>
+  }
+  const here = Object.entries(packages).filter(([path, { os, cpu }]) => path !== '' &&
+    (os ?? [process.platform]).includes(process.platform) && (cpu ?? [process.arch]).includes(process.arch))
+  t.comment(`${here.length} packages`)
+  t.ok(here.length > 50 && here.length <= 250, `${here.length} packages`)
+})
+
+/** Returns the size of all files below a folder, in bytes. */
+function sizeOf (folder: string): number {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0)
+}
 
 async function npm (t: Test, cwd: string, args: string[]): Promise<Ended> {
   return await launch(t, 'npm', args, { cwd, env: npmSettings() }).ended

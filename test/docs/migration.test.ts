@@ -34,7 +34,7 @@ t.test(
     for (const path of ['package.json', 'scripts', 'prisma', 'src/database', 'src/errors.ts', 'test/support']) {
       cpSync(join(ROOT, path), join(folder, path), { recursive: true })
     }
-    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+    for (const path of ['node_modules', 'test/node_modules']) symlinkSync(join(ROOT, path), join(folder, path))
     const run = (program: string, ...args: string[]) => spawnSync(program, args, { cwd: folder, encoding: 'utf8' })
     const migration = (...args: string[]) => run(process.execPath, TSX, 'scripts/migration.ts', ...args)
     run('git', 'init', '-q')
