@@ -46,11 +46,13 @@ const DATABASE_INDEPENDENT: Record<string, string> = {
   'test/plugins/client-errors.test.ts': 'sends requests that reach no handler',
   'test/plugins/connections.test.ts': 'opens connections to a service without a database',
   'test/plugins/content-type-parsers.test.ts': 'checks the parsing of bodies',
+  'test/plugins/graceful-shutdown.test.ts': 'closes connections',
   'test/plugins/headers.test.ts': 'checks header fields, which no statement decides',
   'test/plugins/method-not-allowed.test.ts': 'sends requests that reach no handler',
   'test/plugins/rate-limits.test.ts': 'counts requests in memory',
   'test/plugins/request-head.test.ts': 'sends requests that reach no handler',
   'test/runner': 'checks the runner',
+  'test/torture/histories': 'checks the search itself; the scenario runs on both databases',
   'test/webhooks/readme.test.ts': 'runs a receiver of the README'
 }
 

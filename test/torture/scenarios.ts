@@ -6,6 +6,7 @@ import { diskFaults } from './disk-faults.ts'
 import { durability } from './durability.ts'
 import { followers } from './followers.ts'
 import { fuzz } from './fuzz.ts'
+import { histories } from './histories/histories.ts'
 import { neighbours } from './neighbours.ts'
 import { overload } from './overload.ts'
 import { processes } from './processes.ts'
@@ -41,6 +42,11 @@ export const scenarios: Record<string, Entry> = {
     scenario: processes,
     promise: 'three processes on one database are as correct as one',
     databases: ['postgresql']
+  },
+  histories: {
+    scenario: histories,
+    promise: 'some order of the requests explains every answer, also when processes are killed or paused',
+    databases: BOTH
   },
   'database-outage': {
     scenario: databaseOutage,
