@@ -203,6 +203,16 @@ t.test('API keys', async (t) => {
     assertListed(t, await ada.get('/account/keys'), [await firstKey(ada)])
   })
 
+  await t.test('a misspelt key is recognised by its checksum, without a query', async (t) => {
+    const ada = await openAccount()
+    const key = ada.key!
+    for (const at of [4, 8, 13, 20, 44, key.length - 6, key.length - 1]) {
+      const misspelt = `${key.slice(0, at)}${key[at] === 'a' ? 'b' : 'a'}${key.slice(at + 1)}`
+      assertError(t, await withKey(misspelt).get('/account'), 401, 'unauthorized', 'This is not an API key', misspelt)
+    }
+    t.equal((await ada.get('/account')).status, 200)
+  })
+
   await t.test('a revoked key stops working in another process within 5 seconds', async (t) => {
     const ada = await openAccount()
     const other = await newKey(ada)

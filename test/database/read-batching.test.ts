@@ -115,3 +115,35 @@ t.test('a query that fails does not affect the next one', async (t) => {
   t.same(settled.map(({ status }) => status), ['rejected', 'rejected'])
   t.equal(Number((await read(successor(), { n: 1 }))?.next), 2)
 })
+
+t.test('a read that fails frees its place in the queue', async (t) => {
+  const { read } = await open(t, { queueLimit: 2 })
+  const broken: Query<object, object> = { sql: () => 'SELECT nothing FROM nowhere' }
+  for (let round = 0; round < 3; round++) {
+    const settled = await Promise.allSettled([read(broken, {}), read(broken, {})])
+    t.ok(settled.every((result) => result.status === 'rejected' && result.reason.code !== 'OVERLOADED'))
+  }
+  t.equal(Number((await read(successor(), { n: 1 }))?.next), 2)
+})
+
+t.test('a read without an answer of the database ends after the time-out, and frees its place', async (t) => {
+  const opened = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
+  t.teardown(opened.close)
+  let isSilent = true
+  const reads = Object.create(opened.reads, {
+    queryRaw: {
+      value: async (query: SqlQuery) =>
+        await (isSilent ? new Promise<never>(() => {}) : opened.reads.queryRaw(query))
+    }
+  }) as typeof opened.reads
+  const read = createRead({ ...opened, reads }, { queueLimit: 2, timeout: 300 })
+  const query = successor()
+  const began = performance.now()
+  const settled = await Promise.allSettled([read(query, { n: 1 }), read(query, { n: 2 })])
+  const waited = performance.now() - began
+  const reasons = settled.map((result) => result.status === 'rejected' && result.reason.code)
+  t.same(reasons, ['DATABASE_UNAVAILABLE', 'DATABASE_UNAVAILABLE'])
+  t.ok(waited >= 290, `after ${waited.toFixed(0)} ms`)
+  isSilent = false
+  t.equal(Number((await read(query, { n: 1 }))?.next), 2)
+})

@@ -83,3 +83,19 @@ t.test('a request without a response ends after its timeout, 15 s by default', {
   t.same(response, { error: 'There was no response within 0.5 seconds' })
   t.ok(Date.now() - startedAt >= 490, `after ${Date.now() - startedAt} ms`)
 })
+
+t.test('a connection that the receiver closed meanwhile is no failed attempt', async (t) => {
+  const client = createWebhookClient({ allowPrivate: true })
+  t.teardown(client.close)
+  const sockets = new Map<unknown, number>()
+  const { url } = await openReceiver(t, (response) => {
+    const { socket } = response
+    const calls = (sockets.get(socket) ?? 0) + 1
+    sockets.set(socket, calls)
+    // As a server whose keep-alive time ends while the request is on its way.
+    if (calls > 1) socket?.resetAndDestroy()
+    else response.writeHead(204).end()
+  })
+  for (let i = 0; i < 3; i++) t.same(await client.send(requestTo(url), never), { status: 204 }, `request ${i + 1}`)
+  t.equal(sockets.size, 3, 'each reused connection was replaced')
+})

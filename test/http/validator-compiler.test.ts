@@ -259,3 +259,15 @@ t.test('every operation rejects unknown query parameters', async (t) => {
   }
   for (const { method, path } of lists) { t.equal((await client.request(method, `${path}?`)).status, 200, 'an empty query is none') }
 })
+
+t.test('a message repeats the beginning of a long unknown name only', async (t) => {
+  const { client } = await store(t)
+  const name = 'x'.repeat(5_000)
+  for (const answer of [
+    await client.post('/pets', { name: 'Rex', categoryId: 1, [name]: 1 }),
+    await client.get(`/pets?${name}=1`)
+  ]) {
+    assertError(t, answer, 400, 'validation_failed', `"${name.slice(0, 40)}…" is not allowed`)
+    t.ok(answer.text.length < 200, answer.text)
+  }
+})

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { startApp } from '../support/app.ts'
+import { startApp, type Answer } from '../support/app.ts'
 import {
   assertResponse,
   linkOf,
@@ -54,6 +54,17 @@ t.test('messages', async (t) => {
       ['sort=id&sort=id', 'sort'],
       ['status=queued', '"status" is not allowed']
     ])
+  })
+
+  await t.test('nobody can guess an id from the ids before it', async (t) => {
+    const ada = await openAccount()
+    const send = async (): Promise<Answer> => await ada.post('/messages', { message: 'Hi' })
+    const sent = await Promise.all(Array.from({ length: 40 }, send))
+    const secrets = sent.map(({ body: { id } }) => String(id).slice(-16))
+    t.equal(new Set(secrets).size, 40, 'each has its own random digits')
+    for (let place = 0; place < 16; place++) {
+      t.ok(new Set(secrets.map((secret) => secret[place])).size > 5, `digit ${place + 1} is random`)
+    }
   })
 
   await t.test('the quickstart works to the letter', async (t) => {

@@ -195,6 +195,15 @@ t.test('header fields above the limit are rejected, and header fields at the lim
   t.match(await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\n${'A: x\r\n'.repeat(1_500)}\r\n`), { status: 200 })
 })
 
+t.test('the separators of header fields count', async (t) => {
+  const { port } = await startApp(t)
+  // Each field has 6 bytes on the wire, 4 of them separators; the limit is 16,384.
+  const fields = async (count: number): Promise<number | undefined> =>
+    (await sendBytes(port, `GET /livez HTTP/1.1\r\nHost: x\r\n${'A: x\r\n'.repeat(count)}\r\n`))?.status
+  t.equal(await fields(2_700), 200)
+  t.equal(await fields(2_750), 431)
+})
+
 t.test('a request that arrives too slowly is rejected', async (t) => {
   const { port } = await startApp(t, { REQUEST_TIMEOUT_MS: '300' })
   const started = Date.now()

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Command } from '../../../src/database/group-commit/command.ts'
@@ -9,6 +10,7 @@ import { webhookSubscribers } from '../../../src/deliveries/enqueue.ts'
 import { eventLog } from '../../../src/events/event-log.ts'
 import { UnknownCategory } from '../../../src/categories/errors.ts'
 import { database as databaseName, freshDatabase } from '../../support/database.ts'
+import { holdWrites } from '../../support/groups.ts'
 
 const NOW = '2026-11-21T10:00:00.000Z'
 
@@ -410,4 +412,64 @@ t.test('the committing connection waits until the disk has synced', async (t) =>
   await commit(look, {}, { account })
   // SQLite: 2 is FULL.
   t.equal(String(setting), databaseName === 'sqlite' ? '2' : 'on')
+})
+
+t.test('a group that meets a conflict is tried again', async (t) => {
+  const { commit, account, names } = await open(t)
+  const add = addCategory()
+  let runs = 0
+  const contended: typeof add = {
+    name: 'contended',
+    async run (tx, inputs) {
+      const outcomes = await add.run(tx, inputs)
+      // serialization_failure: PostgreSQL has rolled the transaction back.
+      if (++runs < 3) throw Object.assign(new Error('could not serialize access'), { code: '40001' })
+      return outcomes
+    }
+  }
+  const { record } = await commit(contended, { account, name: 'a' }, { account })
+  t.same([record, runs], ['a', 3])
+  t.same(await names(), ['a'])
+})
+
+t.test('a conflict that does not end is answered after a few attempts', async (t) => {
+  const { commit, account, names } = await open(t)
+  let runs = 0
+  const hopeless: Command<object, undefined> = {
+    name: 'hopeless',
+    async run () {
+      runs++
+      throw Object.assign(new Error('deadlock detected'), { code: '40P01' })
+    }
+  }
+  await t.rejects(commit(hopeless, {}, { account }), { code: 'DATABASE_UNAVAILABLE' })
+  t.ok(runs > 1 && runs < 10, `${runs} attempts`)
+  await commit(addCategory(), { account, name: 'a' }, { account })
+  t.same(await names(), ['a'])
+})
+
+t.test('a group has at most 256 commands', async (t) => {
+  const { commit, account } = await open(t, { queueLimit: 4_000 })
+  const sizes: number[] = []
+  const note: Command<object, undefined> = {
+    name: 'note',
+    async run (_tx, inputs) {
+      sizes.push(inputs.length)
+      return inputs.map(() => ({ record: undefined }))
+    }
+  }
+  await Promise.all(Array.from({ length: 600 }, async () => await commit(note, {}, { account })))
+  t.equal(Math.max(...sizes), 256, sizes.join())
+  t.equal(sizes.reduce((sum, size) => sum + size), 600)
+})
+
+t.test('a write that waits longer than the time-out is answered while the group before it runs', async (t) => {
+  const { database } = await open(t, { timeout: 30_000 })
+  const { commit, close } = createCommitter(database, { queueLimit: 100, timeout: 300, tables: [], beforeCommit: [] })
+  t.teardown(close)
+  const release = await holdWrites({ database, commit })
+  t.teardown(release)
+  const late = commit(addCategory(), { account: 1, name: 'late' }, { account: 1 }).catch((error: unknown) => error)
+  const answer = await Promise.race([late, sleep(20_000, 'it waits', { ref: false })])
+  t.match(answer, { code: 'DATABASE_UNAVAILABLE' })
 })
