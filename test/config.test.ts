@@ -1,3 +1,6 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { ConfigError, ConfigSchema, readConfig } from '../src/config.ts'
 import { startApp, type Answer } from './support/app.ts'
@@ -40,6 +43,14 @@ t.test('every setting but two has a default', async (t) => {
     STREAMS_PER_ACCOUNT: 100,
     SLOW_READER_MS: 30000
   })
+})
+
+t.test('a test sets every setting, to look at its effect', async (t) => {
+  const folder = fileURLToPath(new URL('.', import.meta.url))
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts') && name !== 'config.test.ts')
+  const text = files.map((name) => readFileSync(join(folder, name), 'utf8')).join('\n')
+  for (const name of Object.keys(ConfigSchema.properties)) t.match(text, new RegExp(`\\b${name}\\b['"]?(:|=| })`), name)
 })
 
 t.test('an empty setting counts as not set', async (t) => {
