@@ -1,11 +1,11 @@
 import { limitHeapGrowth } from './v8-tuning.ts'
-import closeWithGrace from 'close-with-grace'
 import { buildApp } from '../app.ts'
 import { readConfig, type Config } from '../config.ts'
 import { checkWritable } from '../database/database.ts'
 import { openDemo } from '../seed/demo-store.ts'
 import { migrateOrVerify } from '../database/migrations/startup-check.ts'
 import { explainFailure } from './explain-failure.ts'
+import { exitGracefully } from './graceful-exit.ts'
 
 /** Maximum number of connections that wait to be accepted: after a restart, thousands of streams reconnect at once. */
 const LISTEN_BACKLOG = 4_096
@@ -15,13 +15,7 @@ export async function serve (config: Config): Promise<void> {
   limitHeapGrowth()
   await migrateOrVerify(config)
   const app = await buildApp(config)
-  const closing = closeWithGrace({ delay: config.SHUTDOWN_GRACE_MS, logger: false }, async ({ err: error, signal }) => {
-    if (error === undefined) app.log.info({ signal }, 'stopping')
-    else app.log.fatal({ err: error }, 'stopping after an unexpected error')
-    await app.close()
-    app.log.info('stopped')
-  })
-  app.addHook('onClose', async () => { closing.uninstall() })
+  exitGracefully(app, config.SHUTDOWN_GRACE_MS)
 
   try {
     await app.ready()

@@ -1,7 +1,7 @@
-import closeWithGrace from 'close-with-grace'
 import { buildApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import { verifyMigrations } from '../database/migrations/startup-check.ts'
+import { exitGracefully } from './graceful-exit.ts'
 
 /** Interval of a timer that does nothing but keep the process alive. */
 const DAY_MS = 86_400_000
@@ -11,13 +11,7 @@ export async function deliver (config: Config): Promise<void> {
   await verifyMigrations(config.DATABASE_URL)
   const app = await buildApp({ ...config, DELIVERY: true })
   const keepAlive = setInterval(() => {}, DAY_MS)
-  closeWithGrace({ delay: config.SHUTDOWN_GRACE_MS, logger: false }, async ({ err: error, signal }) => {
-    if (error === undefined) app.log.info({ signal }, 'stopping')
-    else app.log.fatal({ err: error }, 'stopping after an unexpected error')
-    clearInterval(keepAlive)
-    await app.close()
-    app.log.info('stopped')
-  })
+  exitGracefully(app, config.SHUTDOWN_GRACE_MS, () => { clearInterval(keepAlive) })
   await app.ready()
   app.log.info('Delivering messages and webhooks')
 }

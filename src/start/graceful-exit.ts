@@ -1,0 +1,49 @@
+import closeWithGrace from 'close-with-grace'
+import type { FastifyInstance } from 'fastify'
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/**
+ * Time in which further signals count as the first one. Ctrl-C reaches the process from the terminal and from npm, and
+ * a closed terminal ends npm as well.
+ */
+const SAME_REQUEST_MS = 2_000
+
+/**
+ * Closes the app on a signal or an unexpected error, and then exits. A later signal exits at once.
+ *
+ * @param release runs before the app closes
+ */
+export function exitGracefully (app: FastifyInstance, graceMs: number, release: () => void = () => {}): void {
+  let signal: string | undefined
+  let since = 0
+
+  const options = { delay: graceMs, logger: false as const, skip: [...SIGNALS] }
+  const closing = closeWithGrace(options, async ({ err: error, signal: other }) => {
+    if (error === undefined) app.log.info({ signal: signal ?? other }, 'stopping')
+    else app.log.fatal({ err: error }, 'stopping after an unexpected error')
+    release()
+    await app.close()
+    app.log.info('stopped')
+  })
+
+  const onSignal = (name: NodeJS.Signals): void => {
+    if (signal === undefined) {
+      signal = name
+      since = Date.now()
+      closing.close()
+    } else if (Date.now() - since > SAME_REQUEST_MS) {
+      process.exit(1)
+    }
+  }
+  for (const name of SIGNALS) process.on(name, onSignal)
+  // A closed terminal must not end the process while it stops.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+
+  app.addHook('onClose', async () => {
+    // An app that closed for another reason leaves its process alone.
+    if (signal !== undefined) return
+    closing.uninstall()
+    for (const name of SIGNALS) process.off(name, onSignal)
+  })
+}
