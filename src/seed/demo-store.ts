@@ -26,7 +26,7 @@ const ORDERS: Array<[pet: string, quantity: number, complete: boolean]> = [
 
 const NAME = 'Demo store'
 
-/** Returns the text to print once the service listens on `origin`: an API key, and a request that works when pasted. */
+/** Returns the text to print once the service listens on `origin`. */
 type Greeting = (origin: string) => string
 
 /**
@@ -34,16 +34,17 @@ type Greeting = (origin: string) => string
  * start leaves the whole store or nothing. Every start issues a new key until one is used, because a killed start may
  * not have printed its key.
  *
- * @returns `undefined` if the database has another account, or a key of the demo store was used
+ * @returns a text with a key, its page and a request that works when pasted; or how to get a key, if the database has
+ *   another account or a key of the demo store was used
  */
-export async function openDemo ({ commit, database, basePath }: FastifyInstance): Promise<Greeting | undefined> {
+export async function openDemo ({ commit, database, basePath }: FastifyInstance): Promise<Greeting> {
   const [first, second] = await database.reader.account.findMany({
     where: { deletedAt: null }, take: 2, select: { id: true, name: true, apiKeys: { select: { lastUsedAt: true } } }
   })
-  if (second !== undefined) return undefined
+  if (second !== undefined) return () => OTHER_STORES
   if (first !== undefined) {
     const isUsed = first.apiKeys.some(({ lastUsedAt }) => lastUsedAt !== null)
-    if (first.name !== NAME || isUsed) return undefined
+    if (first.name !== NAME || isUsed) return () => describeStore(Number(first.id), first.name)
   }
 
   const noAccount = { account: null }
@@ -51,13 +52,34 @@ export async function openDemo ({ commit, database, basePath }: FastifyInstance)
     ? await commit(openStore, {}, noAccount)
     : await commit(createApiKey, { account: Number(first.id), key: {} }, noAccount)
   return (origin) => `
-The demo store is ready. This is its API key, which is not shown again:
+The demo store is ready. See it in a browser:
+
+  ${origin}${basePath}/#key=${apiKey}
+
+Its API key is not shown again:
 
   ${apiKey}
 
 Try it:
 
   curl -H 'Authorization: Bearer ${apiKey}' ${origin}${basePath}/pets
+
+`
+}
+
+const OTHER_STORES = `
+The database has several stores already, so no demo store was opened. To list them, and to get a key of one:
+
+  npx --no petstore account list
+  npx --no petstore key create --account <id>
+
+`
+
+function describeStore (id: number, name: string): string {
+  return `
+The database has a store already: ${JSON.stringify(name)}, account ${id}. To get another API key:
+
+  npx --no petstore key create --account ${id}
 
 `
 }

@@ -1,7 +1,11 @@
+import { isatty } from 'node:tty'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** Signals of a broken process. JavaScript cannot run then, and a listener would let the process loop for ever. */
+const FAULTS = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const
 
 /**
  * Time in which further signals count as the first one. Ctrl-C reaches the process from the terminal and from npm, and
@@ -18,13 +22,16 @@ export function exitGracefully (app: FastifyInstance, graceMs: number, release: 
   let signal: string | undefined
   let since = 0
 
-  const options = { delay: graceMs, logger: false as const, skip: [...SIGNALS] }
+  const options = { delay: graceMs, logger: false as const, skip: [...SIGNALS, ...FAULTS] }
+  const terminals = [0, 1, 2].filter((fd) => isatty(fd))
   const closing = closeWithGrace(options, async ({ err: error, signal: other }) => {
     if (error === undefined) app.log.info({ signal: signal ?? other }, 'stopping')
     else app.log.fatal({ err: error }, 'stopping after an unexpected error')
     release()
     await app.close()
     app.log.info('stopped')
+    // At its exit Node restores the modes of its terminal, and aborts if that terminal was closed.
+    if (terminals.some((fd) => !isatty(fd))) process.kill(process.pid, 'SIGKILL')
   })
 
   const onSignal = (name: NodeJS.Signals): void => {

@@ -52,6 +52,7 @@ const DATABASE_INDEPENDENT: Record<string, string> = {
   'test/plugins/rate-limits.test.ts': 'counts requests in memory',
   'test/plugins/request-head.test.ts': 'sends requests that reach no handler',
   'test/runner': 'checks the runner',
+  'test/start/npm-start.test.ts': 'ends npm start in several ways',
   'test/torture/histories': 'checks the search itself; the scenario runs on both databases',
   'test/webhooks/readme.test.ts': 'runs a receiver of the README'
 }
@@ -65,6 +66,7 @@ const COMPARES_DATABASES: Record<string, string> = {
 const LONG_FILES = [
   'test/torture/torture.test.ts',
   'test/start/start.test.ts',
+  'test/start/npm-start.test.ts',
   'test/deliveries/delivery.test.ts',
   'test/fuzz/fuzz.test.ts',
   'test/deliveries/delivery-worker.test.ts',

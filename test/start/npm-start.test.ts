@@ -1,13 +1,13 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { build, ROOT } from '../support/cli.ts'
 import { freePort } from '../support/port.ts'
-import { answers, folder, ON_SQLITE } from './process.ts'
+import { answers, folder } from './process.ts'
 
 t.before(build)
 
@@ -37,7 +37,7 @@ async function startNpm (t: Test, command: string[], settings: Record<string, st
   // The test holds the other end of its input, as supervisors do.
   const child = spawn(program!, args, { cwd: ROOT, env, stdio: ['pipe', output, output], detached: true })
   closeSync(output)
-  t.teardown(() => { kill(-child.pid!, 'SIGKILL') })
+  t.teardown(() => { for (const pid of [-child.pid!, ...processesOf(database).map(Number)]) kill(pid, 'SIGKILL') })
   const log = (): string => readFileSync(join(cwd, 'log'), 'utf8')
   await until(async () => await answers(`http://127.0.0.1:${port}/readyz`), `the service is ready: ${log()}`)
   return { child, database, port, log }
@@ -47,7 +47,20 @@ async function startNpm (t: Test, command: string[], settings: Record<string, st
 async function endsGracefully (t: Test, { database, port, log }: Started): Promise<void> {
   await until(async () => await isFree(port), `the port is free: ${log()}`)
   await until(() => !existsSync(`${database}-wal`), 'the database is closed')
-  t.pass('the database is closed and the port is free')
+  await until(() => processesOf(database).length === 0, `no process is left: ${processesOf(database).join()}`)
+  t.pass('the database is closed, the port is free and no process is left')
+}
+
+/** Lists the processes that use a database, on Linux. */
+function processesOf (database: string): string[] {
+  if (!existsSync('/proc/self/environ')) return []
+  return readdirSync('/proc').filter((pid) => /^\d+$/.test(pid)).filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(database)
+    } catch {
+      return false
+    }
+  })
 }
 
 async function until (holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
@@ -74,7 +87,7 @@ function kill (pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-t.test('npm start ends the service however it ends', { skip: ON_SQLITE || WINDOWS }, async (t) => {
+t.test('npm start ends the service however it ends', { skip: WINDOWS }, async (t) => {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     await t.test(`${signal} to npm alone`, async (t) => {
       const started = await startNpm(t, ['npm', 'start'])
