@@ -1,5 +1,6 @@
-import { DriverAdapterError, type SqlQuery, type SqlQueryable, type Transaction } from '@prisma/driver-adapter-utils'
+import { DriverAdapterError, type SqlQuery, type Transaction } from '@prisma/driver-adapter-utils'
 import { classifyError } from './error-classification.ts'
+import type { Connection } from './statements.ts'
 
 /** Ends a transaction on its connection, and gives the connection back. */
 export interface TransactionEnd {
@@ -19,18 +20,22 @@ export class OpenTransaction implements Transaction {
   readonly adapterName
   /** Prisma Client sends no COMMIT or ROLLBACK of its own. It calls `commit` or `rollback`. */
   readonly options = { usePhantomQuery: true }
-  readonly #connection: SqlQueryable
+  readonly #connection: Connection
   readonly #end: TransactionEnd
   #hasEnded = false
   #statementsInFlight = 0
   #failure: Error | undefined
 
-  constructor (connection: SqlQueryable, end: TransactionEnd) {
+  constructor (connection: Connection, end: TransactionEnd) {
     this.provider = connection.provider
     this.adapterName = connection.adapterName
     this.#connection = connection
     this.#end = end
+    const { runOwn } = connection
+    this.runOwn = runOwn && ((sql, values) => this.#runNow(() => runOwn(sql, values)))
   }
+
+  readonly runOwn: Connection['runOwn']
 
   readonly queryRaw: Transaction['queryRaw'] = async (query: SqlQuery) =>
     await this.#run(async () => await this.#connection.queryRaw(query))
@@ -62,6 +67,17 @@ export class OpenTransaction implements Transaction {
   #markEnded (): void {
     if (this.#hasEnded) throw transactionHasEnded()
     this.#hasEnded = true
+  }
+
+  /** Runs a statement of a connection in this thread: it is never in flight when the transaction ends. */
+  #runNow<Result> (statement: () => Result): Result {
+    if (this.#hasEnded) throw transactionHasEnded()
+    try {
+      return statement()
+    } catch (error) {
+      this.fail(error as Error)
+      throw error
+    }
   }
 
   async #run<Result> (statement: () => Promise<Result>): Promise<Result> {

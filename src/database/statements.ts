@@ -10,10 +10,19 @@ export interface OwnQuery extends SqlQuery { isOwn: true }
 
 const TEXT: ArgType = { scalarType: 'string', arity: 'scalar' }
 
+/** A connection that can run the service's own statements without Prisma's conversions. */
+export interface Connection extends SqlQueryable {
+  /** Returns the rows of a statement, none if it only writes. 64-bit integers are numbers. */
+  runOwn?: ((sql: string, values: readonly unknown[]) => object[] | Promise<object[]>) | undefined
+}
+
 /** Runs a statement and returns its rows. Each input is one parameter: a JSON array of objects. */
 export async function queryRows<Row> (
-  connection: SqlQueryable, sql: string, inputs: ReadonlyArray<readonly object[]>
+  connection: Connection, sql: string, inputs: ReadonlyArray<readonly object[]>
 ): Promise<Row[]> {
+  if (connection.runOwn !== undefined) {
+    return await connection.runOwn(sql, inputs.map((list) => JSON.stringify(list))) as Row[]
+  }
   const { columnNames, columnTypes, rows } = await connection.queryRaw(ownQuery(sql, inputs))
   return rows.map((values) => {
     const row: Record<string, unknown> = {}
@@ -24,9 +33,10 @@ export async function queryRows<Row> (
 
 /** Runs a statement that returns no rows. */
 export async function executeStatement (
-  connection: SqlQueryable, sql: string, inputs: readonly object[]
+  connection: Connection, sql: string, inputs: readonly object[]
 ): Promise<void> {
-  await connection.executeRaw(ownQuery(sql, [inputs]))
+  if (connection.runOwn !== undefined) await connection.runOwn(sql, [JSON.stringify(inputs)])
+  else await connection.executeRaw(ownQuery(sql, [inputs]))
 }
 
 function ownQuery (sql: string, inputs: ReadonlyArray<readonly object[]>): OwnQuery {

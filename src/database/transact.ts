@@ -1,14 +1,15 @@
-import type { SqlDriverAdapter, SqlQueryable, Transaction } from '@prisma/driver-adapter-utils'
+import type { SqlDriverAdapter, Transaction } from '@prisma/driver-adapter-utils'
 import { withDeadline } from './error-classification.ts'
 import { transactionHasEnded, type OpenTransaction } from './open-transaction.ts'
 import type { Client, TransactionClient } from './prisma-client.ts'
+import type { Connection } from './statements.ts'
 
 /** Runs its callback in a transaction. Commits when the callback resolves, and rolls back when it rejects. */
 export type Transact = <Result>(work: (transaction: TransactionAccess) => Promise<Result>) => Promise<Result>
 
 export interface TransactionAccess {
   /** Runs the service's own statements. */
-  connection: SqlQueryable
+  connection: Connection
   /** Returns Prisma Client within the transaction, for writes whose speed does not matter. */
   prisma: () => TransactionClient
 }

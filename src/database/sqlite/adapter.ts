@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PrismaBetterSqlite3 } from '@prisma/adapter-better-sqlite3'
 import type { SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory, SqlQuery } from '@prisma/driver-adapter-utils'
+import type { Database } from 'better-sqlite3'
 import { isLocked } from '../error-classification.ts'
 import { OpenTransaction } from '../open-transaction.ts'
 import type { TransactionalAdapter } from '../transact.ts'
+import { OwnStatements } from './own-statements.ts'
 import { cachePreparedStatements } from './statement-cache.ts'
 
 /** Pause between two attempts to acquire a lock that another process holds. It does not block the event loop. */
@@ -35,7 +37,7 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
     this.#lockTimeout = lockTimeout
   }
 
-  async connect (): Promise<TransactionalAdapter> {
+  async connect (): Promise<SqliteAdapter> {
     const adapter = await this.#factory.connect()
     try {
       await untilUnlocked(this.#lockTimeout, async () => { await adapter.executeScript(PRAGMAS) })
@@ -43,8 +45,10 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
       await adapter.dispose()
       throw error
     }
-    cachePreparedStatements(adapter)
-    return new SqliteAdapter(adapter, this.#lockTimeout)
+    const { client } = adapter as unknown as { client: Database }
+    const own = new OwnStatements(client)
+    cachePreparedStatements(client)
+    return new SqliteAdapter(adapter, own, this.#lockTimeout)
   }
 
   async connectToShadowDb (): Promise<SqlDriverAdapter> {
@@ -62,18 +66,20 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
  * - After their end, successful or not, the connection is outside any transaction. The stock adapter only sends COMMIT.
  *   If that fails, the connection stays inside the transaction, which loses every later write (prisma/orm#29933).
  */
-class SqliteAdapter implements TransactionalAdapter {
+export class SqliteAdapter implements TransactionalAdapter {
   readonly provider
   readonly adapterName
   readonly #connection: SqlDriverAdapter
+  readonly #own: OwnStatements
   readonly #lockTimeout: number
   /** Resolves at the end of the newest transaction, or is `undefined` if none is open. */
   #end: Promise<void> | undefined
 
-  constructor (connection: SqlDriverAdapter, lockTimeout: number) {
+  constructor (connection: SqlDriverAdapter, own: OwnStatements, lockTimeout: number) {
     this.provider = connection.provider
     this.adapterName = connection.adapterName
     this.#connection = connection
+    this.#own = own
     this.#lockTimeout = lockTimeout
   }
 
@@ -86,6 +92,12 @@ class SqliteAdapter implements TransactionalAdapter {
     while (this.#end !== undefined) await this.#end
     return await this.#connection.executeRaw(query)
   }
+
+  readonly runOwn = (sql: string, values: readonly unknown[]): object[] | Promise<object[]> =>
+    this.#end === undefined ? this.#own.all(sql, values) : this.#end.then(() => this.runOwn(sql, values))
+
+  /** Returns the first row of a statement. Only for a connection without transactions. */
+  readonly readRow = (sql: string, values: readonly unknown[]): object | undefined => this.#own.get(sql, values)
 
   readonly executeScript = async (script: string): Promise<void> => { await this.#connection.executeScript(script) }
 
@@ -101,29 +113,48 @@ class SqliteAdapter implements TransactionalAdapter {
       }
     })
     try {
-      await untilUnlocked(this.#lockTimeout, async () => { await this.executeScript('BEGIN IMMEDIATE') })
+      await untilUnlocked(this.#lockTimeout, async () => { this.#own.all('BEGIN IMMEDIATE', []) })
     } catch (error) {
       end()
       throw error
     }
-    return new OpenTransaction(this.#connection, {
-      commit: async () => { await this.#commit().finally(end) },
-      rollback: async () => { await this.#rollback().finally(end) }
+    const connection = this.#connection
+    return new OpenTransaction({
+      provider: this.provider,
+      adapterName: this.adapterName,
+      queryRaw: async (query) => await connection.queryRaw(query),
+      executeRaw: async (query) => await connection.executeRaw(query),
+      runOwn: (sql, values) => this.#own.all(sql, values)
+    }, {
+      commit: async () => {
+        try {
+          this.#commit()
+        } finally {
+          end()
+        }
+      },
+      rollback: async () => {
+        this.#rollback()
+        end()
+      }
     })
   }
 
-  async #commit (): Promise<void> {
+  #commit (): void {
     try {
-      await this.executeScript('COMMIT')
+      this.#own.all('COMMIT', [])
     } catch (error) {
-      await this.#rollback()
+      this.#rollback()
       throw error
     }
   }
 
-  async #rollback (): Promise<void> {
-    // "no transaction is active": SQLite has rolled back by itself.
-    await this.executeScript('ROLLBACK').catch(() => {})
+  #rollback (): void {
+    try {
+      this.#own.all('ROLLBACK', [])
+    } catch {
+      // "no transaction is active": SQLite has rolled back by itself.
+    }
   }
 }
 

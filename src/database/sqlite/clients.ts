@@ -15,6 +15,7 @@ export async function openSqlite ({ url, timeout }: DatabaseOptions): Promise<Da
   return {
     dialect: sqlite,
     reads: reading,
+    readRow: reading.readRow,
     readers: 1,
     transact: createTransact(writing, clientOver, timeout),
     writers: 1,

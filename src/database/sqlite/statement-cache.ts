@@ -1,4 +1,3 @@
-import type { SqlDriverAdapter } from '@prisma/driver-adapter-utils'
 import type { Database, Statement } from 'better-sqlite3'
 import { LRUCache } from 'lru-cache'
 
@@ -6,11 +5,10 @@ import { LRUCache } from 'lru-cache'
 const MAX_STATEMENTS = 200
 
 /**
- * Makes an adapter's connection prepare each statement only once. The adapter prepares a statement for every call. That
+ * Makes the connection of Prisma's adapter prepare each statement only once. The adapter prepares a statement for every call. That
  * costs as much as running a small statement, and leaves an object that the garbage collector must close.
  */
-export function cachePreparedStatements (adapter: SqlDriverAdapter): void {
-  const { client } = adapter as unknown as { client: Database }
+export function cachePreparedStatements (client: Database): void {
   const prepare = client.prepare.bind(client) as (sql: string) => Statement
   const kept = new LRUCache<string, CachedStatement>({ max: MAX_STATEMENTS })
 
