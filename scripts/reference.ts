@@ -18,7 +18,7 @@ const GROUPS: Record<string, string[]> = {
   'Sizes and times': ['QUEUE_LIMIT', 'BODY_LIMIT', 'REQUEST_TIMEOUT_MS', 'SLOW_READER_MS', 'SHUTDOWN_GRACE_MS'],
   'Events and webhooks': ['DELIVERY', 'WEBHOOKS_ALLOW_PRIVATE', 'EVENT_RETENTION_DAYS', 'STREAMS_PER_ACCOUNT'],
   'Logs and metrics': ['LOG_LEVEL', 'METRICS_PORT'],
-  'Demo and deprecation': ['DEMO', 'PET_READ_SUNSET']
+  'Demo, lab and deprecation': ['DEMO', 'LAB', 'PET_READ_SUNSET']
 }
 
 /** Requests that no operation answers: their errors are in no operation of the document. */
@@ -70,7 +70,9 @@ interface Operation {
 /** Returns the text of each page of docs/reference by its file name. */
 export async function referencePages (): Promise<Record<string, string>> {
   const metrics = collectMetrics()
-  const settings = { DATABASE_URL: 'file::memory:', LOG_LEVEL: 'silent', DELIVERY: 'false', METRICS_PORT: '0' }
+  const settings = {
+    DATABASE_URL: 'file::memory:', LOG_LEVEL: 'silent', DELIVERY: 'false', LAB: 'true', METRICS_PORT: '0'
+  }
   const app = await buildApp(readConfig(settings))
   try {
     await app.ready()
@@ -171,21 +173,24 @@ async function errorsPage (app: App): Promise<string> {
   const errors = new Map<string, Documented>()
   for (const { operationId, responses } of operations) {
     for (const error of Object.values(responses).flatMap((response) => examplesOf(document, response))) {
-      const known = errors.get(error.code)
-      if (known === undefined) errors.set(error.code, { ...error, operations: [operationId] })
+      const key = `${error.code} ${error.status}`
+      const known = errors.get(key)
+      if (known === undefined) errors.set(key, { ...error, operations: [operationId] })
       else known.operations.push(operationId)
     }
   }
   for (const request of REQUESTS_WITHOUT_OPERATION) {
     const error = (await app.inject(request)).json<ErrorBody>()
-    if (errors.has(error.code)) throw new Error(`${error.code} is an error of an operation`)
-    errors.set(error.code, { ...error, operations: [] })
+    const key = `${error.code} ${error.status}`
+    if (errors.has(key)) throw new Error(`${error.code} is an error of an operation`)
+    errors.set(key, { ...error, operations: [] })
   }
   // No method that `inject` accepts causes it.
   const { code, message, status } = exampleOfError(NotImplemented)
   errors.set(code, { code, message, status, operations: [] })
   const codes = document.components.schemas['ErrorCode']!.enum
-  const unknown = codes.filter((code) => !errors.has(code))
+  const known = new Set([...errors.values()].map(({ code }) => code))
+  const unknown = codes.filter((code) => !known.has(code))
   if (codes.length === 0 || unknown.length > 0) throw new Error(`No operation and no request has the code ${unknown.join(', ')}`)
   const rows = [...errors.values()].sort((a, b) => a.status - b.status || (a.code < b.code ? -1 : 1))
   return `${NOTE}

@@ -108,6 +108,7 @@ async function authenticated (app: FastifyInstance, { config, resources }: Scope
   if (config.RATE_LIMIT_PER_ACCOUNT > 0) app.addHook('onRequest', app.limits.perAccount)
   app.addHook('onRequest', app.requireWriteAccess)
 
+  for (const { hooks } of resources) if (hooks !== undefined) await app.register(hooks)
   for (const { routes } of resources) await app.register(routes)
 }
 

@@ -7,6 +7,7 @@ import type { Table } from './database/table.ts'
 import { webhookSubscribers } from './deliveries/enqueue.ts'
 import { events } from './events/resource.ts'
 import { inventory } from './inventory/resource.ts'
+import { lab } from './lab/resource.ts'
 import { messages } from './messages/resource.ts'
 import { orders } from './orders/resource.ts'
 import { pets } from './pets/resource.ts'
@@ -17,7 +18,7 @@ import { webhooks } from './webhooks/resource.ts'
  * children; the order of tags and paths in the document follows from the tags' positions.
  */
 export function createResources (config: Config): Resource[] {
-  const domain = [accounts, categories, pets(config), inventory, orders, messages]
+  const domain = [accounts, categories, pets(config), inventory, orders, messages, lab(config)]
   const feed = events(config, domain, webhookSubscribers)
   return [...domain, feed, webhooks(config, feed.types)]
 }

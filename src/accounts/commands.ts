@@ -17,15 +17,15 @@ export const createAccount: Command<{ account: NewAccount }, AccountWithKey> = {
     const ids = await tx.allocateIds(accountTable, inputs.length)
     const keyIds = await tx.allocateIds(apiKeyTable, inputs.length)
     const keys = inputs.map(() => createCredential())
-    tx.insert(accountTable, inputs.map(({ account }, i) => ({ id: ids[i]!, ...account, created_at: tx.now })))
+    tx.insert(accountTable, inputs.map(({ account }, i) => ({ id: ids[i]!, ...account, created_at: tx.startedAt })))
     tx.insert(apiKeyTable, keys.map(({ prefix, hash }, i) =>
-      ({ id: keyIds[i]!, account_id: ids[i]!, prefix, hash, created_at: tx.now })))
+      ({ id: keyIds[i]!, account_id: ids[i]!, prefix, hash, created_at: tx.startedAt })))
     return inputs.map(({ account: { name, email } }, i) => {
       const record = {
         id: ids[i]!,
         name,
         ...(email === undefined ? {} : { email }),
-        createdAt: tx.now,
+        createdAt: tx.startedAt,
         apiKey: keys[i]!.apiKey
       }
       return { record, etag: ACCOUNT_ETAG }
@@ -70,7 +70,6 @@ async function announcedRows ({ dialect, query, tables }: Transaction, account: 
 export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWithSecret> = {
   name: 'createApiKey',
   async run (tx, inputs) {
-    const { now } = tx
     const prisma = await tx.prisma()
     const counts = await countRows(tx, apiKeyTable, inputs)
     return await inSequence(inputs, async ({ account, key: { label, readOnly = false, expiresAt } }) => {
@@ -78,6 +77,7 @@ export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWi
       if (count >= MAX_API_KEYS) return new ApiKeyLimitReached(MAX_API_KEYS)
       counts.set(account, count + 1)
       const { apiKey, prefix, hash } = createCredential()
+      const now = tx.now(account)
       const expires = expiresAt === undefined ? undefined : new Date(expiresAt).toISOString()
       const { id } = await prisma.apiKey.create({
         data: {
@@ -112,7 +112,7 @@ export const revokeApiKey: Command<{ account: number, keyId: number, conditions:
       const failed = checkPreconditions(conditions, keyETag(key.lastUsedAt))
       if (failed !== undefined) return failed
       const canWrite = [...ofAccount.values()].some((other) =>
-        other.id !== id && !other.readOnly && (other.expiresAt === null || other.expiresAt > now))
+        other.id !== id && !other.readOnly && (other.expiresAt === null || other.expiresAt > now(account)))
       if (!canWrite) return new LastApiKey()
       ofAccount.delete(id)
       revoked.push({ id })

@@ -5,9 +5,11 @@ import type { Table } from '../database/table.ts'
  * Counts the rows that accounts have in a table, and makes other groups that count wait until this one has ended. The
  * account's own row is locked last of all, by the event log; every account has an API key, so its keys are locked in
  * its place.
+ *
+ * @param condition an SQL condition on a row `r`
  */
 export async function countRows (
-  { dialect, query }: Transaction, { name }: Table, inputs: Array<{ account: number }>
+  { dialect, query }: Transaction, { name }: Table, inputs: Array<{ account: number }>, condition = 'true'
 ): Promise<Map<number, number>> {
   const accounts = distinct(inputs.map(({ account }) => ({ account })))
   const input = dialect.jsonRows('i', { account: 'bigint' })
@@ -17,7 +19,7 @@ export async function countRows (
       ORDER BY k.id ${dialect.forUpdate}`, accounts)
   }
   const counts = await query<{ account: number, count: number }>(`
-    SELECT i.account, (SELECT count(*) FROM ${name} r WHERE r.account_id = i.account) AS count
+    SELECT i.account, (SELECT count(*) FROM ${name} r WHERE r.account_id = i.account AND ${condition}) AS count
     FROM ${input}`, accounts)
   return new Map(counts.map(({ account, count }) => [account, count]))
 }

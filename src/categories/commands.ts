@@ -1,4 +1,4 @@
-import { etagOf } from '../database/entity-tag.ts'
+import { etagOf, nextVersion } from '../database/entity-tag.ts'
 import type { Command, CommandResult, RowLock } from '../database/group-commit/command.ts'
 import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
 import type { TransactionClient } from '../database/prisma-client.ts'
@@ -36,7 +36,7 @@ export const updateCategory: Command<CategoryRef & { patch: CategoryUpdate }, Ca
     if (name === category.name && description === category.description) {
       return { record: categoryRecord(category), etag: etagOf(category.version) }
     }
-    const version = category.version + 1
+    const version = nextVersion(category.version, category.versionFloor)
     await prisma.category.update({ where: { id: category.id }, data: { name, description, version } })
     const record = categoryRecord({ ...category, name, description })
     return { record, etag: etagOf(version), events: [categoryEvents.updated({ category: record })] }
@@ -56,7 +56,7 @@ export const deleteCategory: Command<CategoryRef, undefined> = {
   })
 }
 
-interface LoadedCategory { id: number, name: string, description: string | null, version: number }
+interface LoadedCategory { id: number, name: string, description: string | null, version: number, versionFloor: bigint }
 
 type CategoryChange<Input, Record> = (
   category: LoadedCategory, input: Input, prisma: TransactionClient

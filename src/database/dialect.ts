@@ -39,6 +39,8 @@ export interface Dialect {
   inJsonArray: (column: string, array: string) => string
   /** Whether a column is one of a subquery's few values, each looked up in the column's index. */
   inSubquery: (column: string, subquery: string) => string
+  /** The text of a member of a JSON object, or NULL. */
+  jsonMember: (object: string, name: string) => string
   /** Concatenates texts in the given order, separated by commas or by `separator`. */
   join: (text: string, orderBy: string, separator?: string) => string
   /** Whether rows can be locked; SQLite's single writer needs no row locks. */

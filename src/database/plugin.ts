@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { AccountClocks } from './account-clocks.ts'
 import { createNotifier } from './change-notifications.ts'
 import { withDeadline } from './error-classification.ts'
 import type { BeforeCommit, Changes } from './group-commit/command.ts'
@@ -20,6 +21,8 @@ declare module 'fastify' {
     read: Read
     /** Runs every write: concurrent commands share a transaction. */
     commit: Commit
+    /** The time of each account. */
+    clocks: AccountClocks
     /** Calls the listener after each commit that changed something, in any process. */
     onChange: (listener: (changes: Changes) => void) => void
     /** Returns whether the database can be reached, accepts writes and has all migrations. */
@@ -54,10 +57,12 @@ export const database = fp(async function database (app: FastifyInstance, option
     notifyListeners(changes)
     notifier.announce(changes)
   }
-  const committer = createCommitter(opened, { ...options, onChange, instrumentation })
+  const clocks = new AccountClocks()
+  const committer = createCommitter(opened, { ...options, clocks, onChange, instrumentation })
   const { commit } = committer
   app.decorate('onChange', (listener) => { listeners.push(listener) })
   app.decorate('database', opened)
+  app.decorate('clocks', clocks)
   app.decorate('read', createRead(opened, { ...options, instrumentation }))
   app.decorate('commit', commit)
   const expected = await migrationNames(opened.dialect.name)

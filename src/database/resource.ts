@@ -7,7 +7,8 @@ import type { Table } from './table.ts'
 /** A part of the service as the rest of it needs to know it: the manifest that each resource's folder exports. */
 export interface Resource {
   name: string
-  tag: Tag
+  /** Not set when the resource has no operations. */
+  tag?: Tag | undefined
   /** Its tables, parents before children: rows are locked in this order and erased in the reverse one. */
   tables: Table[]
   /** The named schemas, which are components of the OpenAPI document. */
@@ -16,6 +17,10 @@ export interface Resource {
   events?: Record<string, EventDefinition>
   /** Runs at the end of each group commit. */
   beforeCommit?: BeforeCommit
+  /** Errors that every operation with an API key can answer with. */
+  errorsOfAll?: ErrorClass[]
+  /** Adds hooks to every operation with an API key. They run after authorization and before the body is read. */
+  hooks?: FastifyPluginAsync
   /** The operations that need an API key. */
   routes: FastifyPluginAsync
 }

@@ -1,3 +1,4 @@
+import { timeText } from '../database/account-clocks.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { eventJson } from '../events/queries.ts'
@@ -22,12 +23,15 @@ export interface ClaimedDelivery {
   body: string | undefined
   url: string
   secrets: string[]
+  /** The worker that has claimed it. */
+  worker: string
   /** Time in ms at which the lease expires: from then on any worker may claim the delivery. */
   leasedUntil: number
 }
 
 export interface ClaimInput {
   webhookId: number
+  account: number
   worker: string
   /** Limits the deliveries that are claimed. */
   limit: number
@@ -82,6 +86,9 @@ function stepsOf (deliveries: Array<{ message: number | null }>, outcome: Delive
 
 interface Target {
   id: number
+  account: number
+  /** How far the account's clock is ahead, in seconds. */
+  offset: number
   url: string
   enabled: boolean | number
   /** The receiver answered 410. */
@@ -91,13 +98,17 @@ interface Target {
   previousUntil: string | null
 }
 
-async function loadTargets ({ dialect, query }: Transaction, inputs: ClaimInput[]): Promise<Map<number, Target>> {
+async function loadTargets (
+  { dialect, query, confirmClock }: Transaction, inputs: ClaimInput[]
+): Promise<Map<number, Target>> {
   const rows = await query<Target>(`
-    SELECT w.id, w.url, w.enabled, w.gone, w.secret, w.previous_secret AS "previousSecret",
+    SELECT w.id, w.account_id AS account, a.clock_offset_seconds AS "offset", w.url, w.enabled, w.gone, w.secret,
+      w.previous_secret AS "previousSecret",
       ${dialect.time('w.previous_until')} AS "previousUntil"
     FROM webhooks w JOIN accounts a ON a.id = w.account_id AND a.deleted_at IS NULL
     WHERE w.id IN (SELECT i."webhookId" FROM ${dialect.jsonRows('i', { webhookId: 'bigint' })})`,
   inputs.map(({ webhookId }) => ({ webhookId })))
+  for (const { account, offset } of rows) confirmClock(account, offset * 1000)
   return new Map(rows.map((row) => [row.id, row]))
 }
 
@@ -111,9 +122,10 @@ interface EndedDeliveries {
  * unclaimed ones after a 410, and the expired ones of a webhook that is disabled. They come in the order of the index
  * of waiting deliveries, which a statement that names the webhook once walks without a sort.
  */
-async function endUnsendable (tx: Transaction, { webhookId: webhook }: ClaimInput, target: Target | undefined):
+async function endUnsendable (tx: Transaction, { webhookId: webhook, account }: ClaimInput, target: Target | undefined):
 Promise<EndedDeliveries> {
-  const { dialect, query, now } = tx
+  const { dialect, query } = tx
+  const now = tx.now(account)
   if (target !== undefined && Boolean(target.enabled)) return { ended: [], outcome: 'failed' }
   const at = '(SELECT n.now FROM n)'
   const isUnclaimed = `(d.leased_by IS NULL OR d.next_try_at <= ${at})`
@@ -122,8 +134,8 @@ Promise<EndedDeliveries> {
     : `AND d.event_id <> 0 ${target.gone ? '' : `AND d.give_up_at <= ${at}`} AND ${isUnclaimed}`
   const withNow = `
     WITH n AS (
-      SELECT i.webhook, ${dialect.toTime('i.now')} AS now
-      FROM ${dialect.jsonRows('i', { webhook: 'bigint', now: 'text' })})`
+      SELECT i.webhook, ${dialect.toTime('i.now')} AS now, ${dialect.toTime('i.settled')} AS settled
+      FROM ${dialect.jsonRows('i', { webhook: 'bigint', now: 'text', settled: 'text' })})`
   const ids = `
     SELECT d.id FROM deliveries d
     WHERE d.state = 'waiting' AND d.webhook_id = (SELECT n.webhook FROM n) ${condition}
@@ -132,9 +144,9 @@ Promise<EndedDeliveries> {
     ? `${withNow} DELETE FROM deliveries WHERE id IN (${ids}) RETURNING message_position AS message`
     : `${withNow}
       UPDATE deliveries SET state = ${dialect.toEnum("'failed'", 'delivery_state')}, leased_by = NULL,
-        settled_at = ${at}
+        settled_at = (SELECT n.settled FROM n)
       WHERE id IN (${ids}) RETURNING message_position AS message`
-  const ended = await query<{ message: number | null }>(sql, [{ webhook, now }])
+  const ended = await query<{ message: number | null }>(sql, [{ webhook, now, settled: tx.startedAt }])
   return { ended, outcome: target === undefined ? 'dropped' : 'failed' }
 }
 
@@ -142,29 +154,33 @@ Promise<EndedDeliveries> {
  * Returns deliveries whose lease expired to the head of the queue, before newer events. The attempt of the worker that
  * died does not count, as with deliveries that a running worker returns.
  */
-async function returnExpiredLeases ({ dialect, execute, now }: Transaction, { webhookId }: ClaimInput): Promise<void> {
+async function returnExpiredLeases (
+  { dialect, execute, now }: Transaction, { webhookId, account }: ClaimInput
+): Promise<void> {
   await execute(`
     UPDATE deliveries SET leased_by = NULL, attempts = attempts - 1, next_try_at = ${dialect.toTime('i.first')}
     FROM ${dialect.jsonRows('i', { webhook: 'bigint', now: 'text', first: 'text' })}
     WHERE webhook_id = i.webhook AND leased_by IS NOT NULL AND next_try_at <= ${dialect.toTime('i.now')}`,
-  [{ webhook: webhookId, now, first: HEAD_OF_QUEUE }])
+  [{ webhook: webhookId, now: now(account), first: HEAD_OF_QUEUE }])
 }
 
-type ClaimedRow = Omit<ClaimedDelivery, 'expiresAt' | 'url' | 'secrets' | 'leasedUntil' | 'body'> & {
+type ClaimedRow = Omit<ClaimedDelivery, 'expiresAt' | 'url' | 'secrets' | 'worker' | 'leasedUntil' | 'body'> & {
   expiresAt: string
 }
 
 async function claim (tx: Transaction, input: ClaimInput, target: Target): Promise<ClaimedDelivery[]> {
-  const { query, now } = tx
-  const { webhookId, worker, limit, leaseMs = LEASE_MS } = input
+  const { query } = tx
+  const { webhookId, account, worker, limit, leaseMs = LEASE_MS } = input
+  const now = tx.now(account)
+  const offset = tx.clockOffset(account)
   const leasedUntil = Date.parse(now) + leaseMs
   const rows = await query<ClaimedRow>(claimSql(tx, target), [{
     webhook: webhookId,
     worker,
     limit,
     now,
-    until: new Date(leasedUntil).toISOString(),
-    expiresAt: new Date(Date.parse(now) + DELIVERY_LIFETIME_MS).toISOString()
+    until: timeText(leasedUntil),
+    expiresAt: timeText(Date.parse(now) + DELIVERY_LIFETIME_MS)
   }])
   const { url, secret, previousSecret, previousUntil } = target
   const hasPrevious = previousSecret !== null && previousUntil !== null && previousUntil > now
@@ -172,10 +188,12 @@ async function claim (tx: Transaction, input: ClaimInput, target: Target): Promi
   return rows
     .map((row) => ({
       ...row,
-      expiresAt: Date.parse(row.expiresAt),
+      // The worker waits in real time.
+      expiresAt: Date.parse(row.expiresAt) - offset,
       url,
       secrets,
-      leasedUntil,
+      worker,
+      leasedUntil: leasedUntil - offset,
       body: row.event === 0 ? testBody(row, now) : undefined
     }))
     .sort((a, b) => a.event - b.event)
@@ -209,13 +227,17 @@ function claimSql ({ dialect }: Transaction, { enabled }: Target): string {
       message_position AS message, ${dialect.time('give_up_at')} AS "expiresAt"`
 }
 
-async function isLeasedElsewhere (tx: Transaction, { webhookId: webhook, worker }: ClaimInput): Promise<boolean> {
-  const { dialect, query, now } = tx
+async function isLeasedElsewhere (
+  tx: Transaction, { webhookId: webhook, account, worker }: ClaimInput
+): Promise<boolean> {
+  const { dialect, query } = tx
+  const now = tx.now(account)
   const rows = await query<object>(`
     SELECT i.webhook FROM ${dialect.jsonRows('i', { webhook: 'bigint', worker: 'text', now: 'text' })}
     WHERE EXISTS (
       SELECT 1 FROM deliveries o WHERE o.webhook_id = i.webhook AND o.leased_by IS NOT NULL
-        AND o.leased_by <> i.worker AND o.next_try_at > ${dialect.toTime('i.now')})`, [{ webhook, worker, now }])
+        AND o.leased_by <> i.worker AND o.next_try_at > ${dialect.toTime('i.now')})`,
+  [{ webhook, worker, now }])
   return rows.length > 0
 }
 

@@ -15,8 +15,8 @@ const CLEANUP_INTERVAL_MS = 60_000
 /** Deletes some of the deliveries that finished before `KEPT_MS`; the record is `true` when there may be more. */
 export const deleteSettledDeliveries: Command<object, boolean> = {
   name: 'deleteSettledDeliveries',
-  async run ({ dialect, query, now }, inputs) {
-    const before = new Date(Date.parse(now) - KEPT_MS).toISOString()
+  async run ({ dialect, query, startedAt }, inputs) {
+    const before = new Date(Date.parse(startedAt) - KEPT_MS).toISOString()
     const deleted = await query<object>(`
       DELETE FROM deliveries WHERE id IN (
         SELECT d.id FROM deliveries d

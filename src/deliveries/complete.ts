@@ -1,3 +1,4 @@
+import { timeText } from '../database/account-clocks.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import { updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
@@ -28,8 +29,10 @@ export const completeDeliveries: Command<Completion, undefined> = {
   locks: ({ webhookId }) => [lockWebhook(webhookId)],
   async run (tx, completions) {
     const targets = await loadTargets(tx, completions)
-    const valid = completions.map((completion) =>
-      isGoneElsewhere(completion, targets) ? retryNow(completion, tx.now) : completion)
+    const valid = completions.map((completion) => {
+      const dated = byClockOf(tx, targets.get(completion.webhookId), completion)
+      return isGoneElsewhere(dated, targets) ? retryNow(dated, tx.startedAt) : dated
+    })
     const stored = await storeResults(tx, valid)
     const own = valid.filter(({ id }) => stored.has(id))
     await storeAttempts(tx, own, targets)
@@ -51,6 +54,9 @@ function isPending (result: DeliveryResult): boolean {
 
 interface Target {
   id: number
+  account: number
+  /** How far the account's clock is ahead, in seconds. */
+  offset: number
   url: string
   attempts: string
   enabled: boolean | number
@@ -59,10 +65,23 @@ interface Target {
 
 async function loadTargets (tx: Transaction, completions: Completion[]): Promise<Map<number, Target>> {
   const rows = await tx.query<Target>(`
-    SELECT w.id, w.url, w.attempts, w.enabled, w.version FROM webhooks w
+    SELECT w.id, w.account_id AS account, a.clock_offset_seconds AS "offset", w.url, w.attempts, w.enabled, w.version
+    FROM webhooks w JOIN accounts a ON a.id = w.account_id
     WHERE w.id IN (SELECT i.id FROM ${tx.dialect.jsonRows('i', { id: 'bigint' })})`,
   distinct(completions.map(({ webhookId }) => ({ id: webhookId }))))
+  for (const { account, offset } of rows) tx.confirmClock(account, offset * 1000)
   return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** Returns the completion with the times of its attempt by the clock of the account. Workers measure real time. */
+function byClockOf (tx: Transaction, target: Target | undefined, completion: Completion): Completion {
+  const { attempt } = completion
+  const offset = target === undefined ? 0 : tx.clockOffset(target.account)
+  if (attempt === undefined || offset === 0) return completion
+  const ahead = (time: string): string => timeText(Date.parse(time) + offset)
+  const { at, nextTryAt } = attempt
+  const dated = { ...attempt, at: ahead(at), ...nextTryAt === undefined ? {} : { nextTryAt: ahead(nextTryAt) } }
+  return { ...completion, attempt: dated }
 }
 
 /** Tells whether a 410 came from an address that the webhook has left in the meantime: it is valid only for that. */
@@ -78,7 +97,9 @@ function retryNow (completion: Completion, now: string): Completion {
 }
 
 /** @returns the ids of the deliveries that the worker still owned */
-async function storeResults ({ dialect, query, now }: Transaction, completions: Completion[]): Promise<Set<number>> {
+async function storeResults (
+  { dialect, query, startedAt }: Transaction, completions: Completion[]
+): Promise<Set<number>> {
   const columns = dialect.jsonRows('i', {
     id: 'bigint', worker: 'text', state: 'text', uncounted: 'bigint', at: 'text', settledAt: 'text'
   })
@@ -88,7 +109,7 @@ async function storeResults ({ dialect, query, now }: Transaction, completions: 
       settled_at = ${dialect.toTime('i."settledAt"')}
     FROM ${columns}
     WHERE deliveries.id = i.id AND deliveries.leased_by = i.worker
-    RETURNING deliveries.id`, completions.map((completion) => rowOf(completion, now)))
+    RETURNING deliveries.id`, completions.map((completion) => rowOf(completion, startedAt)))
   return new Set(rows.map(({ id }) => id))
 }
 

@@ -1,22 +1,30 @@
 import type { ClaimedDelivery } from './claim.ts'
 import type { Completion } from './complete.ts'
-import type { WebhookClient, WebhookResponse } from './http-client.ts'
+import type { WebhookClient, WebhookRequest, WebhookResponse } from './http-client.ts'
 import { classifyResponse, nextAttemptAt, retryAfterOf } from './retry-policy.ts'
 
+/** Makes the call of a delivery. The parameter `call` sends the request, or one that differs in some parts. */
+export type AroundCall = (delivery: ClaimedDelivery, call: Call, stopped: AbortSignal) => Promise<WebhookResponse>
+
+export type Call = (changes?: Partial<Pick<WebhookRequest, 'secrets' | 'signedAt'>>) => Promise<WebhookResponse>
+
 /** @returns `undefined` when the request was aborted, because the worker stops */
-export async function sendDelivery (client: WebhookClient, delivery: ClaimedDelivery, stopped: AbortSignal):
-Promise<WebhookResponse | undefined> {
+export async function sendDelivery (
+  client: WebhookClient, delivery: ClaimedDelivery, stopped: AbortSignal, aroundCall?: AroundCall
+): Promise<WebhookResponse | undefined> {
   const { url, body, secrets } = delivery
   if (body === undefined) return { error: 'The event is no longer stored' }
   try {
-    return await client.send({ url, id: webhookIdOf(delivery), body, secrets }, stopped)
+    const call: Call = async (changes) =>
+      await client.send({ url, id: webhookIdOf(delivery), body, secrets, ...changes }, stopped)
+    return await (aroundCall === undefined ? call() : aroundCall(delivery, call, stopped))
   } catch {
     return undefined
   }
 }
 
 /** Returns the header `webhook-id`: unique across accounts, and the same whenever the event is sent. */
-function webhookIdOf ({ account, event, id }: ClaimedDelivery): string {
+export function webhookIdOf ({ account, event, id }: ClaimedDelivery): string {
   return event === 0 ? `evt_${account}_test_${id}` : `evt_${account}_${event}`
 }
 

@@ -2,11 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
+import { AccountClocks } from '../database/account-clocks.ts'
 import type { Commit } from '../database/group-commit/committer.ts'
 import type { Read } from '../database/read-batching.ts'
 import { deliverUnsubscribedMessages } from '../messages/delivery-status.ts'
 import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import { createCompletionBuffer } from './completion-buffer.ts'
+import type { AroundCall } from './delivery-attempt.ts'
 import { findDueWork, type DueWebhook } from './find-due.ts'
 import type { WebhookClient } from './http-client.ts'
 import { createRequestSlots } from './request-slots.ts'
@@ -21,10 +23,14 @@ export interface DeliveryWorker {
 
 export interface WorkerOptions {
   read: Read
+  /** The clocks of accounts; by default, all are in real time. */
+  clocks?: AccountClocks
   commit: Commit
   client: WebhookClient
   log: FastifyBaseLogger
   instrumentation?: Instrumentation | undefined
+  /** Returns what makes the call of a delivery; by default, the call itself. */
+  aroundCall?: AroundCall | undefined
   /** Duration of a lease; `LEASE_MS` by default. */
   leaseMs?: number | undefined
   /** Pauses between attempts; `RETRY_SCHEDULE` by default. */
@@ -46,6 +52,7 @@ const STOP_TIMEOUT_MS = 2_000
 
 interface Worker {
   read: Read
+  clocks: AccountClocks
   context: DispatchContext
   /** By webhook. */
   dispatchers: Map<number, WebhookDispatcher>
@@ -78,7 +85,8 @@ interface Worker {
  * without webhooks. Its state in memory may be lost at any time: the rows of the deliveries are the queue.
  */
 export function createDeliveryWorker (options: WorkerOptions): DeliveryWorker {
-  const { read, commit, client, log, instrumentation, leaseMs, retrySchedule } = options
+  const { read, clocks = new AccountClocks(), commit, client, log } = options
+  const { instrumentation, aroundCall, leaseMs, retrySchedule } = options
   const stop = new AbortController()
   // Every request in flight adds a listener.
   setMaxListeners(0, stop.signal)
@@ -89,6 +97,7 @@ export function createDeliveryWorker (options: WorkerOptions): DeliveryWorker {
     client,
     log,
     instrumentation,
+    aroundCall,
     leaseMs,
     retrySchedule,
     stopped: stop.signal,
@@ -104,6 +113,7 @@ export function createDeliveryWorker (options: WorkerOptions): DeliveryWorker {
   }
   const worker: Worker = {
     read,
+    clocks,
     context,
     dispatchers: new Map(),
     disabledCheckedAt: new Map(),
@@ -151,7 +161,7 @@ function startPoll (worker: Worker): void {
 }
 
 async function poll (worker: Worker): Promise<void> {
-  const { newestMessage, webhooks } = await findDueWork(worker.read)
+  const { newestMessage, webhooks } = await findDueWork(worker.read, worker.clocks)
   const now = Date.now()
   worker.polls.notBefore = now + MIN_POLL_INTERVAL_MS + POLL_INTERVAL_PER_WEBHOOK_MS * webhooks.length
   for (const webhook of webhooks) notifyWhenDue(worker, webhook, now)

@@ -1,3 +1,4 @@
+import { timeText } from '../database/account-clocks.ts'
 import type { RowLock } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import type { Table } from '../database/table.ts'
@@ -28,10 +29,11 @@ export const webhookSubscribers: EventSubscribers = {
  * many answers a message waits. Runs while the accounts' counters are locked, so that the due times, by which
  * deliveries are started, ascend with the events.
  */
-async function enqueueDeliveries ({ dialect, query, execute }: Transaction, events: NumberedEvent[]): Promise<boolean> {
+async function enqueueDeliveries (
+  { dialect, query, execute, clockOffset }: Transaction, events: NumberedEvent[]
+): Promise<boolean> {
   const now = Date.now()
-  const at = new Date(now).toISOString()
-  const giveUp = new Date(now + DELIVERY_LIFETIME_MS).toISOString()
+  const timeOf = (account: number, ms = 0): string => timeText(now + clockOffset(account) + ms)
   const columns = {
     account: 'bigint', id: 'bigint', type: 'text', message: 'bigint', at: 'text', giveUp: 'text'
   } as const
@@ -41,7 +43,9 @@ async function enqueueDeliveries ({ dialect, query, execute }: Transaction, even
     FROM ${dialect.jsonRows('i', columns)}
     JOIN webhooks w ON w.account_id = i.account AND w.enabled AND w.events LIKE '%"' || i.type || '"%'
     RETURNING message_position AS position`,
-  events.map(({ account, id, type, tracks: message }) => ({ account, id, type, message, at, giveUp })))
+  events.map(({ account, id, type, tracks: message }) => ({
+    account, id, type, message, at: timeOf(account), giveUp: timeOf(account, DELIVERY_LIFETIME_MS)
+  })))
 
   const waiting = new Map<number, number>()
   for (const { position } of enqueued) {

@@ -1,3 +1,4 @@
+import type { AccountClocks } from '../database/account-clocks.ts'
 import type { Query, Read } from '../database/read-batching.ts'
 
 export interface DueWebhook {
@@ -43,11 +44,12 @@ const dueQuery: Query<object, { messages: bigint | null, webhooks: string | null
     FROM ${dialect.jsonRows('i', { ord: 'ordinality' })}`
 }
 
-export async function findDueWork (read: Read): Promise<DueWork> {
+/** @param clocks deliveries are due by the clocks of their accounts */
+export async function findDueWork (read: Read, clocks: AccountClocks): Promise<DueWork> {
   const row = await read(dueQuery, {})
   const webhooks = (row?.webhooks ?? '').split(',').filter((text) => text !== '').map((text) => {
     const [id, account, at = '', disabled] = text.split(' ')
-    const dueAt = at === '' ? 0 : Date.parse(at)
+    const dueAt = at === '' ? 0 : Date.parse(at) - clocks.offsetOf(Number(account))
     return { id: Number(id), account: Number(account), at: dueAt, disabled: disabled !== undefined }
   })
   return { newestMessage: Number(row?.messages ?? 0), webhooks }

@@ -12,6 +12,8 @@ export interface WebhookRequest {
   body: string
   /** Each secret signs the request. After a rotation, the previous secret signs for a while. */
   secrets: string[]
+  /** Time of the signature; by default, when the request is sent. */
+  signedAt?: Date
 }
 
 /** A status, or the reason why there is none. */
@@ -182,9 +184,8 @@ async function sendOnce (
 
 /** Opens a signed request as Standard Webhooks specifies it. */
 function openRequest (
-  connections: Connections, { url, id, body, secrets }: WebhookRequest, signal: AbortSignal
+  connections: Connections, { url, id, body, secrets, signedAt: now = new Date() }: WebhookRequest, signal: AbortSignal
 ): ClientRequest {
-  const now = new Date()
   const isSecure = url.startsWith('https:')
   return (isSecure ? httpsRequest : httpRequest)(url, {
     method: 'POST',

@@ -4,7 +4,7 @@ import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import { claimDeliveries, type ClaimedDelivery, type ClaimResult } from './claim.ts'
 import type { Completion } from './complete.ts'
 import type { Complete } from './completion-buffer.ts'
-import { returnedCompletion, sendDelivery, sentCompletion } from './delivery-attempt.ts'
+import { returnedCompletion, sendDelivery, sentCompletion, type AroundCall } from './delivery-attempt.ts'
 import type { WebhookClient } from './http-client.ts'
 import type { RequestSlots } from './request-slots.ts'
 import { classifyResponse } from './retry-policy.ts'
@@ -25,6 +25,7 @@ export interface DispatchContext {
   client: WebhookClient
   log: FastifyBaseLogger
   instrumentation?: Instrumentation | undefined
+  aroundCall?: AroundCall | undefined
   /** Duration of a lease; `LEASE_MS` by default. */
   leaseMs?: number | undefined
   /** Pauses between attempts; `RETRY_SCHEDULE` by default. */
@@ -140,7 +141,7 @@ function claimMore (dispatch: Dispatch): void {
   dispatch.claim = 'claiming'
   dispatch.mayHaveMore = false
   const limit = Math.min(room, free + reserve)
-  const claim = commit(claimDeliveries, { webhookId, worker, limit, leaseMs }, { account: null })
+  const claim = commit(claimDeliveries, { webhookId, account, worker, limit, leaseMs }, { account: null })
   track(claim.then(({ record }) => { enqueueClaimed(dispatch, record) }, (error: unknown) => {
     dispatch.claim = 'idle'
     pause(dispatch)
@@ -208,11 +209,11 @@ function endIfIdle (dispatch: Dispatch): void {
 
 async function deliver (dispatch: Dispatch, delivery: ClaimedDelivery): Promise<void> {
   const { account, context } = dispatch
-  const { client, worker, retrySchedule, slowMs, slots, stopped } = context
+  const { client, aroundCall, worker, retrySchedule, slowMs, slots, stopped } = context
   dispatch.openRequests++
   slots.take(account)
   const startedAt = Date.now()
-  const response = await sendDelivery(client, delivery, stopped)
+  const response = await sendDelivery(client, delivery, stopped, aroundCall)
   dispatch.openRequests--
   if (response !== undefined) dispatch.receiver = rateReceiver(Date.now() - startedAt, slowMs)
   slots.free(account)

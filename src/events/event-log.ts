@@ -29,6 +29,7 @@ export function eventLog (subscribers: EventSubscribers): BeforeCommit {
     const byAccount = eventsByAccount(completed)
     if (byAccount.size === 0) return {}
     const counters = await writeEvents(tx, byAccount, statementsOf(tx.dialect))
+    for (const { id, offset } of counters) tx.confirmClock(id, offset * 1000)
     const wanted = counters.filter(({ subscribed }) => subscribed).flatMap(({ id: account, last }) => {
       const events = byAccount.get(account)!
       return events.map(({ type, tracks }, i) => ({ account, id: last - events.length + 1 + i, type, tracks }))
@@ -62,6 +63,8 @@ interface Counter {
   /** Number of its newest event. */
   last: number
   subscribed: boolean | number
+  /** How far its clock is ahead, in seconds. */
+  offset: number
 }
 
 interface EventStatements {
@@ -79,7 +82,8 @@ function eventStatements (dialect: Dialect, { exist }: EventSubscribers): EventS
     WHERE a.deleted_at IS NULL AND ${condition} ORDER BY a.id ${dialect.hasRowLocks ? 'FOR NO KEY UPDATE OF a' : ''}`
   const increment = `
     UPDATE accounts SET last_event_id = last_event_id + locked.count FROM locked WHERE accounts.id = locked.id
-    RETURNING accounts.id, accounts.last_event_id AS last, ${exist('accounts.id')} AS subscribed`
+    RETURNING accounts.id, accounts.last_event_id AS last, accounts.clock_offset_seconds AS "offset",
+      ${exist('accounts.id')} AS subscribed`
   const eventColumns = { account: 'bigint', later: 'bigint', type: 'text', data: 'text', now: 'text' } as const
   const insert = (counters: string, last: string, parameter?: number): string => `
     INSERT INTO events (account_id, id, type, timestamp, data)
@@ -92,7 +96,7 @@ function eventStatements (dialect: Dialect, { exist }: EventSubscribers): EventS
         `counted AS (${increment})`,
         `inserted AS (${insert('counted', 'last', parameter + 1)})`
       ],
-      select: 'SELECT id, last, subscribed FROM counted'
+      select: 'SELECT id, last, "offset", subscribed FROM counted'
     }),
     increment: `WITH locked AS (${lock('true')}) ${increment}`,
     insert: insert('accounts', 'last_event_id')
@@ -109,7 +113,7 @@ async function writeEvents (
   const { dialect, now } = tx
   const counts = [...byAccount].map(([account, { length }]) => ({ account, count: length }))
   const events = [...byAccount].flatMap(([account, list]) =>
-    list.map(({ type, data }, i) => ({ account, later: list.length - 1 - i, type, data, now })))
+    list.map(({ type, data }, i) => ({ account, later: list.length - 1 - i, type, data, now: now(account) })))
   if (dialect.supportsWritableCtes) return await tx.queryWithDeferred<Counter>(both, counts, events)
   const counters = await tx.query<Counter>(increment, counts)
   const live = new Set(counters.map(({ id }) => id))

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { FastifyBaseLogger } from 'fastify'
 import { findKeyById, type ApiKeyCredential } from '../accounts/queries.ts'
+import { AccountClocks } from '../database/account-clocks.ts'
 import type { Read } from '../database/read-batching.ts'
 import { createBatchedTask } from './batched-rounds.ts'
 import {
@@ -55,6 +56,7 @@ interface SharedCursor {
 
 interface Streams {
   read: Read
+  clocks: AccountClocks
   log: FastifyBaseLogger
   state: 'open' | 'closed'
   /** By account. */
@@ -65,9 +67,11 @@ interface Streams {
 }
 
 export function createEventStreams (
-  read: Read, log: FastifyBaseLogger, timings: Partial<StreamTimings> = {}
+  read: Read, log: FastifyBaseLogger, timings: Partial<StreamTimings> = {}, clocks = new AccountClocks()
 ): EventStreams {
-  const streams: Streams = { read, log, state: 'open', cursors: new Map(), followers: new Set(), counts: new Map() }
+  const streams: Streams = {
+    read, clocks, log, state: 'open', cursors: new Map(), followers: new Set(), counts: new Map()
+  }
   const clock = startClock(streams, { ...STREAM_TIMINGS, ...timings })
   return {
     countOf: (account) => streams.counts.get(account) ?? 0,
@@ -87,7 +91,7 @@ export function createEventStreams (
 
 function startClock (streams: Streams, timings: StreamTimings): NodeJS.Timeout {
   const { tickMs, keyCheckMs, pollMs } = timings
-  const { followers, cursors } = streams
+  const { followers, cursors, clocks } = streams
   const pollAll = createBatchedTask({
     items: () => cursors.values(),
     work: async (cursor) => { await poll(streams, cursor) },
@@ -102,7 +106,9 @@ function startClock (streams: Streams, timings: StreamTimings): NodeJS.Timeout {
   const clock = setInterval(() => {
     const now = Date.now()
     ticks++
-    for (const follower of followers) checkFollower(follower, now, timings)
+    for (const follower of followers) {
+      checkFollower(follower, now, now + clocks.offsetOf(follower.credential.account), timings)
+    }
     if (ticks % Math.round(pollMs / tickMs) === 0) pollAll()
     if (ticks % Math.round(keyCheckMs / tickMs) === 0) checkKeys()
   }, tickMs)

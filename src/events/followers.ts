@@ -89,10 +89,16 @@ export interface FollowerTimings {
   stalledMs: number
 }
 
-/** Ends an expired follower, disconnects a stalled one and sends an idle one a comment. */
-export function checkFollower (follower: Follower, now: number, { heartbeatMs, stalledMs }: FollowerTimings): void {
+/**
+ * Ends an expired follower, disconnects a stalled one and sends an idle one a comment.
+ *
+ * @param accountTime the time of the follower's account in ms, by which its key expires
+ */
+export function checkFollower (
+  follower: Follower, now: number, accountTime: number, { heartbeatMs, stalledMs }: FollowerTimings
+): void {
   const { credential: { expiresAt }, lastSentAt, state } = follower
-  if (expiresAt !== undefined && now >= expiresAt) {
+  if (expiresAt !== undefined && accountTime >= expiresAt) {
     end(follower)
   } else if (state === 'draining') {
     if (now - lastSentAt >= stalledMs) disconnect(follower)

@@ -12,7 +12,7 @@ const eventTable: Table = { name: 'events', id: 'id', columns: {} }
 export function events (
   { STREAMS_PER_ACCOUNT }: Config, resources: Resource[], subscribers: EventSubscribers
 ): Resource & { types: string[] } {
-  const inTagOrder = resources.toSorted((a, b) => a.tag.position - b.tag.position)
+  const inTagOrder = resources.toSorted((a, b) => positionOf(a) - positionOf(b))
   const definitions = inTagOrder.flatMap((resource) => Object.values(resource.events ?? {}))
   return {
     name: 'events',
@@ -26,4 +26,9 @@ export function events (
     beforeCommit: eventLog(subscribers),
     routes: eventRoutes({ streamsPerAccount: STREAMS_PER_ACCOUNT })
   }
+}
+
+/** A resource without operations comes last. */
+function positionOf ({ tag }: Resource): number {
+  return tag?.position ?? Infinity
 }

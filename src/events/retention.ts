@@ -25,21 +25,29 @@ interface Step {
   after: number | undefined
 }
 
+interface StepInput {
+  after: number
+  before: string
+  /** Checks no account but this one. */
+  only?: number
+}
+
 /**
  * Deletes some of the events that are older than `before`, always the oldest of an account, so that its sequence of
  * events gets no gap.
  */
-export const deleteExpiredEvents: Command<{ after: number, before: string }, Step> = {
+export const deleteExpiredEvents: Command<StepInput, Step> = {
   name: 'deleteExpiredEvents',
   async run ({ dialect, query, execute }, inputs) {
     const outcomes: Array<{ record: Step }> = []
     for (const input of inputs) {
       const accounts = await query<{ account: number, expired: boolean | number | null }>(`
         WITH i AS (
-          SELECT i.after, ${dialect.toTime('i.before')} AS before
-          FROM ${dialect.jsonRows('i', { after: 'bigint', before: 'text' })}),
+          SELECT i.after, i.only, ${dialect.toTime('i.before')} AS before
+          FROM ${dialect.jsonRows('i', { after: 'bigint', before: 'text', only: 'bigint' })}),
         seen AS (
-          SELECT a.id FROM accounts a WHERE a.id > (SELECT i.after FROM i) ORDER BY a.id LIMIT ${ACCOUNTS_PER_STEP})
+          SELECT a.id FROM accounts a WHERE a.id > (SELECT i.after FROM i)
+            AND a.id <= (SELECT coalesce(i.only, ${Number.MAX_SAFE_INTEGER}) FROM i) ORDER BY a.id LIMIT ${ACCOUNTS_PER_STEP})
         SELECT s.id AS account,
           (SELECT e.timestamp FROM events e WHERE e.account_id = s.id ORDER BY e.id LIMIT 1)
             < (SELECT i.before FROM i) AS expired
@@ -64,17 +72,36 @@ export const deleteExpiredEvents: Command<{ after: number, before: string }, Ste
   }
 }
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Deletes events of one account that are older than the retention time by its clock. */
+    deleteExpiredEventsOf: (account: number) => Promise<void>
+  }
+}
+
 /** Deletes events that are older than the retention time, once an hour. */
 export const retention = fp(async function retention (app: FastifyInstance, { days }: RetentionOptions) {
   let ticks = 0
+  app.decorate('deleteExpiredEventsOf', async (account) => {
+    await deleteExpired(beforeOf(app.clocks.now(account)), account)
+  })
   startSweep(app, deleteAllExpired, { intervalMs: TICK_MS, failure: 'cannot delete expired events' })
 
   async function deleteAllExpired (): Promise<void> {
     if (ticks++ % TICKS_PER_SWEEP !== 0) return
-    const before = new Date(Date.now() - days * DAY_MS).toISOString()
-    let after: number | undefined = 0
+    await deleteExpired(beforeOf(Date.now()))
+    for (const account of app.clocks.movedAccounts()) await app.deleteExpiredEventsOf(account)
+  }
+
+  function beforeOf (now: number): string {
+    return new Date(now - days * DAY_MS).toISOString()
+  }
+
+  async function deleteExpired (before: string, only?: number): Promise<void> {
+    let after: number | undefined = only === undefined ? 0 : only - 1
     while (after !== undefined) {
-      after = (await app.commit(deleteExpiredEvents, { after, before }, { account: null })).record.after
+      const input: StepInput = only === undefined ? { after, before } : { after, before, only }
+      after = (await app.commit(deleteExpiredEvents, input, { account: null })).record.after
     }
   }
 }, { name: 'retention', dependencies: ['database'] })

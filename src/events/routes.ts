@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { addVary, qualityOf } from '../http/content-negotiation.ts'
+import { addVary, wantsEventStream } from '../http/content-negotiation.ts'
 import { conditionsOf, isNotModified } from '../http/conditional-requests.ts'
 import { emptyStream, sendPage } from '../http/responses.ts'
 import { EventsExpired, StreamLimitReached } from './errors.ts'
@@ -19,7 +19,7 @@ export interface EventOptions {
 
 export function eventRoutes ({ streamsPerAccount }: EventOptions): FastifyPluginAsyncTypebox {
   return async function eventRoutes (app) {
-    const feed = createEventStreams(app.read, app.log)
+    const feed = createEventStreams(app.read, app.log, {}, app.clocks)
     app.onChange(({ events: accounts = [] }) => { accounts.forEach(feed.wake) })
     app.addHook('preClose', async () => { feed.close() })
 
@@ -45,7 +45,7 @@ export function eventRoutes ({ streamsPerAccount }: EventOptions): FastifyPlugin
       serializerCompiler: () => (data) => JSON.stringify(data)
     }, async (request, reply) => {
       const { auth, query: { after, limit = 20 } } = request
-      const isStream = wantsStream(request)
+      const isStream = wantsEventStream(request)
       addVary(reply, 'Accept')
       const from = lastEventId(request) ?? after
       const page = await listEvents(app.read, auth.account, from ?? 0, isStream ? 1 : limit)
@@ -83,11 +83,6 @@ function sendStream (reply: FastifyReply, stream: Readable): FastifyReply {
 /** Sends 304, whose body the types do not allow. */
 function sendStreamNotModified (reply: FastifyReply): FastifyReply {
   return reply.code(304).send(emptyStream())
-}
-
-/** A client that gives both representations the same quality gets JSON. */
-function wantsStream ({ headers: { accept = '' } }: FastifyRequest): boolean {
-  return qualityOf(accept, 'text/event-stream') > qualityOf(accept, 'application/json')
 }
 
 /** Returns the number of the last event that a resuming client has seen; an empty field counts as absent. */

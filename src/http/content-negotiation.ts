@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 
 const QUALITY = /^\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*$/i
 
@@ -19,4 +19,9 @@ export function qualityOf (accept: string, mediaType: string): number {
 /** Adds a header field of requests to those that the response depends on. */
 export function addVary (reply: FastifyReply, field: string): void {
   reply.header('vary', [reply.getHeader('vary') ?? [], field].flat().join(', '))
+}
+
+/** Tells whether a client wants a stream of events. One that gives both representations the same quality gets JSON. */
+export function wantsEventStream ({ headers: { accept = '' } }: FastifyRequest): boolean {
+  return qualityOf(accept, 'text/event-stream') > qualityOf(accept, 'application/json')
 }

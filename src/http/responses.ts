@@ -42,11 +42,15 @@ export function sendPage (
   request: FastifyRequest, reply: FastifyReply, { records, next }: Page, { tag, parameter = 'cursor' }: PageOptions = {}
 ): FastifyReply {
   const link = pageLinks(request, next, parameter)
-  // A strong entity tag identifies the bytes, for which a 32-bit hash has too many collisions.
-  const etag = tag ?? `"${hash('sha1', records + link, 'base64url')}"`
+  const etag = tag ?? pageEtag(records, link)
   const isKnown = isNotModified(conditionsOf(request), etag)
   reply.header('link', link).header('etag', etag)
   return sendText(request, reply, records, isKnown)
+}
+
+/** Returns a strong entity tag, which identifies the bytes. For that, a 32-bit hash has too many collisions. */
+export function pageEtag (records: string, link: string): string {
+  return `"${hash('sha1', records + link, 'base64url')}"`
 }
 
 function sendText ({ method }: FastifyRequest, reply: FastifyReply, text: string, isKnown: boolean): FastifyReply {

@@ -29,6 +29,7 @@ interface Params {
   type: string | string[]
   allowedValues: string[]
   limit: number
+  tag: string
   pattern: string
   format: string
 }
@@ -59,6 +60,10 @@ export function explainViolation (violation: Violation): string {
     const [name = ''] = params.additionalProperty.split('[')
     const hint = part === 'querystring' && repeatable.includes(name) ? `; ${repeat(name)}` : ''
     return `${PART_NAMES[part]}${join(path, quote(params.additionalProperty))} is not allowed${hint}`
+  }
+  if (keyword === 'discriminator') {
+    const { tagValues = [] } = violation.error.parentSchema as { tagValues?: string[] }
+    return `${PART_NAMES[part]}${join(path, params.tag)} must be one of ${tagValues.join(', ')}`
   }
   const field = path === '' ? 'The body' : `${PART_NAMES[part]}${path}`
   if (part === 'body') return `${field} ${inList ? 'must contain only items of which each ' : ''}${explainRule(violation)}`
@@ -94,6 +99,8 @@ function explainRule ({ error: { keyword, params: untyped, schema, message }, va
     case 'maxLength': return `must have at most ${countOf(params.limit, 'character')}`
     case 'minItems': return `must have at least ${countOf(params.limit, 'item')}`
     case 'maxItems': return `must have at most ${countOf(params.limit, 'item')}`
+    case 'minProperties': return `must have at least ${countOf(params.limit, 'member')}`
+    case 'maxProperties': return `must have at most ${countOf(params.limit, 'member')}`
     case 'uniqueItems': return 'must not contain the same item twice'
     case 'minimum': return `must be ${params.limit} or more`
     case 'maximum': return `must be ${params.limit} or less`

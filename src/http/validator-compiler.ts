@@ -56,10 +56,23 @@ function createAjv (components: Record<string, PartSchema>): Ajv {
     formats: {
       int64: true, 'date-time': isTimestamp, uri: (text: string) => problemOfHttpUrl(text) === undefined
     },
-    keywords: ['example', 'x-enum-varnames']
+    keywords: ['example', 'x-enum-varnames', 'tagValues'],
+    // A discriminator selects the schema whose rule a violation names. Otherwise, every violation would name the first.
+    discriminator: true,
+    verbose: true
   })
-  for (const schema of Object.values(components)) ajv.addSchema(schema)
+  for (const schema of Object.values(components)) ajv.addSchema(withoutMapping(schema))
   return ajv
+}
+
+interface Union { discriminator?: { propertyName: string, mapping?: Record<string, string> } }
+
+/** Ajv knows no mapping of a discriminator. Messages take the values from `tagValues`. */
+function withoutMapping (schema: PartSchema & Union): object {
+  const { discriminator } = schema
+  if (discriminator?.mapping === undefined) return schema
+  const { propertyName, mapping } = discriminator
+  return { ...schema, discriminator: { propertyName }, tagValues: Object.keys(mapping) }
 }
 
 function validate (findViolation: FindViolation, data: unknown, part: HttpPart, repeatable: string[] = []): Result {

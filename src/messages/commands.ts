@@ -19,11 +19,11 @@ export const createMessage: Command<NewMessageInput, Message> = {
     const random = randomBytes(inputs.length * SECRET_LENGTH)
     const created = inputs.map(({ account, message: { message }, id: knownId }, i) => {
       const id = knownId ?? messageId(positions[i]!, random.subarray(i * SECRET_LENGTH, (i + 1) * SECRET_LENGTH))
-      const record: Message = { id, message, status: 'queued', createdAt: now }
+      const record: Message = { id, message, status: 'queued', createdAt: now(account) }
       return { account, position: positions[i]!, record }
     })
-    insert(messageTable, created.map(({ account, position, record: { id, message } }) =>
-      ({ position, id, account_id: account, message, created_at: now })))
+    insert(messageTable, created.map(({ account, position, record: { id, message, createdAt } }) =>
+      ({ position, id, account_id: account, message, created_at: createdAt })))
     return created.map(({ record, position }) => ({
       record, etag: etagOf(1), events: [{ ...messageEvents.created({ message: record }), tracks: position }]
     }))

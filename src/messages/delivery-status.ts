@@ -1,3 +1,4 @@
+import { nextVersion, nextVersionSql } from '../database/entity-tag.ts'
 import type { Command, NewEvent } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import { messageRecord } from './queries.ts'
@@ -16,7 +17,7 @@ export const deliverUnsubscribedMessages: Command<{ upTo: number }, boolean> = {
   name: 'deliverUnsubscribedMessages',
   async run ({ dialect, query }, inputs) {
     const delivered = await query<{ position: number, account: number, record: string }>(`
-      UPDATE messages SET status = ${dialect.toEnum("'delivered'", 'message_status')}, version = version + 1
+      UPDATE messages SET status = ${dialect.toEnum("'delivered'", 'message_status')}, version = ${nextVersionSql('version', 'version_floor')}
       WHERE position IN (
         SELECT m.position FROM messages m WHERE m.status = 'queued' AND m.waiting = 0
           AND m.position <= (SELECT max(i."upTo") FROM ${dialect.jsonRows('i', { upTo: 'bigint' })})
@@ -39,6 +40,7 @@ interface TrackedMessage extends MessageProgress {
   position: number
   account: number
   version: number
+  versionFloor: number
   record: string
 }
 
@@ -57,7 +59,9 @@ export async function updateMessageStatuses (tx: Transaction, steps: MessageStep
     if (message === undefined) continue
     const next = nextMessageStatus(message, outcome)
     if (next.status === message.status && next.waiting === message.waiting) continue
-    Object.assign(message, next, { version: message.version + (next.status === message.status ? 0 : 1) })
+    const changes = next.status !== message.status
+    const version = changes ? nextVersion(message.version, message.versionFloor) : message.version
+    Object.assign(message, next, { version })
     changed.add(message)
   }
   const columns = dialect.jsonRows('i', { position: 'bigint', status: 'text', waiting: 'bigint', version: 'bigint' })
@@ -78,6 +82,7 @@ export async function updateMessageStatuses (tx: Transaction, steps: MessageStep
 async function loadMessages ({ dialect, query }: Transaction, steps: MessageStep[]): Promise<TrackedMessage[]> {
   return await query<TrackedMessage>(`
     SELECT m.position, m.account_id AS account, ${dialect.fromEnum('m.status')} AS status, m.waiting, m.version,
+      m.version_floor AS "versionFloor",
       ${messageRecord(dialect, 'm')} AS record
     FROM messages m WHERE m.position IN (SELECT i.position FROM ${dialect.jsonRows('i', { position: 'bigint' })})
     ORDER BY m.position ${dialect.forUpdate}`, distinct(steps.map(({ position }) => ({ position }))))

@@ -12,7 +12,7 @@ export interface TagGroup { name: string, tags: string[] }
 
 /** Returns the resources' tags in their order in the document. */
 export function tagsInOrder (resources: Resource[]): ResourceTag[] {
-  return resources.map(({ tag }) => tag).sort((a, b) => a.position - b.position)
+  return resources.flatMap(({ tag }) => tag ?? []).sort((a, b) => a.position - b.position)
 }
 
 /** Returns the tags and their grouping. */

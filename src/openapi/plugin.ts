@@ -13,6 +13,7 @@ import { catalogRoutes, documentRoutes } from './document-routes.ts'
 import { PLACEHOLDER_ORIGIN } from './origin.ts'
 import { shareComponents } from './share-components.ts'
 import { introduction, navigation, tagsInOrder } from './description.ts'
+import { relaxReplaceable } from './replaceable-answers.ts'
 import { viewerRoutes } from './viewer-routes.ts'
 
 declare module 'fastify' {
@@ -51,6 +52,7 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { config
   const server = (PUBLIC_URL || PLACEHOLDER_ORIGIN) + BASE_PATH
   const facts = new Map<string, Facts>()
   const samples: Record<string, Sample[]> = {}
+  const errorsOfAll = resources.flatMap(({ errorsOfAll = [] }) => errorsOfAll)
 
   await app.register(swagger, {
     openapi: {
@@ -92,7 +94,11 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { config
       const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
         Object.entries(methods).map(([method, operation]) => ({ path, method, operation })))
       for (const { path, method, operation } of operations) {
-        completeOperation(document, path, method, facts.get(operation.operationId) ?? {})
+        const own = facts.get(operation.operationId) ?? {}
+        const replacing = operation.security === undefined ? errorsOfAll : []
+        const errors = [...own.errors ?? [], ...replacing]
+        completeOperation(document, path, method, { ...own, errors })
+        relaxReplaceable(operation, replacing)
       }
       for (const { path, method, operation } of operations) {
         samples[operation.operationId] = codeSamples(document, server, path, method)

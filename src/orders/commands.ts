@@ -1,4 +1,4 @@
-import { etagOf } from '../database/entity-tag.ts'
+import { etagOf, nextVersion } from '../database/entity-tag.ts'
 import type { Command, CommandResult, RowLock } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
@@ -77,7 +77,7 @@ export const updateOrder: Command<OrderRef & { patch: OrderUpdate }, Order> = {
         return { record: orderRecord(order), etag: etagOf(order.version) }
       }
       if (order.complete) return new OrderAlreadyShipped('changed')
-      Object.assign(order, { shipDate, complete, version: order.version + 1 })
+      Object.assign(order, { shipDate, complete, version: nextVersion(order.version, order.versionFloor) })
       changed.add(order)
       const pet = pets.get(account, order.petId)!
       const statusChanged = complete && pets.applyStock(pet, completeOrder(pet))
@@ -130,6 +130,7 @@ interface LoadedOrder {
   shipDate: string | null
   complete: boolean
   version: number
+  versionFloor: number
 }
 
 async function loadOrders (
@@ -138,7 +139,8 @@ async function loadOrders (
   const { dialect, query } = tx
   const rows = await query<LoadedOrder>(`
     SELECT o.id, o.account_id AS account, o.pet_id AS "petId", o.quantity,
-      ${dialect.time('o.ship_date')} AS "shipDate", o.complete, o.version
+      ${dialect.time('o.ship_date')} AS "shipDate", o.complete, o.version,
+      o.version_floor AS "versionFloor"
     FROM ${dialect.jsonRows('i', { account: 'bigint', id: 'bigint' })}
     JOIN orders o ON o.id = i.id AND o.account_id = i.account`,
   distinct(inputs.map(({ account, orderId }) => ({ account, id: orderId }))))
@@ -148,7 +150,7 @@ async function loadOrders (
   return { orders, pets }
 }
 
-function orderRecord ({ id, petId, quantity, shipDate, complete }: Omit<LoadedOrder, 'account' | 'version'>): Order {
+function orderRecord ({ id, petId, quantity, shipDate, complete }: Omit<LoadedOrder, 'account' | 'version' | 'versionFloor'>): Order {
   return { id, petId, quantity, ...(shipDate === null ? {} : { shipDate }), complete }
 }
 

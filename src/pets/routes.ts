@@ -22,7 +22,7 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
   return async function petRoutes (app) {
     const sunsetTime = new Date(`${sunset}T00:00:00Z`)
     const sunsetField = sunsetTime.toUTCString()
-    const isAfterSunset = (): boolean => Date.now() >= sunsetTime.getTime()
+    const isAfterSunset = (account: number): boolean => app.clocks.now(account) >= sunsetTime.getTime()
 
     app.get('/pets', {
       schema: {
@@ -58,7 +58,7 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
       const { auth: { account }, body: pet } = request
       const created = await app.commit(createPet, { account, pet }, writeContext(request))
       const { id } = created.record
-      return sendWriteResult(reply, 201, created, isAfterSunset() ? `/pets?id=${id}` : `/pets/${id}`)
+      return sendWriteResult(reply, 201, created, isAfterSunset(account) ? `/pets?id=${id}` : `/pets/${id}`)
     })
 
     app.get('/pets/:petId', {
@@ -79,7 +79,7 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
       const { auth: { account }, params: { petId } } = request
       reply.header('deprecation', DEPRECATION).header('sunset', sunsetField)
       reply.header('link', `<${locationOf(app, `/pets?id=${asAsked(petId, request.url)}`)}>; rel="successor-version"`)
-      if (isAfterSunset()) throw new OperationSunset(sunset)
+      if (isAfterSunset(account)) throw new OperationSunset(sunset)
       const pet = await findPet(app.read, account, petId)
       if (pet === undefined) throw new PetNotFound()
       return sendRecord(request, reply, pet)

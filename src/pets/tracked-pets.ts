@@ -1,3 +1,4 @@
+import { nextVersion } from '../database/entity-tag.ts'
 import type { NewEvent } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import type { Table } from '../database/table.ts'
@@ -20,9 +21,11 @@ export interface TrackedPet extends Stock {
   categoryId: number
   status: PetStatus
   version: number
+  versionFloor: number
   quantity: number | undefined
   /** Version of the count; 0 for a pet that has never been counted. */
   stockVersion: number
+  stockVersionFloor: number
   open: number
 }
 
@@ -49,7 +52,9 @@ export interface PetRequest {
 /** Open orders are counted up to this number: a batch cannot close more. One is enough where none is closed. */
 const MAX_OPEN_ORDERS = 257
 
-type PetRow = Omit<TrackedPet, 'quantity' | 'stockVersion'> & { quantity: number | null, stockVersion: number | null }
+type PetRow = Omit<TrackedPet, 'quantity' | 'stockVersion' | 'stockVersionFloor'> & {
+  quantity: number | null, stockVersion: number | null, stockVersionFloor: number | null
+}
 
 /**
  * Loads the pets that a batch decides about, with their stock. The decisions of the batch, one input after the other,
@@ -68,7 +73,7 @@ export async function loadTrackedPets (
 
   function update (pet: TrackedPet, fields: Partial<TrackedPet>): void {
     Object.assign(pet, fields)
-    pet.version++
+    pet.version = nextVersion(pet.version, pet.versionFloor)
     updated.add(pet)
   }
 
@@ -81,7 +86,7 @@ export async function loadTrackedPets (
     applyStock (pet, { status, quantity, open }) {
       if (quantity !== pet.quantity) {
         pet.quantity = quantity
-        pet.stockVersion++
+        pet.stockVersion = nextVersion(pet.stockVersion, pet.stockVersionFloor)
         restocked.add(pet)
       }
       pet.open = open
@@ -108,15 +113,17 @@ async function loadRows (
       LIMIT ${closesOrders ? MAX_OPEN_ORDERS : 1}) AS open`
   return await query<PetRow>(`
     SELECT p.id, p.account_id AS account, p.name, p.category_id AS "categoryId",
-      ${dialect.fromEnum('p.status')} AS status, p.version, s.quantity, s.version AS "stockVersion",
+      ${dialect.fromEnum('p.status')} AS status, p.version, p.version_floor AS "versionFloor", s.quantity,
+      s.version AS "stockVersion", s.version_floor AS "stockVersionFloor",
       CASE WHEN s.quantity > i."reservedUnits" THEN 0 ELSE (${openOrders}) END AS open
     FROM ${dialect.jsonRows('i', { account: 'bigint', id: 'bigint', reservedUnits: 'bigint' })}
     JOIN pets p ON p.id = i.id AND p.account_id = i.account
     LEFT JOIN inventory_items s ON s.pet_id = p.id`, distinct(requests))
 }
 
-function trackedPet ({ id, account, name, categoryId, status, version, open, ...stock }: PetRow): TrackedPet {
-  const { quantity, stockVersion } = stock
+function trackedPet (row: PetRow): TrackedPet {
+  const { id, account, name, categoryId, status, version, versionFloor, open, ...stock } = row
+  const { quantity, stockVersion, stockVersionFloor } = stock
   return {
     id,
     account,
@@ -124,8 +131,11 @@ function trackedPet ({ id, account, name, categoryId, status, version, open, ...
     categoryId,
     status,
     version,
+    versionFloor,
     quantity: quantity ?? undefined,
     stockVersion: stockVersion ?? 0,
+    // A restore may have removed an earlier count: then the floor of the pet applies.
+    stockVersionFloor: stockVersionFloor ?? versionFloor,
     open
   }
 }

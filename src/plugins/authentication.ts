@@ -78,7 +78,7 @@ export const authentication = fp(async function authentication (app: FastifyInst
     if (revoked.size > 0 && (revoked.has(`key ${key}`) || revoked.has(`account ${account}`))) {
       throw new Unauthorized('This API key was revoked. Use another API key')
     }
-    const now = Date.now()
+    const now = app.clocks.now(account)
     if (expiresAt !== undefined && now >= expiresAt) {
       throw new Unauthorized('This API key has expired. Use another API key')
     }

@@ -20,7 +20,8 @@ export const errorHandler = fp(async function errorHandler (app: FastifyInstance
     if (status >= 500) request.log.error({ err: thrown }, error.message)
     if (status === 401) setWwwAuthenticate(request, reply)
     if (status === 403 && error instanceof errors.ReadOnlyKey) setWwwAuthenticate(request, reply, 'insufficient_scope')
-    if (status === 503 || error instanceof errors.IdempotencyKeyInUse) reply.header('retry-after', RETRY_AFTER_S)
+    const isTemporary = status === 503 || error instanceof errors.IdempotencyKeyInUse
+    if (isTemporary && !reply.hasHeader('retry-after')) reply.header('retry-after', RETRY_AFTER_S)
     reply.removeHeader('etag')
     const takesNoKey = request.routeOptions.config.secret === true
     const message = takesNoKey && error instanceof errors.DatabaseUnavailable

@@ -1,4 +1,4 @@
-import { ANIMALS } from './sample-data.ts'
+import { ANIMALS } from '../pets/sample-data.ts'
 import { createCategory } from '../categories/commands.ts'
 import { categoryTable } from '../categories/queries.ts'
 import type { Command } from '../database/group-commit/command.ts'

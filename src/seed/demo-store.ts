@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { createAccount, createApiKey } from '../accounts/commands.ts'
-import { ANIMALS } from './sample-data.ts'
+import { ANIMALS } from '../pets/sample-data.ts'
 import { createCategory } from '../categories/commands.ts'
 import type { Command, CommandSuccess, NewEvent } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { countRows } from '../accounts/quota.ts'
+import { timeText } from '../database/account-clocks.ts'
 import { etagOf } from '../database/entity-tag.ts'
 import type { Command, CommandResult, RowLock } from '../database/group-commit/command.ts'
 import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
@@ -20,7 +21,6 @@ export const createWebhook: Command<{ account: number, webhook: Required<NewWebh
   name: 'createWebhook',
   creates: webhookTable,
   async run (tx, inputs) {
-    const { now } = tx
     const counts = await countRows(tx, webhookTable, inputs)
     const ids = await tx.allocateIds(webhookTable, inputs.length)
     const rows: object[] = []
@@ -28,6 +28,7 @@ export const createWebhook: Command<{ account: number, webhook: Required<NewWebh
       const count = counts.get(account) ?? 0
       if (count >= MAX_WEBHOOKS) return new WebhookLimitReached(MAX_WEBHOOKS)
       counts.set(account, count + 1)
+      const now = tx.now(account)
       const secret = createSecret()
       const id = ids[rows.length]!
       rows.push({ id, account_id: account, url, events: JSON.stringify(events), enabled, secret, created_at: now })
@@ -78,7 +79,7 @@ export const rotateSecret: Command<WebhookRef, WebhookWithSecret> = {
     const { id } = webhook
     const secret = createSecret()
     const version = webhook.version + 1
-    const previousUntil = new Date(Date.parse(tx.now) + SECRET_OVERLAP_MS)
+    const previousUntil = timeText(Date.parse(tx.now(webhook.account)) + SECRET_OVERLAP_MS)
     const data = { secret, previousSecret: webhook.secret, previousUntil, version }
     await prisma.webhook.update({ where: { id }, data })
     return { record: { ...webhookRecord(webhook), secret }, etag: etagOf(version), changes: { webhooks: [id] } }
@@ -90,7 +91,7 @@ export const testWebhook: Command<WebhookRef, WebhookTest> = {
   name: 'testWebhook',
   locks,
   run: async (tx, inputs) => await forEachWebhook(tx, inputs, async ({ id, account }, _input, prisma) => {
-    const delivery = { accountId: account, webhookId: id, eventId: 0, nextTryAt: HEAD_OF_QUEUE, giveUpAt: tx.now }
+    const delivery = { accountId: account, webhookId: id, eventId: 0, nextTryAt: HEAD_OF_QUEUE, giveUpAt: tx.now(account) }
     await prisma.delivery.create({ data: delivery, select: { id: true } })
     return { record: { webhookId: id }, changes: { deliveries: [] } }
   })

@@ -90,7 +90,7 @@ async function sendSequence (targets: Target[], sequence: FuzzRequest[], counts:
 function checkResponse (request: FuzzRequest, response: FuzzResponse, counts: FuzzReport): void {
   const { answer, problem, recordExists } = response
   const { status, text } = answer
-  const { expectedStatuses, headers, method, path } = request
+  const { expectedStatuses, headers, method, path, operation } = request
   if (status >= 500) throw new Error(`${describeRequest(request)} is answered ${status} ${text}`)
   if (problem !== undefined) throw new Error(`${describeRequest(request)} is not answered as documented: ${problem}`)
   if (expectedStatuses.length > 0) {
@@ -110,8 +110,16 @@ function checkResponse (request: FuzzRequest, response: FuzzResponse, counts: Fu
     (status === 404 && (!recordExists || path.startsWith('/inventory/'))) ||
     (status === 409 && method !== 'GET') ||
     (status === 412 && conditional) ||
-    (status === 422 && keyed)
+    (status === 422 && keyed) ||
+    // A clock that was moved reaches the sunset and the end of the retention.
+    (status === 410 && ['getPet', 'listEvents'].includes(operation)) ||
+    (status === 400 && dependsOnState(request))
   if (!allowed) throw new Error(`${describeRequest(request)} is valid, and is answered ${status} ${text}`)
+}
+
+/** Tells whether a body is invalid in some states: a time must be later than the clock, and a key must exist. */
+function dependsOnState ({ operation, body = {} }: FuzzRequest): boolean {
+  return operation === 'advanceClock' || (operation === 'createFault' && 'keyId' in (body as object))
 }
 
 /** Detects that the account is deleted or its key revoked, so that the sequence needs a new account. */

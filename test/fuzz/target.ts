@@ -18,6 +18,11 @@ export interface Target {
   close: () => Promise<void>
 }
 
+/** The ids of records that a reset of the store keeps. */
+const KEPT = new Set(['keyId', 'webhookId', 'faultId', 'snapshotId'])
+
+const INSTANT = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
+
 export interface FuzzResponse {
   answer: Answer
   /** The answer with ids, times and secrets replaced by placeholders, as it must be on every database. */
@@ -30,7 +35,7 @@ export interface FuzzResponse {
 
 export async function openTarget (url: string): Promise<Target> {
   const app = await buildApp(readConfig({
-    LOG_LEVEL: 'silent', PORT: '0', DELIVERY: 'false', DATABASE_URL: url, QUEUE_LIMIT: '5000'
+    LOG_LEVEL: 'silent', PORT: '0', DELIVERY: 'false', DATABASE_URL: url, QUEUE_LIMIT: '5000', LAB: 'true'
   }))
   await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as AddressInfo
@@ -43,6 +48,8 @@ export async function openTarget (url: string): Promise<Target> {
   /** Ids by kind in order of creation, those of deleted records included. */
   let ids = new Map<string, Array<string | number>>()
   let deleted = new Set<string>()
+  /** The store was reset or restored: which of its records exist is no longer known here. */
+  let isReplaced = false
 
   function resolveReferences (value: unknown): unknown {
     if (isReference(value)) {
@@ -67,13 +74,14 @@ export async function openTarget (url: string): Promise<Target> {
     if (Array.isArray(value)) return value.map((item) => normalizeBody(item, kind))
     if (value === null || typeof value !== 'object') return value
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => {
-      if (['createdAt', 'timestamp', 'lastUsedAt', 'at'].includes(name)) return [name, 'TIME']
+      if (['createdAt', 'timestamp', 'lastUsedAt', 'at', 'now'].includes(name)) return [name, 'TIME']
       if (['apiKey', 'prefix', 'secret'].includes(name)) return [name, 'SECRET']
       if (name === 'id') return [name, kind === 'event' ? inner : placeholderOf(kind, inner) ?? `new ${kind}`]
       const [, other] = /^(.+)Id$/.exec(name) ?? []
       if (other !== undefined) return [name, placeholderOf(other, inner) ?? inner]
       if (kind === 'event' && name === 'data') {
-        const records = Object.entries(inner as object).map(([kind, record]) => [kind, normalizeBody(record, kind)])
+        const records = Object.entries(inner as object).map(([kind, record]) =>
+          [kind, INSTANT.test(String(record)) ? 'TIME' : normalizeBody(record, kind)])
         return [name, Object.fromEntries(records)]
       }
       return [name, normalizeBody(inner, kind)]
@@ -95,6 +103,7 @@ export async function openTarget (url: string): Promise<Target> {
         .replace(/([?&](?:id|petId|categoryId)=)(\d+)/g, (_, name: string, id: string) =>
           `${name}${placeholderOf(name.includes('categoryId') ? 'category' : 'pet', id) ?? id}`)
     }
+    if (headers['petstore-clock'] !== undefined) normalized['petstore-clock'] = 'TIME'
     delete normalized['content-length']
     return normalized
   }
@@ -102,6 +111,7 @@ export async function openTarget (url: string): Promise<Target> {
   async function openAccount (): Promise<void> {
     ids = new Map()
     deleted = new Set()
+    isReplaced = false
     const json = { 'content-type': 'application/json' }
     const opened = await send(agent, port, 'POST', '/accounts', json, '{"name": "A store"}')
     key = opened.body.apiKey
@@ -121,7 +131,8 @@ export async function openTarget (url: string): Promise<Target> {
     const path = request.path.replace(/\{(\w+)\}/g, (_, name: string) => {
       const id = String(resolveReferences(params[name]))
       const named = placeholderOf(name.replace(/Id$/, ''), id)
-      if (named !== undefined && !deleted.has(named)) recordExists = true
+      const mayBeGone = isReplaced && !KEPT.has(name)
+      if (named !== undefined && !deleted.has(named) && !mayBeGone) recordExists = true
       return id
     })
     const search = query.map(([name, value]) => `${name}=${String(resolveReferences(value))}`).join('&')
@@ -138,6 +149,7 @@ export async function openTarget (url: string): Promise<Target> {
     if (answer.status === 201 && answer.body.id !== undefined && !isReplayed(answer)) {
       ids.set(kind, [...ids.get(kind) ?? [], answer.body.id])
     }
+    if (/^\/lab\/(reset|.*\/restore)$/.test(request.path) && answer.status === 200) isReplaced = true
     const body = normalizeBody(answer.body, kind)
     const isList = Array.isArray(answer.body) || answer.status === 304 || method === 'HEAD'
     const text = answer.body === undefined ? answer.text : ''

@@ -151,7 +151,7 @@ t.test('each code is sent in the Error shape', async (t) => {
     if (found === undefined) continue
     await t.test(`${status} ${code}`, async (t) => {
       const app = found.settings === undefined ? shared : await startApp(t, found.settings)
-      const answer = await found.raise({ ...app, t }, await app.openAccount())
+      const answer = await found.raise({ ...app, t }, await app.openAccount(), status)
       assertError(t, answer, status, code, /^["A-Za-z].*[.]$/)
       t.notMatch(
         answer.text,

@@ -51,6 +51,7 @@ export async function startApp (t: Test, settings: Record<string, string> = {}):
     LOG_LEVEL: 'silent',
     PORT: '0',
     DELIVERY: 'false',
+    LAB: 'true',
     // Far longer than the default: a slow machine must not change what a test sees.
     REQUEST_TIMEOUT_MS: '60000',
     DATABASE_URL: await freshDatabase(t)

@@ -13,8 +13,8 @@ export type Id = number | string
 export type CreatedIds = Record<string, Id>
 
 export interface Fixture {
-  record?: RecordFixture
-  list?: ListFixture
+  record?: RecordFixture | RecordFixture[]
+  list?: ListFixture | ListFixture[]
   /** Changes of one record by operationId. */
   changes?: Record<string, PrepareChange>
   /** The operations, by method and path, such as `get /pets`. */
@@ -71,10 +71,11 @@ export interface KeyedWrite {
   shows: string
 }
 
-export type ErrorCase = { status: number } & (RaisedError | UnraisedError)
+export type ErrorCase = { status: number | number[] } & (RaisedError | UnraisedError)
 
 export interface RaisedError {
-  raise: (app: RaisingApp, client: Client) => Promise<Answer>
+  /** @param status the status to raise, for a code that has several */
+  raise: (app: RaisingApp, client: Client, status: number) => Promise<Answer>
   /** Settings of a separate service. All cases without settings share one service. */
   settings?: Record<string, string>
 }
@@ -100,6 +101,11 @@ export async function loadFixtures (): Promise<Fixture[]> {
   }))
 }
 
+/** Returns the records of all fixtures. A resource can have several kinds. */
+export function recordsOf (fixtures: Fixture[]): RecordFixture[] {
+  return fixtures.flatMap(({ record = [] }) => record)
+}
+
 /** Merges tables of several fixtures. Rejects a name that two of them have, as after an incomplete copy. */
 export function mergeTables<T> (tables: Array<Record<string, T> | undefined>): Record<string, T> {
   const merged: Record<string, T> = {}
@@ -113,8 +119,6 @@ export function mergeTables<T> (tables: Array<Record<string, T> | undefined>): R
 /** Creates a record of each resource and returns the ids. */
 export async function createRecords (client: Client, fixtures: Fixture[]): Promise<CreatedIds> {
   const created: CreatedIds = {}
-  for (const { record } of fixtures) {
-    if (record !== undefined) created[record.idName] = await record.create(client, { ...created })
-  }
+  for (const { idName, create } of recordsOf(fixtures)) created[idName] = await create(client, { ...created })
   return created
 }

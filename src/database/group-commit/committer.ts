@@ -6,6 +6,7 @@ import type { Database } from '../database.ts'
 import type { Changes, Command, QueuedCommand, WriteContext, WriteResult } from './command.ts'
 import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
 import { IdempotencyKeyLocked, idempotencyTable } from './idempotency-records.ts'
+import { ClockAdvanced } from './transaction.ts'
 import { createWriteQueue, type WriteQueue } from './write-queue.ts'
 
 export type Commit = <Input, Record>(
@@ -175,7 +176,7 @@ class Committer {
       try {
         return await runInTransaction(this.#database, group, this.#options)
       } catch (error) {
-        const kind = classifyError(error)
+        const kind = error instanceof ClockAdvanced ? 'conflict' : classifyError(error)
         // Stops retrying once the oldest write has timed out, so that one locked row cannot stall the group repeatedly.
         if (kind === 'conflict' && attempt < MAX_ATTEMPTS && !this.#isLate(group[0]!)) {
           await sleep(Math.random() * 10 * attempt)

@@ -1,4 +1,5 @@
 import { Unauthorized } from '../../errors.ts'
+import { AccountClocks } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
 import type { Table } from '../table.ts'
 import { orderIntoBatches } from './batches.ts'
@@ -11,6 +12,8 @@ export interface GroupTransactionOptions {
   /** All tables of accounts, in the order in which rows are locked. */
   tables: readonly Table[]
   beforeCommit: readonly BeforeCommit[]
+  /** The clocks of accounts; by default, all are in real time. */
+  clocks?: AccountClocks
 }
 
 const ACCOUNT_DELETED = 'The account of this API key was deleted'
@@ -21,12 +24,14 @@ export interface CommittedGroup {
   changes: Changes
 }
 
+const REAL_TIME = new AccountClocks()
+
 /** Runs a group's commands in one transaction. The caller gives the answers, once COMMIT has returned. */
 export async function runInTransaction (
-  database: Database, group: QueuedCommand[], { tables, beforeCommit }: GroupTransactionOptions
+  database: Database, group: QueuedCommand[], { tables, beforeCommit, clocks = REAL_TIME }: GroupTransactionOptions
 ): Promise<CommittedGroup> {
   return await database.transact(async (access) => {
-    const tx = createTransaction(access, database.dialect, tables)
+    const tx = createTransaction(access, database.dialect, tables, clocks)
     const answers: Array<() => void> = []
     const { fresh, replays } = await claimIdempotencyKeys(tx, group)
     for (const { entry, result } of replays) {

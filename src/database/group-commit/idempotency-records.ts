@@ -1,5 +1,6 @@
 import type { FastifyError } from '@fastify/error'
 import { IdempotencyKeyReused } from '../../errors.ts'
+import { timeText } from '../account-clocks.ts'
 import { classifyError } from '../error-classification.ts'
 import type { Table } from '../table.ts'
 import type { Command, CompletedCommand, QueuedCommand, WriteResult } from './command.ts'
@@ -58,8 +59,8 @@ export async function claimIdempotencyKeys (tx: Transaction, group: QueuedComman
 
 /** Returns the keys whose claims succeeded. An expired record is taken over, as if there were none. */
 async function insertClaims ({ dialect, query, now }: Transaction, keyed: QueuedCommand[]): Promise<Set<string>> {
-  const expires = new Date(Date.parse(now) + LIFETIME_MS).toISOString()
-  const claims = keyed.map(({ context: { account, idempotency } }) => ({ account, ...idempotency, now, expires }))
+  const claims = keyed.map(({ context: { account, idempotency } }) =>
+    ({ account, ...idempotency, now: now(account), expires: expiryOf(now(account)) }))
   const columns = { account: 'bigint', key: 'text', fingerprint: 'text', now: 'text', expires: 'text' } as const
   const rows = await query<{ account: number, key: string }>(`
     INSERT INTO idempotency_records (account_id, key, fingerprint, created_at, expires_at)
@@ -74,6 +75,10 @@ async function insertClaims ({ dialect, query, now }: Transaction, keyed: Queued
     throw classifyError(error) === 'conflict' ? new IdempotencyKeyLocked('a key is in use', { cause: error }) : error
   })
   return new Set(rows.map(({ account, key }) => `${account} ${key}`))
+}
+
+function expiryOf (now: string): string {
+  return timeText(Date.parse(now) + LIFETIME_MS)
 }
 
 async function loadResponses ({ dialect, query }: Transaction, lost: QueuedCommand[]): Promise<Responses> {
@@ -122,13 +127,37 @@ const SWEEP_SIZE = 500
 /** Deletes some of the expired records. Returns `true` when there may be more. */
 export const deleteExpiredIdempotencyRecords: Command<object, boolean> = {
   name: 'deleteExpiredIdempotencyRecords',
-  async run ({ dialect, query, now }, inputs) {
+  async run ({ dialect, query, startedAt: now }, inputs) {
     const deleted = await query<object>(`
       DELETE FROM idempotency_records WHERE (account_id, key) IN (
         SELECT r.account_id, r.key FROM idempotency_records r
         WHERE r.expires_at <= (SELECT ${dialect.toTime('i.now')} FROM ${dialect.jsonRows('i', { now: 'text' })})
         LIMIT ${SWEEP_SIZE} ${dialect.forUpdateSkipLocked})
       RETURNING account_id`, [{ now }])
+    return inputs.map(() => ({ record: deleted.length === SWEEP_SIZE }))
+  }
+}
+
+/** Starts the lifetime of an account's claim anew, after the command of the claim has moved the account's clock. */
+export async function renewClaim ({ dialect, execute, now }: Transaction, account: number, key: string): Promise<void> {
+  await execute(`
+    UPDATE idempotency_records SET created_at = ${dialect.toTime('i.now')}, expires_at = ${dialect.toTime('i.expires')}
+    FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text', now: 'text', expires: 'text' })}
+    WHERE account_id = i.account AND idempotency_records.key = i.key`,
+  [{ account, key, now: now(account), expires: expiryOf(now(account)) }])
+}
+
+/** Deletes some of an account's expired records, by its clock. Returns `true` when there may be more. */
+export const deleteExpiredRecordsOfAccount: Command<{ account: number }, boolean> = {
+  name: 'deleteExpiredRecordsOfAccount',
+  async run ({ dialect, query, now }, inputs) {
+    const deleted = await query<{ account: number }>(`
+      DELETE FROM idempotency_records WHERE (account_id, key) IN (
+        SELECT r.account_id, r.key FROM idempotency_records r
+        JOIN ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })} ON r.account_id = i.account
+        WHERE r.expires_at <= ${dialect.toTime('i.now')}
+        LIMIT ${SWEEP_SIZE})
+      RETURNING account_id AS account`, inputs.map(({ account }) => ({ account, now: now(account) })))
     return inputs.map(() => ({ record: deleted.length === SWEEP_SIZE }))
   }
 }

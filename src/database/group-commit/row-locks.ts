@@ -18,7 +18,7 @@ interface TableLocks {
 /** How the accounts of a group's writers are locked. */
 type AccountLock = 'none' | 'key share' | 'update'
 
-/** A row of the one statement: a writer's account, the owner of a locked row, the end of a lock, or new ids. */
+/** A row of the one statement: a writer's account with its clock in seconds ahead, the owner of a locked row, the end of a lock, or new ids. */
 type ResultRow =
   | { kind: 'account', table: string, first: number, second: number }
   | { kind: 'owner', table: string, first: number, second: number }
@@ -54,8 +54,10 @@ export async function lockRowsAndAllocateIds (tx: Transaction, group: QueuedComm
   const text = textOf(dialect, accountLock, locks, created.map(([table]) => table))
   const rows = await query<ResultRow>(text, ...inputs)
   for (const { kind, table, first, second } of rows.sort((a, b) => a.first - b.first)) {
-    if (kind === 'account') live.add(first)
-    else if (kind === 'owner') tx.owners({ name: table }).set(first, second)
+    if (kind === 'account') {
+      tx.confirmClock(first, second * 1000)
+      live.add(first)
+    } else if (kind === 'owner') tx.owners({ name: table }).set(first, second)
     else if (kind === 'ids') tx.addAllocatedIds({ name: table }, idsOf({ first, last: second }))
   }
   return live
@@ -84,7 +86,7 @@ function buildText (dialect: Dialect, accountLock: AccountLock, locks: TableLock
   if (accountLock !== 'none') {
     const writers = 'locked_writers'
     ctes.push(`${writers} AS MATERIALIZED (${accountLockSql(dialect, accountLock, input({ id: 'bigint' }))})`)
-    parts.push(`SELECT 'account' AS kind, 'accounts' AS "table", id AS first, 0 AS second FROM ${writers}`)
+    parts.push(`SELECT 'account' AS kind, 'accounts' AS "table", id AS first, ahead AS second FROM ${writers}`)
   }
   for (const { table, needsOwners, ...lock } of locks) {
     const { name } = table
@@ -106,7 +108,7 @@ function buildText (dialect: Dialect, accountLock: AccountLock, locks: TableLock
 /** PostgreSQL evaluates the condition again after it waited for a lock: an account that was deleted is not found. */
 function accountLockSql (dialect: Dialect, lock: AccountLock, input: string): string {
   return `
-    SELECT a.id FROM accounts a
+    SELECT a.id, a.clock_offset_seconds AS ahead FROM accounts a
     WHERE ${dialect.inSubquery('a.id', `SELECT i.id FROM ${input}`)} AND a.deleted_at IS NULL
     ORDER BY a.id ${lock === 'update' ? dialect.forUpdate : dialect.forKeyShare}`
 }

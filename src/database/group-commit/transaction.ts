@@ -1,3 +1,4 @@
+import { timeText, type AccountClocks } from '../account-clocks.ts'
 import type { Dialect } from '../dialect.ts'
 import type { TransactionClient } from '../prisma-client.ts'
 import { insertSql } from '../sql/bulk-insert.ts'
@@ -8,8 +9,16 @@ import type { TransactionAccess } from '../transact.ts'
 /** One database transaction, shared by all commands of a group. */
 export interface Transaction {
   dialect: Dialect
-  /** When the group began, RFC 3339 in UTC with milliseconds: the time of all its changes. */
-  now: string
+  /** When the group began, in real time: RFC 3339 in UTC with milliseconds. */
+  startedAt: string
+  /** Returns when the group began by the clock of an account: the time of all its changes. */
+  now: (account: number | null) => string
+  /** Returns how far the clock of an account is ahead, in ms. */
+  clockOffset: (account: number | null) => number
+  /** Moves the clock of an account within the transaction. */
+  advanceClock: (account: number, offsetMs: number) => void
+  /** @throws ClockAdvanced when another process has moved the clock of the account: the group runs again */
+  confirmClock: (account: number, offsetMs: number) => void
   /** All tables of accounts, in registration order. */
   tables: readonly Table[]
   /** Runs a statement whose parameters are JSON arrays of inputs, and returns its rows. */
@@ -47,10 +56,13 @@ export type SqlAfterWrites = (parameter: number, written: string) => { with: str
 
 export interface IdRange { first: number, last: number }
 
+/** The transaction used an outdated time for an account. */
+export class ClockAdvanced extends Error {}
+
 interface DeferredWrite { sql: WriteSql, inputs: readonly object[] }
 
 export function createTransaction (
-  { connection, prisma }: TransactionAccess, dialect: Dialect, tables: readonly Table[]
+  { connection, prisma }: TransactionAccess, dialect: Dialect, tables: readonly Table[], clocks: AccountClocks
 ): Transaction {
   let deferred: DeferredWrite[] = []
   const allocated = new Map<string, number[]>()
@@ -97,7 +109,7 @@ export function createTransaction (
 
   return {
     dialect,
-    now: new Date().toISOString(),
+    ...createTimes(clocks),
     tables,
     query,
     async execute (sql, inputs) {
@@ -127,6 +139,33 @@ export function createTransaction (
     async prisma () {
       await flush()
       return prisma()
+    }
+  }
+}
+
+type Times = Pick<Transaction, 'startedAt' | 'now' | 'clockOffset' | 'advanceClock' | 'confirmClock'>
+
+/** Returns the times of a transaction that begins now. */
+function createTimes (clocks: AccountClocks): Times {
+  const startedMs = Date.now()
+  const startedAt = new Date(startedMs).toISOString()
+  /** The clocks that this transaction moved. Other transactions see them after COMMIT. */
+  const advanced = new Map<number, number>()
+  const clockOffset = (account: number | null): number => advanced.get(account ?? 0) ?? clocks.offsetOf(account)
+  return {
+    startedAt,
+    clockOffset,
+    now (account) {
+      const offset = clockOffset(account)
+      return offset === 0 ? startedAt : timeText(startedMs + offset)
+    },
+    advanceClock (account, offsetMs) {
+      advanced.set(account, offsetMs)
+    },
+    confirmClock (account, offsetMs) {
+      if (offsetMs === clockOffset(account)) return
+      clocks.advance(account, offsetMs)
+      throw new ClockAdvanced('the clock of an account was moved by another process')
     }
   }
 }

@@ -25,6 +25,7 @@ export const sqlite: Dialect = {
   limit: (_input, limit) => String(limit),
   inJsonArray: (column, array) => `${column} IN (SELECT value FROM json_each(${array}))`,
   inSubquery: (column, subquery) => `${column} IN (${subquery})`,
+  jsonMember: (object, name) => `${object} ->> '${name}'`,
   join: (text, orderBy, separator = ',') => `group_concat(${text}, '${separator}' ORDER BY ${orderBy})`,
   hasRowLocks: false,
   forUpdate: '',

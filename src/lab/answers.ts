@@ -1,0 +1,81 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { publicCode } from '../errors.ts'
+import { corrupted } from './corruption.ts'
+import { INJECTED } from './errors.ts'
+import { documentedSchema } from './documented-schemas.ts'
+import type { Fault } from './schemas.ts'
+import { holdBack, throttle } from './streams.ts'
+
+/** In place of an answer: the connection is to be closed without a byte. */
+export const ENDED = Symbol('ended')
+
+/** Header fields that describe the body which another one replaces. */
+const FIELDS_OF_BODY = [
+  'content-length', 'content-type', 'etag', 'location', 'link', 'idempotency-replayed', 'event-id', 'vary'
+]
+
+/** Applies the effect of a fault to an answer, and returns the payload to send. */
+export async function changeAnswer (
+  request: FastifyRequest, reply: FastifyReply, payload: unknown, { effect, id }: Fault
+): Promise<unknown> {
+  switch (effect.type) {
+    case 'delay':
+      await holdBack(effect.ms, request.raw.socket)
+      return payload
+    case 'reset':
+    case 'lose_answer':
+      if (payload instanceof Readable) payload.destroy()
+      return ENDED
+    case 'replace_answer':
+      if (payload instanceof Readable) payload.destroy()
+      return replaceAnswer(reply, effect.status, id)
+    case 'truncate':
+      return await truncate(request, reply, payload, effect.bytes)
+    case 'trickle':
+      return trickle(request, reply, payload, effect.bytesPerSecond)
+    case 'corrupt': {
+      if (typeof payload !== 'string' || request.method === 'HEAD') return payload
+      return corrupted(payload, effect.how, documentedSchema(request, reply.statusCode))
+    }
+    default:
+      return payload
+  }
+}
+
+function replaceAnswer (reply: FastifyReply, status: number, id: number): string {
+  for (const name of FIELDS_OF_BODY) reply.removeHeader(name)
+  const error = new INJECTED[status]!(id)
+  reply.errorCode = publicCode(error)
+  reply.code(status).header('content-type', 'application/json; charset=utf-8').header('cache-control', 'no-store')
+  if (status === 503) reply.header('retry-after', 1)
+  return JSON.stringify({ code: reply.errorCode, message: error.message, status })
+}
+
+/** Sends the head, which promises the whole body, and a part of the body. Then closes the connection. */
+async function truncate (
+  request: FastifyRequest, reply: FastifyReply, payload: unknown, bytes: number
+): Promise<unknown> {
+  const body = request.method !== 'HEAD' && typeof payload === 'string' ? Buffer.from(payload) : Buffer.alloc(0)
+  if (payload instanceof Readable) payload.destroy()
+  else if (typeof payload === 'string') reply.header('content-length', Buffer.byteLength(payload))
+  reply.hijack()
+  const { raw } = reply
+  raw.writeHead(reply.statusCode, reply.getHeaders() as Record<string, string>)
+  raw.flushHeaders()
+  const part = body.subarray(0, bytes)
+  if (part.length > 0) await new Promise((resolve) => { raw.write(part, resolve) })
+  // Closes once the bytes before are sent.
+  raw.socket?.destroySoon()
+  // Fastify sends nothing more.
+  return await new Promise(() => {})
+}
+
+function trickle (
+  request: FastifyRequest, reply: FastifyReply, payload: unknown, bytesPerSecond: number
+): unknown {
+  if (typeof payload !== 'string' || request.method === 'HEAD') return payload
+  const body = Buffer.from(payload)
+  reply.header('content-length', body.length)
+  return throttle(Readable.from([body]), bytesPerSecond)
+}

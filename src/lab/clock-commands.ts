@@ -1,0 +1,63 @@
+import { LAST_INSTANT } from '../database/account-clocks.ts'
+import { etagOf } from '../database/entity-tag.ts'
+import type { Command, CommandResult } from '../database/group-commit/command.ts'
+import { renewClaim } from '../database/group-commit/idempotency-records.ts'
+import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import { shiftLeases } from '../deliveries/leases.ts'
+import { ValidationFailed } from '../errors.ts'
+import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
+import { offsetAfter, type Advance } from './rules.ts'
+import { clockEvents, type AdvancedClock } from './schemas.ts'
+import { markChanged } from './state-commands.ts'
+
+export interface ClockMove {
+  account: number
+  advance: Advance
+  conditions: Conditions
+  /** The Idempotency-Key of the request. Its record must outlive the advance. */
+  idempotencyKey: string | undefined
+}
+
+/** Returns the entity tag of a clock. */
+export function clockEtag (offsetSeconds: number): string {
+  return etagOf(offsetSeconds)
+}
+
+/** Moves a clock ahead. What becomes due is not done here, because it can take several steps. */
+export const advanceClock: Command<ClockMove, AdvancedClock> = {
+  name: 'advanceClock',
+  runsAlone: true,
+  locksAccount: true,
+  run: async (tx, inputs) => await inSequence(inputs, async (input) => await move(tx, input))
+}
+
+/** The account is locked, so its clock is known and no other write of the account runs. */
+async function move (
+  tx: Transaction, { account, advance, conditions, idempotencyKey }: ClockMove
+): Promise<CommandResult<AdvancedClock>> {
+  const before = tx.clockOffset(account) / 1000
+  const failed = checkPreconditions(conditions, clockEtag(before))
+  if (failed !== undefined) return failed
+  const offsetSeconds = offsetAfter(Date.parse(tx.startedAt), before, advance, LAST_INSTANT)
+  if (offsetSeconds === 'not later') {
+    return new ValidationFailed('to must be later than the clock, which never goes back')
+  }
+  if (offsetSeconds === 'out of range') return new ValidationFailed('The clock cannot show a time after the year 9999')
+  const from = tx.now(account)
+  tx.advanceClock(account, offsetSeconds * 1000)
+  const now = tx.now(account)
+  if (idempotencyKey !== undefined) await renewClaim(tx, account, idempotencyKey)
+  await shiftLeases(tx, account, offsetSeconds - before)
+  await markChanged(tx, [{ account }])
+  const { dialect, execute } = tx
+  await execute(`
+    UPDATE accounts SET clock_offset_seconds = i.ahead
+    FROM ${dialect.jsonRows('i', { account: 'bigint', ahead: 'bigint' })} WHERE accounts.id = i.account`,
+  [{ account, ahead: offsetSeconds }])
+  return {
+    record: { now, offsetSeconds },
+    etag: clockEtag(offsetSeconds),
+    events: [clockEvents.advanced({ from, to: now })],
+    changes: { lab: [account] }
+  }
+}

@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import { LEASE_MS, type ClaimedDelivery } from '../deliveries/claim.ts'
+import { webhookIdOf, type AroundCall, type Call } from '../deliveries/delivery-attempt.ts'
+import type { WebhookResponse } from '../deliveries/http-client.ts'
+import { extendLease } from '../deliveries/leases.ts'
+import { classifyResponse } from '../deliveries/retry-policy.ts'
+import type { AccountStates } from './account-states.ts'
+import { matchFaults, recordHit } from './fault-commands.ts'
+import type { Fault } from './schemas.ts'
+
+/** The operation of faults that hit the calls of webhooks. */
+export const WEBHOOK = 'webhook'
+
+const TARGET = { operation: WEBHOOK, isOrdinary: false, keyId: undefined }
+
+/** How far in the past an old signature is: receivers accept five minutes. */
+const OLD_MS = 3_600_000
+
+/** Returns what makes the calls of deliveries: faults change some of them. */
+export function createAroundCall (app: FastifyInstance, states: AccountStates): AroundCall {
+  return async (delivery, call, stopped) => {
+    const { account } = delivery
+    // A hit is an event, which is delivered as well. If it could be hit, one hit would cause the next.
+    if (!states.mayHit(account, TARGET) || isHit(delivery)) return await call()
+    const requestId = webhookIdOf(delivery)
+    const isImmediate = ({ type }: Fault['effect']): boolean => type === 'reset' || type === 'delay'
+    const match = { ...TARGET, account, requestId, isImmediate }
+    const { record: fault } = await app.commit(matchFaults, match, { account })
+    if (fault === null) return await call()
+    const response = await applyTo(app, delivery, call, stopped, fault)
+    if (!isImmediate(fault.effect)) {
+      await app.commit(recordHit, { account, fault, requestId, operation: WEBHOOK }, { account })
+    }
+    return response
+  }
+}
+
+function isHit ({ body }: ClaimedDelivery): boolean {
+  return body?.includes('"type":"fault.hit"') ?? false
+}
+
+async function applyTo (
+  { commit }: FastifyInstance, delivery: ClaimedDelivery, call: Call, stopped: AbortSignal, { id, effect }: Fault
+): Promise<WebhookResponse> {
+  switch (effect.type) {
+    case 'reset':
+      return { error: `The fault ${id} of the lab prevented the call` }
+    case 'delay': {
+      const { account, id: deliveryId, worker } = delivery
+      const until = Date.now() + effect.ms + LEASE_MS
+      await commit(extendLease, { account, id: deliveryId, worker, until }, { account: null })
+      await sleep(effect.ms, undefined, { signal: stopped })
+      return await call()
+    }
+    case 'lose_answer': {
+      const response = await call()
+      return classifyResponse(response.status) === 'accepted'
+        ? { error: `The fault ${id} of the lab lost the answer` }
+        : response
+    }
+    case 'corrupt':
+      return await corruptCall(call, effect.how)
+    default:
+      return await call()
+  }
+}
+
+async function corruptCall (call: Call, how: string): Promise<WebhookResponse> {
+  if (how === 'bad_signature') return await call({ secrets: [`whsec_${randomBytes(24).toString('base64')}`] })
+  if (how === 'old_timestamp') return await call({ signedAt: new Date(Date.now() - OLD_MS) })
+  const response = await call()
+  if (how === 'duplicate') await call()
+  return response
+}

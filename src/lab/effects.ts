@@ -1,0 +1,87 @@
+import { Type, type Static, type TObject, type TProperties } from '@sinclair/typebox'
+import { NO_ADDITIONAL_PROPERTIES, StringEnum } from '../http/common-schemas.ts'
+
+/** The ways to corrupt an answer, and then those to corrupt the call of a webhook. */
+const ANSWER_CORRUPTIONS = ['invalid_json', 'wrong_type', 'missing_field', 'unknown_enum'] as const
+const CALL_CORRUPTIONS = ['bad_signature', 'old_timestamp', 'duplicate'] as const
+
+/** Defines one type of effect, as a component with a name such as DelayEffect. */
+function effect<const Type extends string, Members extends TProperties> (
+  type: Type, description: string, members: Members
+): TObject<Members & { type: ReturnType<typeof StringEnum<Type>> }> {
+  return Type.Object({
+    type: StringEnum([type], { description: 'Type of the effect', example: type }), ...members
+  }, { $id: nameOf(type), ...NO_ADDITIONAL_PROPERTIES, description })
+}
+
+function nameOf (type: string): string {
+  return type.split('_').map((word) => word[0]!.toUpperCase() + word.slice(1)).join('') + 'Effect'
+}
+
+const integer = (minimum: number, maximum: number, description: string, example: number) =>
+  Type.Integer({ minimum, maximum, description, example })
+
+/** `status` is an integer of a list, which StringEnum cannot express. */
+const status = <const T extends number>(values: readonly T[], example: T) =>
+  Type.Unsafe<T>({ type: 'integer', enum: [...values], description: 'HTTP status of the answer', example })
+
+const delay = effect('delay', 'The request is handled and its answer is held back.', {
+  ms: integer(1, 60_000, 'Time to hold the answer back, in milliseconds', 2_000)
+})
+const refuse = effect('refuse', 'The request is not handled. The answer is an error.', {
+  status: status([429, 500, 502, 503, 504], 503),
+  retryAfter: Type.Optional(integer(0, 86_400, 'The value of `Retry-After`, in seconds; 1 by default', 1))
+})
+const reset = effect('reset', 'The request is not handled. The connection is closed without a byte.', {})
+const loseAnswer = effect(
+  'lose_answer', 'The request is handled and committed. Then the connection is closed without a byte.', {}
+)
+const replaceAnswer = effect(
+  'replace_answer', 'The request is handled and committed. Then the answer is an error.', {
+    status: status([500, 502, 503, 504], 502)
+  })
+const truncate = effect(
+  'truncate', 'The request is handled. The connection is closed within the body, although `Content-Length` has ' +
+    'promised all of it.', { bytes: integer(0, 1_000_000, 'Number of bytes of the body that are sent', 10) }
+)
+const trickle = effect('trickle', 'The request is handled and the body arrives slowly.', {
+  bytesPerSecond: integer(1, 100_000, 'Speed of the body', 100)
+})
+const corrupt = effect(
+  'corrupt', 'The request is handled. The body breaks the document in one way. The last three are for the calls of ' +
+    'webhooks.', {
+    how: StringEnum([...ANSWER_CORRUPTIONS, ...CALL_CORRUPTIONS], {
+      description: 'What is wrong with the body, or with the call', example: 'missing_field'
+    })
+  })
+
+export const EFFECTS = [delay, refuse, reset, loseAnswer, replaceAnswer, truncate, trickle, corrupt]
+
+export type Effect =
+  | Static<typeof delay> | Static<typeof refuse> | Static<typeof reset> | Static<typeof loseAnswer> |
+  Static<typeof replaceAnswer> | Static<typeof truncate> | Static<typeof trickle> | Static<typeof corrupt>
+
+const typeOf = ({ properties: { type } }: TObject): string => (type as unknown as { enum: [string] }).enum[0]
+
+export const EffectSchema = Type.Unsafe<Effect>({
+  $id: 'FaultEffect',
+  description: 'What happens to the requests that the fault hits.',
+  type: 'object',
+  discriminator: {
+    propertyName: 'type',
+    mapping: Object.fromEntries(EFFECTS.map((schema) => [typeOf(schema), `#/components/schemas/${schema.$id}`]))
+  },
+  oneOf: EFFECTS.map((schema) => ({ $ref: `${schema.$id}#` })),
+  example: { type: 'lose_answer' }
+})
+
+/** The effects that a fault of the operation `webhook` can have. */
+export function isEffectOfCalls (effect: Effect): boolean {
+  if (effect.type === 'corrupt') return CALL_CORRUPTIONS.some((how) => how === effect.how)
+  return ['delay', 'lose_answer', 'reset'].includes(effect.type)
+}
+
+/** The effects that a fault of any other operation can have. */
+export function isEffectOfAnswers (effect: Effect): boolean {
+  return effect.type !== 'corrupt' || ANSWER_CORRUPTIONS.some((how) => how === effect.how)
+}

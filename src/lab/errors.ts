@@ -1,0 +1,23 @@
+import { defineError, type ErrorClass } from '../errors.ts'
+
+export const FaultNotFound = defineError('fault_not_found', 'Your account has no fault with this id.', 404)
+export const SnapshotNotFound = defineError('snapshot_not_found', 'Your account has no snapshot with this id.', 404)
+export const FaultLimitReached = defineError(
+  'fault_limit_reached', 'An account can have %s open faults. Delete one, or delete all with DELETE /lab/faults.', 409,
+  100)
+export const SnapshotLimitReached = defineError(
+  'snapshot_limit_reached', 'An account can have %s snapshots. Delete one before you take another.', 409, 20)
+export const SnapshotTooLarge = defineError(
+  'snapshot_too_large', 'The store has more than %s records, which is the most that a snapshot can hold.', 409, 10000)
+export const StoreTooLarge = defineError(
+  'store_too_large',
+  'The store has more than %s records, which is too many to replace. Open another account instead: POST /accounts.',
+  409, 10000)
+
+/** One class for each status that a fault can answer with. */
+const injected = (status: number): ErrorClass => defineError(
+  'injected_fault', 'The fault %s of the lab replaced this answer.', status, 12)
+
+/** By status. */
+export const INJECTED: Record<number, ErrorClass> =
+  Object.fromEntries([429, 500, 502, 503, 504].map((status) => [status, injected(status)]))

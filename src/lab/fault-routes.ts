@@ -1,0 +1,127 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import { ValidationFailed } from '../errors.ts'
+import { conditionsOf } from '../http/conditional-requests.ts'
+import { NoContent, ref } from '../http/common-schemas.ts'
+import { writeContext } from '../http/idempotency.ts'
+import { pageLinks, pageRequest } from '../http/pagination.ts'
+import { sendPage, sendRecord, sendWriteResult } from '../http/responses.ts'
+import { WEBHOOK } from './delivery-faults.ts'
+import { isEffectOfAnswers, isEffectOfCalls, type Effect } from './effects.ts'
+import { FaultLimitReached, FaultNotFound } from './errors.ts'
+import { createFault, deleteFault, deleteFaults } from './fault-commands.ts'
+import { findFault, listFaults } from './queries.ts'
+import type { Operations } from './request-faults.ts'
+import { FaultParams, FaultSchema, LabQuery, NewFaultSchema, type NewFault } from './schemas.ts'
+
+const EXPERIMENTAL = { tags: ['lab'], 'x-stability': 'experimental' }
+
+export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes (app) {
+  const { states, operations } = app.lab!
+
+  app.get('/lab/faults', {
+    schema: {
+      operationId: 'listFaults',
+      ...EXPERIMENTAL,
+      summary: 'List faults',
+      description: 'Lists the faults that can still hit requests, by id, a page at a time.',
+      querystring: LabQuery,
+      response: { 200: Type.Array(ref(FaultSchema)) }
+    }
+  }, async (request, reply) => {
+    const { auth: { account }, query } = request
+    return sendPage(request, reply, await listFaults(app.read, account, pageRequest(query)))
+  })
+
+  app.post('/lab/faults', {
+    schema: {
+      operationId: 'createFault',
+      ...EXPERIMENTAL,
+      summary: 'Inject a fault',
+      description: 'Makes the service misbehave on purpose, for your account only. A fault is counted: it lets ' +
+        '`after` matching requests pass, hits the next `times`, and then ends. If several faults match, the oldest ' +
+        'that is due hits. It works at once in the process that answers, and within a second in every other. Each ' +
+        'hit is an event `fault.hit`.',
+      body: ref(NewFaultSchema),
+      response: { 201: ref(FaultSchema) }
+    },
+    config: { errors: [FaultLimitReached] },
+    // The union of effects is no work for a serializer: the record contains what was validated.
+    serializerCompiler: () => (data) => JSON.stringify(data)
+  }, async (request, reply) => {
+    const { auth: { account } } = request
+    const fault = request.body as NewFault
+    checkFault(operations, fault)
+    const created = await app.commit(createFault, { account, fault }, writeContext(request))
+    await states.refresh(account)
+    return sendWriteResult(reply, 201, created, `/lab/faults/${created.record.id}`)
+  })
+
+  app.delete('/lab/faults', {
+    schema: {
+      operationId: 'deleteFaults',
+      ...EXPERIMENTAL,
+      summary: 'Delete all faults',
+      description: 'Ends all faults of the account.',
+      response: { 204: NoContent }
+    }
+  }, async (request, reply) => {
+    const { auth: { account } } = request
+    const link = (next: number | null): string => pageLinks(request, next, 'cursor')
+    const input = { account, conditions: conditionsOf(request), link }
+    const deleted = await app.commit(deleteFaults, input, writeContext(request))
+    await states.refresh(account)
+    return sendWriteResult(reply, 204, deleted)
+  })
+
+  app.get('/lab/faults/:faultId', {
+    schema: {
+      operationId: 'getFault',
+      ...EXPERIMENTAL,
+      summary: 'Get a fault',
+      description: 'Returns one fault with its counters, also after it has hit all its requests.',
+      params: FaultParams,
+      response: { 200: ref(FaultSchema) }
+    },
+    config: { errors: [FaultNotFound] }
+  }, async (request, reply) => {
+    const { auth: { account }, params: { faultId } } = request
+    const fault = await findFault(app.read, account, faultId)
+    if (fault === undefined) throw new FaultNotFound()
+    return sendRecord(request, reply, fault)
+  })
+
+  app.delete('/lab/faults/:faultId', {
+    schema: {
+      operationId: 'deleteFault',
+      ...EXPERIMENTAL,
+      summary: 'Delete a fault',
+      description: 'Ends a fault before it has hit all its requests.',
+      params: FaultParams,
+      response: { 204: NoContent }
+    },
+    config: { errors: [FaultNotFound] }
+  }, async (request, reply) => {
+    const { auth: { account }, params: { faultId } } = request
+    const input = { account, faultId, conditions: conditionsOf(request) }
+    const deleted = await app.commit(deleteFault, input, writeContext(request))
+    await states.refresh(account)
+    return sendWriteResult(reply, 204, deleted)
+  })
+}
+
+/** @throws ValidationFailed when the fault could never hit a request */
+function checkFault (operations: Operations, { operation, effect }: NewFault): void {
+  if (operation === WEBHOOK) return checkEffect(isEffectOfCalls(effect), effect, 'the calls of webhooks')
+  if (operation !== '*' && !operations.has(operation)) {
+    throw new ValidationFailed(
+      'operation must be the operationId of an operation that needs an API key, such as placeOrder, or * or webhook')
+  }
+  checkEffect(isEffectOfAnswers(effect), effect, 'operations')
+}
+
+function checkEffect (isPossible: boolean, effect: Effect, target: string): void {
+  if (isPossible) return
+  const text = effect.type === 'corrupt' ? `effect.how must not be ${effect.how}` : `effect.type must not be ${effect.type}`
+  throw new ValidationFailed(`${text} in a fault of ${target}`)
+}

@@ -1,0 +1,43 @@
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import fp from 'fastify-plugin'
+import { createAccountStates, type AccountStates } from './account-states.ts'
+import { createAroundCall } from './delivery-faults.ts'
+import { addRequestFaults, collectOperation, type Operations } from './request-faults.ts'
+import { findActiveStates } from './queries.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The lab; only where the setting LAB is true. */
+    lab?: { states: AccountStates, operations: Operations }
+  }
+}
+
+/** Adds faults and clocks to the operations of a scope, and faults to the calls of webhooks. */
+export const labHooks: FastifyPluginAsync = fp(async function labHooks (app: FastifyInstance) {
+  const states = createAccountStates(app)
+  const operations: Operations = new Map()
+  app.decorate('lab', { states, operations })
+  app.addHook('onRoute', (route) => { collectOperation(operations, route) })
+  addRequestFaults(app, states, operations)
+  app.interceptCalls?.(createAroundCall(app, states))
+  app.onChange(({ lab: accounts = [] }) => {
+    for (const account of accounts) {
+      states.refresh(account).catch((error: unknown) => {
+        app.log.warn({ err: error }, 'cannot read the state of the lab; the next poll reads it')
+      })
+    }
+  })
+  app.addHook('onReady', states.start)
+  app.addHook('preClose', async () => { states.stop() })
+}, { name: 'lab-hooks', dependencies: ['database', 'authentication'] })
+
+/** Keeps the clocks that were moved while the lab was on: an account's time never goes back. */
+export const movedClocks: FastifyPluginAsync = fp(async function movedClocks (app: FastifyInstance) {
+  app.addHook('onReady', async () => {
+    const states = await findActiveStates(app.read).catch((error: unknown) => {
+      app.log.warn({ err: error }, 'cannot read the clocks of accounts')
+      return []
+    })
+    for (const { account, offsetSeconds } of states) app.clocks.advance(account, offsetSeconds * 1000)
+  })
+}, { name: 'moved-clocks', dependencies: ['database'] })

@@ -1,0 +1,199 @@
+import type { Dialect } from '../database/dialect.ts'
+import { etagOf } from '../database/entity-tag.ts'
+import type { Query, Read } from '../database/read-batching.ts'
+import {
+  integer, json, jsonObject, optional, text, time, type Member, type SerializedRecord
+} from '../database/sql/json-object.ts'
+import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
+import { listRecords } from '../database/sql/record-queries.ts'
+import type { Table } from '../database/table.ts'
+import { StoreCountsSchema } from './schemas.ts'
+
+export const faultTable: Table = {
+  name: 'faults',
+  id: 'id',
+  columns: {
+    account_id: 'bigint',
+    operation: 'text',
+    effect: 'text',
+    after: 'bigint',
+    times: 'bigint',
+    key_id: 'bigint',
+    created_at: 'time'
+  }
+}
+
+export const snapshotTable: Table = {
+  name: 'snapshots',
+  id: 'id',
+  columns: {
+    account_id: 'bigint',
+    label: 'text',
+    created_at: 'time',
+    categories: 'bigint',
+    pets: 'bigint',
+    inventory: 'bigint',
+    orders: 'bigint',
+    messages: 'bigint'
+  }
+}
+
+export const snapshotRowTable: Table = { name: 'snapshot_rows', id: 'row_id', columns: {} }
+
+export const labStateTable: Table = { name: 'lab_states', id: 'account_id', columns: {} }
+
+const faultMembers: Record<string, Member> = {
+  id: integer('f.id'),
+  operation: text('f.operation'),
+  effect: json('f.effect'),
+  after: integer('f.after'),
+  times: integer('f.times'),
+  keyId: optional(integer('f.key_id')),
+  passed: integer('f.passed'),
+  hits: integer('f.hits'),
+  createdAt: time('f.created_at')
+}
+
+export const faultRecord = (dialect: Dialect): string => jsonObject(dialect, faultMembers)
+
+/** A fault that has hit all its requests is not listed. */
+export const faultList: ListDefinition = {
+  name: 'faults',
+  from: 'faults f',
+  record: faultRecord,
+  filters: {},
+  indexes: [{
+    name: 'faults_open_idx', columns: ['f.account_id'], position: 'f.id', where: 'f.hits < f.times'
+  }]
+}
+
+export const listFaults = listRecords(faultList)
+
+interface FaultRow { passed: bigint, hits: bigint, record: string }
+
+const faultById: Query<{ account: number, id: number }, FaultRow> = {
+  sql: (dialect) => `
+    SELECT i.ord, f.passed, f.hits, ${faultRecord(dialect)} AS record
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
+    JOIN faults f ON f.id = i.id AND f.account_id = i.account`
+}
+
+/** Returns the entity tag of a fault, of which only the counters change. */
+export function faultEtag ({ passed, hits }: { passed: number | bigint, hits: number | bigint }): string {
+  return etagOf(Number(passed) + Number(hits) + 1)
+}
+
+export async function findFault (read: Read, account: number, id: number): Promise<SerializedRecord | undefined> {
+  const row = await read(faultById, { account, id })
+  return row && { record: row.record, etag: faultEtag(row) }
+}
+
+/** The columns of the counts have the names of the members. */
+const countMembers = (alias: string): Record<string, Member> =>
+  Object.fromEntries(Object.keys(StoreCountsSchema.properties).map((name) => [name, integer(`${alias}.${name}`)]))
+
+export const snapshotRecord = (dialect: Dialect): string => jsonObject(dialect, {
+  id: integer('s.id'),
+  label: optional(text('s.label')),
+  createdAt: time('s.created_at'),
+  counts: json(`(${jsonObject(dialect, countMembers('s'))})`)
+})
+
+export const snapshotList: ListDefinition = {
+  name: 'snapshots',
+  from: 'snapshots s',
+  record: snapshotRecord,
+  filters: {},
+  indexes: [{ name: 'snapshots_account_id_id_idx', columns: ['s.account_id'], position: 's.id' }]
+}
+
+export const listSnapshots = listRecords(snapshotList)
+
+/** Nothing of a snapshot ever changes. */
+export const SNAPSHOT_ETAG = etagOf(1)
+
+const snapshotById: Query<{ account: number, id: number }, { record: string }> = {
+  sql: (dialect) => `
+    SELECT i.ord, ${snapshotRecord(dialect)} AS record
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
+    JOIN snapshots s ON s.id = i.id AND s.account_id = i.account`
+}
+
+export async function findSnapshot (read: Read, account: number, id: number): Promise<SerializedRecord | undefined> {
+  const row = await read(snapshotById, { account, id })
+  return row && { record: row.record, etag: SNAPSHOT_ETAG }
+}
+
+const clockByAccount: Query<{ account: number }, { offset: bigint }> = {
+  sql: (dialect) => `
+    SELECT i.ord, a.clock_offset_seconds AS "offset"
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint' })}
+    JOIN accounts a ON a.id = i.account`
+}
+
+/** Returns how far the clock of an account is ahead, in seconds; `undefined` when the account was deleted. */
+export async function findClockOffset (read: Read, account: number): Promise<number | undefined> {
+  const row = await read(clockByAccount, { account })
+  return row && Number(row.offset)
+}
+
+/** The lab of an account, as every process needs to know it. */
+export interface AccountState {
+  account: number
+  offsetSeconds: number
+  faults: Array<{ operation: string, keyId: number | null }>
+}
+
+const stateOf = (dialect: Dialect, account: string, offset: string): string => `
+  '{"account":' || ${account} || ',"offsetSeconds":' || ${offset} || ',"faults":[' || coalesce(
+    (SELECT ${dialect.join(`'{"operation":' || ${dialect.quote('f.operation')} || ',"keyId":' ||
+      coalesce(CAST(f.key_id AS text), 'null') || '}'`, 'f.id')}
+    FROM faults f WHERE f.account_id = ${account} AND f.hits < f.times), '') || ']}'`
+
+const list = (dialect: Dialect, states: string): string =>
+  `(SELECT '[' || coalesce(${dialect.join('x.state', 'x.account')}, '') || ']' FROM (${states}) AS x)`
+
+/** Reads the accounts with a moved clock or an open fault, by the indexes that hold nothing else. */
+const activeStates: Query<object, { states: string }> = {
+  sql: (dialect) => `
+    SELECT i.ord, ${list(dialect, `
+      SELECT a.id AS account, ${stateOf(dialect, 'a.id', 'a.clock_offset_seconds')} AS state FROM accounts a
+      WHERE a.id IN (
+        SELECT m.id FROM accounts m WHERE m.clock_offset_seconds > 0
+        UNION SELECT f.account_id FROM faults f WHERE f.hits < f.times)`)} AS states
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality' })}`
+}
+
+const changedStates: Query<{ since: string }, { states: string }> = {
+  sql: (dialect) => `
+    SELECT i.ord, ${list(dialect, `
+      SELECT a.id AS account, ${stateOf(dialect, 'a.id', 'a.clock_offset_seconds')} AS state
+      FROM lab_states l JOIN accounts a ON a.id = l.account_id
+      WHERE l.changed_at >= ${dialect.toTime('i.since')}`)} AS states
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', since: 'text' })}`
+}
+
+const statesOfAccounts: Query<{ account: number }, { states: string }> = {
+  sql: (dialect) => `
+    SELECT i.ord, ${list(dialect, `
+      SELECT a.id AS account, ${stateOf(dialect, 'a.id', 'a.clock_offset_seconds')} AS state FROM accounts a
+      WHERE a.id = i.account`)} AS states
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint' })}`
+}
+
+export async function findActiveStates (read: Read): Promise<AccountState[]> {
+  return statesIn(await read(activeStates, {}))
+}
+
+/** @param since in real time, RFC 3339 in UTC */
+export async function findChangedStates (read: Read, since: string): Promise<AccountState[]> {
+  return statesIn(await read(changedStates, { since }))
+}
+
+export async function findStateOf (read: Read, account: number): Promise<AccountState[]> {
+  return statesIn(await read(statesOfAccounts, { account }))
+}
+
+function statesIn (row: { states: string } | undefined): AccountState[] {
+  return JSON.parse(row?.states ?? '[]') as AccountState[]
+}

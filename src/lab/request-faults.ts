@@ -1,0 +1,117 @@
+import { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { timeText } from '../database/account-clocks.ts'
+import { wantsEventStream } from '../http/content-negotiation.ts'
+import type { AccountStates } from './account-states.ts'
+import type { Effect } from './effects.ts'
+import { INJECTED } from './errors.ts'
+import { matchFaults, recordHit } from './fault-commands.ts'
+import { changeAnswer, ENDED } from './answers.ts'
+import type { Fault } from './schemas.ts'
+import { changeStream } from './streams.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The fault that hits the request. */
+    fault: Fault | null
+  }
+}
+
+/** Tags of the operations that a fault of the operation `*` does not match. */
+const SPARED_TAGS = ['lab', 'accounts']
+
+interface OperationFacts { operationId: string, isOrdinary: boolean, hasStream: boolean }
+
+/** The operations that faults can name. */
+export type Operations = Map<string, OperationFacts>
+
+export function collectOperation (operations: Operations, { schema, config }: RouteOptions): void {
+  const { operationId, tags = [] } = (schema ?? {}) as { operationId?: string, tags?: string[] }
+  if (operationId === undefined) return
+  const isOrdinary = !tags.some((tag) => SPARED_TAGS.includes(tag))
+  operations.set(operationId, { operationId, isOrdinary, hasStream: config?.stream === true })
+}
+
+/**
+ * Adds the faults to all requests of a scope: `onRequest` decides after authorization and before the body is read
+ * whether a fault hits the request, and `onSend` changes the answer. A request whose account has no faults that could
+ * match it waits for nothing.
+ */
+export function addRequestFaults (app: FastifyInstance, states: AccountStates, operations: Operations): void {
+  const { clocks } = app
+  app.decorateRequest('fault', null)
+
+  app.addHook('onRequest', (request, reply, done) => {
+    const { auth: { account, key: keyId }, id: requestId } = request
+    if (!states.hasFaults(account)) return done()
+    const operation = operations.get(operationIdOf(request))
+    if (operation === undefined) return done()
+    const { operationId, isOrdinary, hasStream } = operation
+    const target = { operation: operationId, isOrdinary, keyId }
+    if (!states.mayHit(account, target)) return done()
+    const isStream = hasStream && request.method === 'GET' && wantsEventStream(request)
+    const match = { ...target, account, requestId, isImmediate: writesEventAtOnce(isStream) }
+    app.commit(matchFaults, match, { account }).then(({ record: fault }) => {
+      if (fault === null) return done()
+      request.fault = fault
+      begin(request, reply, isStream, done)
+    }, done)
+  })
+
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const { fault } = request
+    const account = (request.auth as FastifyRequest['auth'] | null)?.account ?? null
+    if (clocks.offsetOf(account) > 0) reply.header('petstore-clock', timeText(clocks.now(account)))
+    if (fault === null || fault.effect.type === 'refuse') return done(null, payload)
+    finish(request, reply, payload).then((answer) => {
+      if (answer !== ENDED) return done(null, answer)
+      reply.hijack()
+      request.raw.socket.destroy()
+    }, done)
+  })
+}
+
+function operationIdOf ({ routeOptions: { schema } }: FastifyRequest): string {
+  return (schema as { operationId?: string } | undefined)?.operationId ?? ''
+}
+
+/** An effect that comes before every event of the request writes its own event with the match. */
+function writesEventAtOnce (isStream: boolean): (effect: Effect) => boolean {
+  return ({ type }) => type === 'refuse' || (isStream ? type === 'delay' || type === 'trickle' : type === 'reset')
+}
+
+/** Ends a request that is not to be handled, or lets it go on. */
+function begin (request: FastifyRequest, reply: FastifyReply, isStream: boolean, done: (error?: Error) => void): void {
+  const { effect, id } = request.fault!
+  reply.header('petstore-fault', id)
+  if (effect.type === 'reset' && !isStream) {
+    // Nothing more happens to the request: `done` is never called.
+    reply.hijack()
+    request.raw.socket.destroy()
+  } else if (effect.type === 'refuse') {
+    reply.header('retry-after', effect.retryAfter ?? 1)
+    done(new INJECTED[effect.status]!(id))
+  } else {
+    done()
+  }
+}
+
+/** Changes the answer of a request that was handled. */
+async function finish (request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
+  const { fault, id: requestId, server, auth: { account } } = request
+  const { effect } = fault!
+  const writeEvent = async (): Promise<void> => {
+    const hit = { account, fault: fault!, requestId, operation: operationIdOf(request) }
+    // The request may have deleted the account. The effect takes place in any case.
+    await server.commit(recordHit, hit, { account }).catch((error: unknown) => {
+      request.log.info({ err: error }, 'cannot record that a fault hit a request')
+    })
+  }
+  const isStream = payload instanceof Readable &&
+    String(reply.getHeader('content-type')).startsWith('text/event-stream')
+  if (isStream && effect.type !== 'replace_answer') {
+    return await changeStream(payload, effect, { socket: request.raw.socket, writeEvent })
+  }
+  await writeEvent()
+  return await changeAnswer(request, reply, payload, fault!)
+}

@@ -1,0 +1,39 @@
+import type { Config } from '../config.ts'
+import type { Resource, Tag } from '../database/resource.ts'
+import { namedSchemas } from '../http/common-schemas.ts'
+import * as effects from './effects.ts'
+import * as errors from './errors.ts'
+import { labHooks, movedClocks } from './plugin.ts'
+import { faultTable, labStateTable, snapshotRowTable, snapshotTable } from './queries.ts'
+import { labRoutes } from './routes.ts'
+import * as schemas from './schemas.ts'
+
+const { INJECTED, ...errorClasses } = errors
+
+const TAG: Tag = {
+  name: 'lab',
+  group: 'Platform',
+  position: 9,
+  description: 'Faults, a clock and snapshots for tests of your client. Everything here belongs to your account and ' +
+    'touches no other. An answer that a fault hit has the header `Petstore-Fault` with the id of the fault. Answers ' +
+    'to an account whose clock was moved have the header `Petstore-Clock` with its time.'
+}
+
+/**
+ * The lab exists where the setting LAB is true. Its tables, error codes and event types exist everywhere: accounts are
+ * deleted with their rows, and clients do not depend on a setting.
+ */
+export function lab ({ LAB, DEMO }: Pick<Config, 'LAB' | 'DEMO'>): Resource {
+  const isOn = LAB ?? DEMO
+  return {
+    name: 'lab',
+    tag: isOn ? TAG : undefined,
+    tables: [faultTable, snapshotTable, snapshotRowTable, labStateTable],
+    schemas: [...effects.EFFECTS, effects.EffectSchema, ...namedSchemas(schemas)],
+    errors: { ...errorClasses, ...INJECTED },
+    errorsOfAll: isOn ? Object.values(INJECTED) : [],
+    events: schemas.labEvents,
+    hooks: isOn ? labHooks : movedClocks,
+    routes: isOn ? labRoutes : async () => {}
+  }
+}

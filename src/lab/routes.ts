@@ -1,0 +1,10 @@
+import type { FastifyPluginAsync } from 'fastify'
+import { clockRoutes } from './clock-routes.ts'
+import { faultRoutes } from './fault-routes.ts'
+import { snapshotRoutes } from './snapshot-routes.ts'
+
+export const labRoutes: FastifyPluginAsync = async function labRoutes (app) {
+  await app.register(faultRoutes)
+  await app.register(clockRoutes)
+  await app.register(snapshotRoutes)
+}

@@ -1,0 +1,152 @@
+import { Type, type Static } from '@sinclair/typebox'
+import { defineEvents } from '../events/define-events.ts'
+import {
+  NO_ADDITIONAL_PROPERTIES, Id, PageQuery, ref, SortQuery, StringEnum, Text, Timestamp
+} from '../http/common-schemas.ts'
+import { EffectSchema, type Effect } from './effects.ts'
+
+const count = (description: string, minimum: number, maximum: number, example: number) =>
+  Type.Integer({ minimum, maximum, description, example })
+
+const AFTER = { minimum: 0, maximum: 1_000_000, description: 'Number of matching requests that pass first', example: 0 }
+const TIMES = { minimum: 1, maximum: 1_000, description: 'Number of requests that the fault then hits', example: 1 }
+const operation = Text(
+  1, 100, 'The operationId of the requests to hit; `*` for every operation except those of the lab and of accounts; ' +
+    '`webhook` for the calls of webhooks', 'placeOrder'
+)
+const keyId = Id('Only requests with this API key match', 2)
+
+export const NewFaultSchema = Type.Object({
+  operation,
+  effect: ref(EffectSchema),
+  after: Type.Optional(Type.Integer({ ...AFTER, default: 0 })),
+  times: Type.Optional(Type.Integer({ ...TIMES, default: 1 })),
+  keyId: Type.Optional(keyId)
+}, {
+  $id: 'NewFault',
+  ...NO_ADDITIONAL_PROPERTIES,
+  description: 'A fault to inject. It lets `after` matching requests pass and hits the next `times`.',
+  example: { operation: 'placeOrder', effect: { type: 'lose_answer' }, times: 1 }
+})
+export type NewFault = Omit<Static<typeof NewFaultSchema>, 'effect'> & { effect: Effect }
+
+export const FaultSchema = Type.Object({
+  id: Id('Identifier of the fault', 12),
+  operation,
+  effect: ref(EffectSchema),
+  after: Type.Integer(AFTER),
+  times: Type.Integer(TIMES),
+  keyId: Type.Optional(keyId),
+  passed: count('Number of matching requests that passed', 0, 1_000_000, 0),
+  hits: count('Number of requests that the fault has hit', 0, 1_000, 0),
+  createdAt: Timestamp('Creation time')
+}, { $id: 'Fault', description: 'A counted fault. It belongs to one account and hits no other.' })
+export type Fault = Omit<Static<typeof FaultSchema>, 'effect'> & { effect: Effect }
+
+const offsetSeconds = Type.Integer({
+  minimum: 0, format: 'int64', description: 'How far the clock is ahead of real time, in seconds', example: 86_400
+})
+
+export const ClockSchema = Type.Object({ offsetSeconds }, {
+  $id: 'Clock', description: 'The clock of the account.'
+})
+
+export const NewClockAdvanceSchema = Type.Object({
+  seconds: Type.Optional(count('Seconds by which to move the clock', 1, 315_360_000, 86_400)),
+  to: Type.Optional(Timestamp('Time to which to move the clock, later than the clock', '2030-12-06T00:00:00.000Z'))
+}, {
+  $id: 'NewClockAdvance',
+  ...NO_ADDITIONAL_PROPERTIES,
+  minProperties: 1,
+  maxProperties: 1,
+  description: 'How far to move the clock: either `seconds` or `to`.',
+  example: { seconds: 86_400 }
+})
+export type NewClockAdvance = Static<typeof NewClockAdvanceSchema>
+
+export const AdvancedClockSchema = Type.Object({
+  now: Timestamp('The time that the clock shows', '2026-11-22T10:00:00.000Z'), offsetSeconds
+}, { $id: 'AdvancedClock', description: 'The clock after it was moved.' })
+export type AdvancedClock = Static<typeof AdvancedClockSchema>
+
+const rows = (what: string, example: number) => Type.Integer({ minimum: 0, description: `Number of ${what}`, example })
+
+export const StoreCountsSchema = Type.Object({
+  categories: rows('categories', 5),
+  pets: rows('pets', 20),
+  inventory: rows('inventory entries', 20),
+  orders: rows('orders', 6),
+  messages: rows('messages', 0)
+}, { $id: 'StoreCounts', description: 'The records of a store, counted.' })
+export type StoreCounts = Static<typeof StoreCountsSchema>
+
+const label = Text(1, 255, 'What the snapshot is for', 'Before the migration')
+
+export const NewSnapshotSchema = Type.Object({ label: Type.Optional(label) }, {
+  $id: 'NewSnapshot', ...NO_ADDITIONAL_PROPERTIES, description: 'A snapshot to take.'
+})
+export type NewSnapshot = Static<typeof NewSnapshotSchema>
+
+export const SnapshotSchema = Type.Object({
+  id: Id('Identifier of the snapshot', 3),
+  label: Type.Optional(label),
+  createdAt: Timestamp('Time of the snapshot'),
+  counts: ref(StoreCountsSchema)
+}, { $id: 'Snapshot', description: 'A copy of the categories, pets, inventory, orders and messages of a store.' })
+export type Snapshot = Static<typeof SnapshotSchema>
+
+const sample = Type.Object({
+  pets: count('Number of pets', 0, 2_000, 20),
+  seed: Type.Optional(Type.Integer({
+    minimum: 0,
+    maximum: 4_294_967_295,
+    default: 0,
+    description: 'The same seed gives the same records, in the same order',
+    example: 7
+  }))
+}, { ...NO_ADDITIONAL_PROPERTIES, description: 'Records to fill the store with.' })
+
+export const NewStoreResetSchema = Type.Object({ sample: Type.Optional(sample) }, {
+  $id: 'NewStoreReset',
+  ...NO_ADDITIONAL_PROPERTIES,
+  description: 'What the store holds after the reset; without `sample`, nothing.',
+  example: { sample: { pets: 20, seed: 7 } }
+})
+export type NewStoreReset = Static<typeof NewStoreResetSchema>
+
+export const ResetStoreSchema = Type.Object({ counts: ref(StoreCountsSchema) }, {
+  $id: 'ResetStore', description: 'The records of the store after the reset.'
+})
+export type ResetStore = Static<typeof ResetStoreSchema>
+
+export const faultEvents = defineEvents('fault', {
+  hit: {
+    fault: ref(FaultSchema),
+    requestId: Type.String({
+      description: 'The `Request-Id` of the request, or the `webhook-id` of the call', example: 'a-1'
+    }),
+    operation: Type.String({ description: 'The operationId of the request, or `webhook`', example: 'placeOrder' })
+  }
+})
+
+export const clockEvents = defineEvents('clock', {
+  advanced: {
+    from: Timestamp('What the clock showed before', '2026-11-21T10:00:00.000Z'),
+    to: Timestamp('What the clock shows now', '2026-11-22T10:00:00.000Z')
+  }
+})
+
+export const storeEvents = defineEvents('store', {
+  replaced: {
+    reason: StringEnum(['restored', 'reset'], { description: 'Why the store changed as a whole', example: 'restored' }),
+    snapshot: Type.Optional(ref(SnapshotSchema))
+  }
+})
+
+export const labEvents = {
+  faultHit: faultEvents.hit, clockAdvanced: clockEvents.advanced, storeReplaced: storeEvents.replaced
+}
+
+export const FaultParams = Type.Object({ faultId: Id('Id of the fault', 12) }, NO_ADDITIONAL_PROPERTIES)
+export const SnapshotParams = Type.Object({ snapshotId: Id('Id of the snapshot', 3) }, NO_ADDITIONAL_PROPERTIES)
+export const LabQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)

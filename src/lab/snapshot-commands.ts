@@ -1,0 +1,109 @@
+import { countRows } from '../accounts/quota.ts'
+import type { Command, CommandResult } from '../database/group-commit/command.ts'
+import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
+import { SnapshotLimitReached, SnapshotNotFound, SnapshotTooLarge, StoreTooLarge } from './errors.ts'
+import { SNAPSHOT_ETAG, snapshotRecord, snapshotTable } from './queries.ts'
+import { versionFloor } from './rules.ts'
+import { storeEvents, type NewSnapshot, type Snapshot, type StoreCounts } from './schemas.ts'
+import { countRestore } from './state-commands.ts'
+import { dropLostDeliveries, exceedsLimit, MAX_STORE_ROWS } from './store-rows.ts'
+import { copyRows, deleteOtherRows, restoreRows, STORED_TABLES } from './stored-rows.ts'
+
+/** Maximum number of snapshots of an account. */
+const MAX_SNAPSHOTS = 20
+
+export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot }, Snapshot> = {
+  name: 'createSnapshot',
+  creates: snapshotTable,
+  runsAlone: true,
+  run: async (tx, inputs) => await inSequence(inputs, async ({ account, snapshot: { label } }) => {
+    const counts = await countRows(tx, snapshotTable, [{ account }])
+    if ((counts.get(account) ?? 0) >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
+    if (await exceedsLimit(tx, account)) return new SnapshotTooLarge(MAX_STORE_ROWS)
+    const [id] = await tx.allocateIds(snapshotTable, 1)
+    const createdAt = tx.now(account)
+    await tx.execute(copyRows(tx.dialect), [{ account, snapshot: id! }])
+    const copied = await countCopies(tx, account, id!)
+    if (Object.values(copied).reduce((sum, count) => sum + count, 0) > MAX_STORE_ROWS) {
+      await deleteCopies(tx, account, id!)
+      return new SnapshotTooLarge(MAX_STORE_ROWS)
+    }
+    tx.insert(snapshotTable, [{ id: id!, account_id: account, label, created_at: createdAt, ...copied }])
+    const record: Snapshot = { id: id!, ...label === undefined ? {} : { label }, createdAt, counts: copied }
+    return { record, etag: SNAPSHOT_ETAG }
+  })
+}
+
+async function countCopies ({ dialect, query }: Transaction, account: number, snapshot: number): Promise<StoreCounts> {
+  const rows = await query<{ kind: string, count: number }>(`
+    SELECT x.kind, count(*) AS count
+    FROM ${dialect.jsonRows('i', { account: 'bigint', snapshot: 'bigint' })}
+    JOIN snapshot_rows x ON x.account_id = i.account AND x.snapshot_id = i.snapshot
+    GROUP BY x.kind`, [{ account, snapshot }])
+  const counts = new Map(rows.map(({ kind, count }) => [kind, count]))
+  return Object.fromEntries(STORED_TABLES.map(({ name, counted }) => [counted, counts.get(name) ?? 0])) as StoreCounts
+}
+
+async function deleteCopies ({ dialect, execute }: Transaction, account: number, snapshot: number): Promise<void> {
+  await execute(`
+    DELETE FROM snapshot_rows WHERE (account_id, snapshot_id) IN (
+      SELECT i.account, i.snapshot FROM ${dialect.jsonRows('i', { account: 'bigint', snapshot: 'bigint' })})`,
+  [{ account, snapshot }])
+}
+
+interface SnapshotRef { account: number, snapshotId: number, conditions: Conditions }
+
+async function lockSnapshot (
+  { dialect, query }: Transaction, { account, snapshotId: id, conditions }: SnapshotRef
+): Promise<Snapshot | Exclude<CommandResult<never>, { record: never }>> {
+  const [row] = await query<{ record: string }>(`
+    SELECT ${snapshotRecord(dialect)} AS record FROM snapshots s
+    WHERE (s.account_id, s.id) IN (
+      SELECT i.account, i.id FROM ${dialect.jsonRows('i', { account: 'bigint', id: 'bigint' })})
+    ${dialect.forUpdate}`, [{ account, id }])
+  if (row === undefined) return new SnapshotNotFound()
+  return checkPreconditions(conditions, SNAPSHOT_ETAG) ?? JSON.parse(row.record) as Snapshot
+}
+
+export const deleteSnapshot: Command<SnapshotRef, undefined> = {
+  name: 'deleteSnapshot',
+  runsAlone: true,
+  run: async (tx, inputs) => await inSequence(inputs, async (input) => {
+    const { account, snapshotId: id } = input
+    const snapshot = await lockSnapshot(tx, input)
+    if (snapshot instanceof Error) return snapshot
+    await deleteCopies(tx, account, id)
+    const { dialect, execute } = tx
+    const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
+    await execute(`DELETE FROM snapshots WHERE id IN (${ids})`, [{ id }])
+    return { record: undefined }
+  })
+}
+
+/**
+ * Makes a store what it was. The account is locked, so each of its writes is committed before, or runs after. Rows that
+ * exist are updated in place, so that a delivery worker that waits for one goes on with the restored row. Rows keep
+ * their versions, and with them their entity tags; the next change of a row takes a version above every one that the
+ * row ever had.
+ */
+export const restoreSnapshot: Command<SnapshotRef, Snapshot> = {
+  name: 'restoreSnapshot',
+  runsAlone: true,
+  locksAccount: true,
+  run: async (tx, inputs) => await inSequence(inputs, async (input) => {
+    const { account, snapshotId: snapshot } = input
+    const record = await lockSnapshot(tx, input)
+    if (record instanceof Error) return record
+    if (await exceedsLimit(tx, account)) return new StoreTooLarge(MAX_STORE_ROWS)
+    const { dialect, execute } = tx
+    const floor = versionFloor(await countRestore(tx, account))
+    const inputs = [{ account, snapshot, floor }]
+    for (const table of STORED_TABLES) await execute(restoreRows(dialect, table), inputs)
+    for (const table of STORED_TABLES.toReversed()) await execute(deleteOtherRows(dialect, table), inputs)
+    await dropLostDeliveries(tx, account)
+    const events = [storeEvents.replaced({ reason: 'restored', snapshot: record })]
+    // A worker settles the messages that are queued again.
+    return { record, etag: SNAPSHOT_ETAG, events, changes: { deliveries: [] } }
+  })
+}

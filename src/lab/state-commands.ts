@@ -1,0 +1,24 @@
+import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
+
+/** Tells every process that the lab of these accounts changed: processes poll for the latest changes. */
+export async function markChanged (
+  { dialect, execute, startedAt }: Transaction, accounts: Array<{ account: number }>
+): Promise<void> {
+  await execute(`
+    INSERT INTO lab_states (account_id, changed_at)
+    SELECT i.account, ${dialect.toTime('i.now')} FROM ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })}
+    WHERE true ORDER BY i.account
+    ON CONFLICT (account_id) DO UPDATE SET changed_at = excluded.changed_at`,
+  distinct(accounts.map(({ account }) => ({ account, now: startedAt }))))
+}
+
+/** Counts a restore of an account's store, this one included. */
+export async function countRestore ({ dialect, query, startedAt }: Transaction, account: number): Promise<number> {
+  const [row] = await query<{ restores: number }>(`
+    INSERT INTO lab_states (account_id, restores, changed_at)
+    SELECT i.account, 1, ${dialect.toTime('i.now')} FROM ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })}
+    WHERE true
+    ON CONFLICT (account_id) DO UPDATE SET restores = lab_states.restores + 1
+    RETURNING restores`, [{ account, now: startedAt }])
+  return row!.restores
+}

@@ -1,0 +1,106 @@
+import type { Dialect } from '../database/dialect.ts'
+import {
+  boolean, enumText, integer, jsonObject, optional, text, time, type Member
+} from '../database/sql/json-object.ts'
+import type { ColumnType } from '../database/table.ts'
+import type { StoreCounts } from './schemas.ts'
+
+/** A table that snapshots hold. */
+interface StoredTable {
+  name: string
+  id: string
+  /** The member of `StoreCounts`. */
+  counted: keyof StoreCounts
+  /** The columns beside the account and the id. */
+  columns: Record<string, ColumnType>
+  /** Columns that a restore sets to a fixed value. */
+  fixed?: Record<string, string>
+}
+
+/** The tables of a store, parents before children. */
+export const STORED_TABLES: readonly StoredTable[] = [
+  {
+    name: 'categories',
+    id: 'id',
+    counted: 'categories',
+    columns: { name: 'text', description: 'text', version: 'bigint' }
+  },
+  {
+    name: 'pets',
+    id: 'id',
+    counted: 'pets',
+    columns: {
+      name: 'text', category_id: 'bigint', status: { enum: 'pet_status' }, version: 'bigint', counted: 'boolean'
+    }
+  },
+  {
+    name: 'inventory_items', id: 'pet_id', counted: 'inventory', columns: { quantity: 'bigint', version: 'bigint' }
+  },
+  {
+    name: 'orders',
+    id: 'id',
+    counted: 'orders',
+    columns: { pet_id: 'bigint', quantity: 'bigint', ship_date: 'time', complete: 'boolean', version: 'bigint' }
+  },
+  {
+    name: 'messages',
+    id: 'position',
+    counted: 'messages',
+    columns: {
+      id: 'text', message: 'text', status: { enum: 'message_status' }, created_at: 'time', version: 'bigint'
+    },
+    fixed: { waiting: '0' }
+  }
+]
+
+/** Copies all rows of a store in one statement, which sees one moment. Reads `account` and `snapshot`. */
+export function copyRows (dialect: Dialect): string {
+  const copies = STORED_TABLES.map(({ name, id, columns }) => `
+    SELECT r.account_id, s.snapshot, '${name}', r.${id}, ${rowAsJson(dialect, columns)}
+    FROM s JOIN ${name} r ON r.account_id = s.account`)
+  return `
+    WITH s AS (SELECT i.account, i.snapshot FROM ${dialect.jsonRows('i', { account: 'bigint', snapshot: 'bigint' })})
+    INSERT INTO snapshot_rows (account_id, snapshot_id, kind, row_id, data) ${copies.join(' UNION ALL ')}`
+}
+
+function rowAsJson (dialect: Dialect, columns: StoredTable['columns']): string {
+  const members = Object.entries(columns).map(([column, type]) => [column, memberOf(`r.${column}`, type)] as const)
+  // The first member must not be optional.
+  return jsonObject(dialect, { row: integer('1'), ...Object.fromEntries(members) })
+}
+
+function memberOf (column: string, type: ColumnType): Member {
+  if (typeof type === 'object') return enumText(column)
+  const kinds = { bigint: integer, text, boolean, time }
+  return optional(kinds[type as keyof typeof kinds](column))
+}
+
+/** Writes the rows of a snapshot over the rows with the same ids. Reads `account`, `snapshot` and `floor`. */
+export function restoreRows (dialect: Dialect, { name, id, columns, fixed = {} }: StoredTable): string {
+  const names = Object.keys(columns)
+  const values = Object.entries(columns).map(([column, type]) =>
+    valueOf(dialect, dialect.jsonMember('x.data', column), type))
+  const all = [...names, ...Object.keys(fixed), 'version_floor']
+  return `
+    INSERT INTO ${name} (${[id, 'account_id', ...all].join(', ')})
+    SELECT ${['x.row_id', 'x.account_id', ...values, ...Object.values(fixed), 'i.floor'].join(', ')}
+    FROM ${dialect.jsonRows('i', { account: 'bigint', snapshot: 'bigint', floor: 'bigint' })}
+    JOIN snapshot_rows x ON x.account_id = i.account AND x.snapshot_id = i.snapshot AND x.kind = '${name}'
+    WHERE true
+    ON CONFLICT (${id}) DO UPDATE SET ${all.map((column) => `${column} = excluded.${column}`).join(', ')}`
+}
+
+function valueOf (dialect: Dialect, text: string, type: ColumnType): string {
+  if (typeof type === 'object') return dialect.toEnum(text, type.enum)
+  if (type === 'time') return dialect.toTime(text)
+  return type === 'text' ? text : `CAST(${text} AS ${type})`
+}
+
+/** Deletes the rows that a snapshot does not hold. Reads `account` and `snapshot`. */
+export function deleteOtherRows (dialect: Dialect, { name, id }: StoredTable): string {
+  return `
+    WITH i AS (SELECT i.account, i.snapshot FROM ${dialect.jsonRows('i', { account: 'bigint', snapshot: 'bigint' })})
+    DELETE FROM ${name} WHERE account_id IN (SELECT i.account FROM i) AND ${id} NOT IN (
+      SELECT x.row_id FROM i JOIN snapshot_rows x
+        ON x.account_id = i.account AND x.snapshot_id = i.snapshot AND x.kind = '${name}')`
+}
