@@ -51,19 +51,6 @@ export interface ServerOptions {
   environment?: Record<string, string>
 }
 
-/** Returns the command of a built version of petstore. The second path is that of the versions before 2026-11-23. */
-export function builtIn (folder: string): string[] {
-  const file = ['dist/start/server.js', 'dist/server.js'].map((path) => join(folder, path)).find(existsSync)
-  if (file === undefined) throw new Error(`There is no built version in ${folder}. Run \`npm run build\` there.`)
-  return [file]
-}
-
-export interface ServerOptions {
-  /** The arguments of Node, if not those of the server's name. */
-  command?: string[]
-  environment?: Record<string, string>
-}
-
 /** Far longer than any start: a server that does not listen by then is stuck. */
 const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 15_000

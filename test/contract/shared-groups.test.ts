@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp, type Answer, type Client, type TestApp } from '../support/app.ts'
-import { createRecords, loadFixtures, type CreatedIds } from '../support/fixture.ts'
+import { createRecords, loadFixtures, recordsOf, type CreatedIds } from '../support/fixture.ts'
 import { newCategory, newOrder, newPet, petOf, stocked } from '../support/fixtures.ts'
 import { inOneGroup } from '../support/groups.ts'
 import { bodyOf, operationsOf, pathOf, type Operation } from '../support/operations.ts'
@@ -16,8 +16,7 @@ t.test('accounts that share a group', async (t) => {
   const service = await startApp(t)
   const operations = operationsOf(service.app).filter(({ method }) => method !== 'GET')
   const named = operations.filter(({ path }) => path.includes('{'))
-  const missing = new Map(fixtures.flatMap(({ record }) =>
-    record === undefined ? [] : [[record.idName, record.missingCode] as const]))
+  const missing = new Map(recordsOf(fixtures).map(({ idName, missingCode }) => [idName, missingCode]))
   t.ok(named.length > 8, `${named.length} writes with an id`)
 
   for (const operation of named) {

@@ -53,7 +53,7 @@ t.test('a result of a worker that lost its lease to another one is ignored', asy
   const { service: { app }, ada, ids: [id = ''], path } = await backlog(t, 1)
   const webhookId = webhookIdOf(path)
   const claim = async (worker: string, leaseMs: number): Promise<number[]> => {
-    const input = { webhookId, worker, limit: 1, leaseMs }
+    const input = { account: ada.account!, webhookId, worker, limit: 1, leaseMs }
     return (await app.commit(claimDeliveries, input, { account: null })).record.claimed.map(({ id }) => id)
   }
   const [delivery] = await claim('slow', 1)
