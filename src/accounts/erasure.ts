@@ -51,7 +51,8 @@ async function erase (tx: Transaction, { account, position }: EraseInput): Promi
   for (let done = position.tables; done < tables.length; done++) {
     const ids = await eraseFrom(tx, tables[done]!, { account, after, limit: rowsLeft })
     rowsLeft -= ids.length
-    if (rowsLeft === 0) {
+    // A key of two columns: rows that share the second one are erased together.
+    if (rowsLeft <= 0) {
       // Ids that are texts have no order that the service and the database share.
       return { state: 'erasing', position: { tables: done, after: Math.max(0, ...ids.filter(isNumber)) } }
     }
