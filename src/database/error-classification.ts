@@ -83,6 +83,11 @@ interface Nested {
   meta?: { driverAdapterError?: Nested }
 }
 
+/** Returns true if another transaction had a lock on PostgreSQL for longer than `lock_timeout`: lock_not_available. */
+export function isLockTimeout (error: unknown): boolean {
+  return traits(error).driver === '55P03'
+}
+
 /** Returns true if another process holds SQLite's lock: the adapter reports most SQLITE_BUSY as `SocketTimeout`. */
 export function isLocked (error: unknown): boolean {
   const { kind, driver } = traits(error)

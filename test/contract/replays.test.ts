@@ -263,6 +263,46 @@ t.test('Idempotency-Key', async (t) => {
   )
 
   await t.test(
+    'no other write waits for keys that another process uses, and a key that is freed in time is replayed',
+    { skip: database === 'sqlite' && 'SQLite has one writer at a time' },
+    async (t) => {
+      const second = await startApp(t, { DATABASE_URL: running.config.DATABASE_URL })
+      const [ada, bob] = [await openAccount(), await openAccount()]
+      const [there, neighbour] = [ada, bob].map((client) => second.withKey(client.key!))
+      t.equal((await there!.get('/account')).status, 200)
+      t.equal((await neighbour!.get('/account')).status, 200)
+      const order: string[] = []
+      const note = async (who: string, answer: Promise<Answer>): Promise<Answer> => {
+        const { status } = await answer
+        order.push(`${who} ${status}`)
+        return await answer
+      }
+      const now = new Date()
+      const keys = ['a', 'b', 'c', 'd']
+      await app.database.writer.$transaction(async (prisma) => {
+        // More keys than a process has connections for writes.
+        await prisma.idempotencyRecord.createMany({
+          data: keys.map((key) => ({
+            accountId: BigInt(ada.account!),
+            key,
+            fingerprint: 'f',
+            createdAt: now,
+            expiresAt: new Date(now.getTime() + 60_000)
+          }))
+        })
+        const waiting = keys.map(async (name) =>
+          await note('ada', there!.post('/messages', { message: 'Hello' }, key(name))))
+        await Promise.all(Array.from({ length: 20 }, async () =>
+          await note('bob', neighbour!.post('/categories', { name: 'Dogs' }))))
+        t.same(new Set(order), new Set(['bob 201']), "every write of the other account precedes the owner's")
+        for (const answer of await Promise.all(waiting)) assertError(t, answer, 409, 'idempotency_key_in_use')
+      }, { timeout: 60_000 })
+      assertError(
+        t, await there!.post('/messages', { message: 'Hello' }, key('a')), 422, 'idempotency_key_reused')
+    }
+  )
+
+  await t.test(
     'a row that another transaction locks does not give idempotency_key_in_use',
     { skip: database === 'sqlite' && 'SQLite has one writer at a time' },
     async (t) => {

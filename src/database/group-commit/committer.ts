@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse } from '../../errors.ts'
 import type { Instrumentation } from '../../monitoring/instrumentation.ts'
-import { classifyError } from '../error-classification.ts'
+import { classifyError, isLockTimeout } from '../error-classification.ts'
 import type { Database } from '../database.ts'
 import type { Changes, Command, QueuedCommand, WriteContext, WriteResult } from './command.ts'
+import { createKeyWaiters } from './key-waiters.ts'
 import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
 import { IdempotencyKeyLocked, idempotencyTable } from './idempotency-records.ts'
 import { ClockAdvanced } from './transaction.ts'
@@ -41,6 +42,9 @@ const MAX_BATCHING_TICKS = 12
 /** Time for writes without a waiting client, such as a key's last use, once the service stops. */
 const CLOSE_TIMEOUT_MS = 1_000
 
+/** A group that is halved because of a lock waits no longer for it than this in each half, in ms. */
+const HALF_LOCK_TIMEOUT_MS = 50
+
 /** Interval between two searches of the queue for writes that have waited too long. */
 const SWEEP_INTERVAL_MS = 250
 
@@ -55,6 +59,15 @@ class Committer {
   /** Idempotency keys of the groups in flight: a second request with one of them waits for the first. */
   readonly #keysInFlight = new Set<string>()
   readonly #queue: WriteQueue
+  readonly #keyWaiters = createKeyWaiters({
+    run: async (entry) => { this.#announce(await runInTransaction(this.#database, [entry], this.#options)) },
+    onError: (entry, error) => { entry.reject(explainFailure(error)) },
+    onEnd: (entry) => {
+      this.#keysInFlight.delete(idempotencyScope(entry))
+      if (this.#queue.size() > 0) this.#startBatching()
+    }
+  })
+
   #groupsInFlight = 0
   /** Whether the last group had more than one write: then others are likely to arrive soon. */
   #isBusy = false
@@ -145,7 +158,7 @@ class Committer {
     this.#isBusy = group.length > 1
     instrumentation?.batchStarted('commit', started - group[0]!.since)
     this.#runGroup(group).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
-      for (const entry of group) this.#keysInFlight.delete(idempotencyScope(entry))
+      for (const entry of group) if (!this.#keyWaiters.has(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
       this.#groupsInFlight--
       instrumentation?.batchFinished('commit', group.length, Date.now() - started)
       if (this.#queue.size() > 0) this.#startBatching()
@@ -163,27 +176,32 @@ class Committer {
     })
   }
 
-  async #runGroup (group: QueuedCommand[]): Promise<void> {
-    const committed = await this.#commitGroup(group)
-    if (committed === undefined) return
+  async #runGroup (group: QueuedCommand[], lockTimeoutMs?: number): Promise<void> {
+    const committed = await this.#commitGroup(group, lockTimeoutMs)
+    if (committed !== undefined) this.#announce(committed)
+  }
+
+  #announce (committed: CommittedGroup): void {
     for (const answer of committed.answers) answer()
     if (Object.keys(committed.changes).length > 0) this.#options.onChange?.(committed.changes)
   }
 
   /** Returns `undefined` when the group failed; its entries are answered then. */
-  async #commitGroup (group: QueuedCommand[]): Promise<CommittedGroup | undefined> {
+  async #commitGroup (group: QueuedCommand[], lockTimeoutMs?: number): Promise<CommittedGroup | undefined> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await runInTransaction(this.#database, group, this.#options)
+        return await runInTransaction(this.#database, group, { ...this.#options, lockTimeoutMs })
       } catch (error) {
         const kind = error instanceof ClockAdvanced ? 'conflict' : classifyError(error)
-        // Stops retrying once the oldest write has timed out, so that one locked row cannot stall the group repeatedly.
-        if (kind === 'conflict' && attempt < MAX_ATTEMPTS && !this.#isLate(group[0]!)) {
+        const isLocked = isLockTimeout(error)
+        // The group has waited for a lock. Another attempt would wait again, and all of its writes with it.
+        if (kind === 'conflict' && !isLocked && attempt < MAX_ATTEMPTS && !this.#isLate(group[0]!)) {
           await sleep(Math.random() * 10 * attempt)
           continue
         }
         if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))
-        else if (group.length > 1) await this.#runHalves(group)
+        else if (group.length > 1) await this.#runHalves(group, isLocked ? HALF_LOCK_TIMEOUT_MS : lockTimeoutMs)
+        else if (error instanceof IdempotencyKeyLocked) this.#keyWaiters.add(group[0]!)
         else group[0]!.reject(explainFailure(error))
         return undefined
       }
@@ -191,12 +209,12 @@ class Committer {
   }
 
   /** One bad command fails its whole transaction. Halving isolates it in a few transactions. */
-  async #runHalves (group: QueuedCommand[]): Promise<void> {
+  async #runHalves (group: QueuedCommand[], lockTimeoutMs?: number): Promise<void> {
     const middle = Math.ceil(group.length / 2)
     for (const half of [group.slice(0, middle), group.slice(middle)]) {
       const [late, timely] = [half.filter(this.#isLate), half.filter((entry) => !this.#isLate(entry))]
       rejectAll(late, new DatabaseUnavailable())
-      if (timely.length > 0) await this.#runGroup(timely)
+      if (timely.length > 0) await this.#runGroup(timely, lockTimeoutMs)
     }
   }
 
@@ -214,7 +232,7 @@ export function createCommitter (database: Database, options: CommitterOptions):
 /** Returns the error that answers a command which failed alone in its transaction. */
 function explainFailure (error: unknown): unknown {
   if (error instanceof IdempotencyKeyLocked) return new IdempotencyKeyInUse()
-  return classifyError(error) === 'conflict' ? new DatabaseUnavailable({ cause: error }) : error
+  return classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
 }
 
 function rejectAll (entries: QueuedCommand[], error: unknown): void {

@@ -14,6 +14,8 @@ export interface GroupTransactionOptions {
   beforeCommit: readonly BeforeCommit[]
   /** The clocks of accounts; by default, all are in real time. */
   clocks?: AccountClocks
+  /** Maximum time to wait for a row that another process has locked, in ms; by default that of the connection. */
+  lockTimeoutMs?: number | undefined
 }
 
 const ACCOUNT_DELETED = 'The account of this API key was deleted'
@@ -28,11 +30,16 @@ const REAL_TIME = new AccountClocks()
 
 /** Runs a group's commands in one transaction. The caller gives the answers, once COMMIT has returned. */
 export async function runInTransaction (
-  database: Database, group: QueuedCommand[], { tables, beforeCommit, clocks = REAL_TIME }: GroupTransactionOptions
+  database: Database,
+  group: QueuedCommand[],
+  { tables, beforeCommit, clocks = REAL_TIME, lockTimeoutMs }: GroupTransactionOptions
 ): Promise<CommittedGroup> {
   return await database.transact(async (access) => {
     const tx = createTransaction(access, database.dialect, tables, clocks)
     const answers: Array<() => void> = []
+    if (lockTimeoutMs !== undefined && database.dialect.hasRowLocks) {
+      await tx.query(`SELECT set_config('lock_timeout', '${lockTimeoutMs}ms', true)`)
+    }
     const { fresh, replays } = await claimIdempotencyKeys(tx, group)
     for (const { entry, result } of replays) {
       answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })

@@ -12,6 +12,12 @@ export const idempotencyTable: Table = { name: 'idempotency_records', id: 'key',
 /** How long a response is stored: 24 hours, as the contract says. */
 const LIFETIME_MS = 24 * 60 * 60 * 1000
 
+/**
+ * Maximum time to wait for a key of another process. The other writes of the group wait as well, so it is just long
+ * enough for a transaction that commits; whoever waits longer does so outside the group.
+ */
+const CLAIM_TIMEOUT = '100ms'
+
 interface Claims {
   /** Entries to run. */
   fresh: QueuedCommand[]
@@ -19,7 +25,7 @@ interface Claims {
   replays: Array<{ entry: QueuedCommand, result: WriteResult<unknown> | FastifyError }>
 }
 
-/** Another transaction has locked one of the keys, for longer than the lock time-out. */
+/** Another transaction has locked one of the keys, for longer than `CLAIM_TIMEOUT`. */
 export class IdempotencyKeyLocked extends Error {}
 
 /** A record, or only the account and the key if there is none. */
@@ -62,11 +68,18 @@ async function insertClaims ({ dialect, query, now }: Transaction, keyed: Queued
   const claims = keyed.map(({ context: { account, idempotency } }) =>
     ({ account, ...idempotency, now: now(account), expires: expiryOf(now(account)) }))
   const columns = { account: 'bigint', key: 'text', fingerprint: 'text', now: 'text', expires: 'text' } as const
+  // In the statement itself, because a statement of its own would cost each group a round trip.
+  const shorten = dialect.hasRowLocks
+    ? `WITH shortened AS MATERIALIZED (
+        SELECT set_config('petstore.lock_timeout', current_setting('lock_timeout'), true) AS before,
+          set_config('lock_timeout', '${CLAIM_TIMEOUT}', true))`
+    : ''
   const rows = await query<{ account: number, key: string }>(`
-    INSERT INTO idempotency_records (account_id, key, fingerprint, created_at, expires_at)
+    ${shorten} INSERT INTO idempotency_records (account_id, key, fingerprint, created_at, expires_at)
     SELECT i.account, i.key, i.fingerprint, ${dialect.toTime('i.now')}, ${dialect.toTime('i.expires')}
     FROM ${dialect.jsonRows('i', columns)} JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL
-    WHERE true ORDER BY i.account, i.key
+    ${dialect.hasRowLocks ? 'CROSS JOIN shortened WHERE shortened.before IS NOT NULL' : 'WHERE true'}
+    ORDER BY i.account, i.key
     ON CONFLICT (account_id, key) DO UPDATE
       SET fingerprint = excluded.fingerprint, record = NULL, etag = NULL,
         created_at = excluded.created_at, expires_at = excluded.expires_at
@@ -74,6 +87,9 @@ async function insertClaims ({ dialect, query, now }: Transaction, keyed: Queued
     RETURNING account_id AS account, key`, claims).catch((error: unknown) => {
     throw classifyError(error) === 'conflict' ? new IdempotencyKeyLocked('a key is in use', { cause: error }) : error
   })
+  if (dialect.hasRowLocks) {
+    await query("SELECT set_config('lock_timeout', current_setting('petstore.lock_timeout'), true)")
+  }
   return new Set(rows.map(({ account, key }) => `${account} ${key}`))
 }
 

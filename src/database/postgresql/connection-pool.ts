@@ -1,8 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 
-/** A lock of another process is given up after this time, so that the group can be tried again. */
-const LOCK_TIMEOUT_MS = 3_000
+/**
+ * A group waits no longer for a row that another process has locked: the process may be suspended. Then only the write
+ * that needs the row is refused.
+ */
+const LOCK_TIMEOUT_MS = 1_000
 
 /**
  * Every statement looks rows up by their keys or walks an index, whatever the planner estimates of the size of a
