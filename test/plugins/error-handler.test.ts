@@ -128,7 +128,7 @@ async function whileLocked<T> (url: string, use: () => Promise<T>): Promise<T> {
   const other = await openDatabase({ url, pool: 2, timeout: 10_000 })
   try {
     return await other.writer.$transaction(async (prisma) => {
-      if (database === 'postgresql') await prisma.$executeRawUnsafe('LOCK TABLE categories IN ACCESS EXCLUSIVE MODE')
+      if (database === 'postgresql') await prisma.$executeRawUnsafe('LOCK TABLE categories, api_keys IN EXCLUSIVE MODE')
       return await use()
     })
   } finally {
@@ -189,14 +189,17 @@ t.test('the service continues after a database failure', async (t) => {
 t.test(
   'a write waits for a lock of another program, then fails with 503, and succeeds after its release',
   async (t) => {
-    const { config, openAccount } = await startApp(t, { REQUEST_TIMEOUT_MS: '1000' })
+    const { config, nobody, openAccount } = await startApp(t, { REQUEST_TIMEOUT_MS: '1000' })
     const client = await openAccount()
     await whileLocked(config.DATABASE_URL, async () => {
+      const signUp = await nobody.post('/accounts', { name: 'A store' })
+      assertError(t, signUp, 503, 'database_unavailable', /^The database did not answer in time\. Try again;/)
+      t.notMatch(signUp.body.message, 'Idempotency-Key', 'which is not allowed there')
       const started = Date.now()
       const answers = await Promise.all(
         Array.from({ length: 30 }, async () => await client.post('/categories', { name: 'Dogs' }))
       )
-      for (const answer of answers) assertError(t, answer, 503, 'database_unavailable')
+      for (const answer of answers) assertError(t, answer, 503, 'database_unavailable', 'with its Idempotency-Key')
       t.ok(Date.now() - started < 25_000, 'sooner than one after the other')
     })
     t.equal((await client.post('/categories', { name: 'Dogs' })).status, 201)
