@@ -104,8 +104,8 @@ function resolve (document, { $ref, ...object }) {
 
 async function writeTypes () {
   // A package of test/package.json: `npm start` does not install it.
-  const require = createRequire(join(ROOT, 'test/package.json'))
-  const { default: openapiTypescript, astToString } = require('openapi-typescript')
+  const load = createRequire(join(ROOT, 'test/package.json'))
+  const { default: openapiTypescript, astToString } = load('openapi-typescript')
   const document = JSON.parse(readFileSync(join(OUTPUT, 'openapi.json'), 'utf8'))
   // The named schemas are exported by their names, such as Pet.
   // A request may leave out a member that has a default.

@@ -9,7 +9,7 @@ const TYPED = ['src/**/*.ts', 'scripts/**/*.ts']
 export default [
   ...neostandard({
     ts: true,
-    ignores: ['dist', '.dist-*', '.test-*', 'src/generated', '.tap']
+    ignores: ['dist', '.dist-*', '.test-*', 'src/generated', 'test/generated-clients/generated', '.tap']
   }),
   {
     files: ['src/**', 'scripts/**', 'test/**'],

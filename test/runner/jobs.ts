@@ -34,6 +34,7 @@ const DATABASE_INDEPENDENT: Record<string, string> = {
   'test/deliveries/unresponsive-receivers.test.ts': 'calls receivers that hang; the delivery tests run the statements',
   'test/docs': 'runs commands and samples of the pages over HTTP',
   'test/events/rules.test.ts': 'calls a pure function',
+  'test/generated-clients': 'calls the service over HTTP; no statement decides what a client does',
   'test/home': 'drives the first page in a browser, over HTTP',
   'test/http/content-negotiation.test.ts': 'calls a pure function',
   'test/http/validator-compiler.test.ts': 'checks the validation of requests',
@@ -82,7 +83,8 @@ const LONG_FILES = [
   'test/cli/studio.test.ts',
   'test/home/journey.test.ts',
   'test/openapi/viewer-routes.test.ts',
-  'test/start/explain-failure.test.ts'
+  'test/start/explain-failure.test.ts',
+  'test/generated-clients/generated-clients.test.ts'
 ]
 
 /** More files would save little time, and could keep one process busy when all others have ended. */

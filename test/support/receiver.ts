@@ -11,6 +11,8 @@ export interface Received {
   at: number
   headers: IncomingMessage['headers']
   path: string
+  /** The text that is signed. */
+  body: string
 }
 
 type Respond = (response: ServerResponse, received: Received, nth: number) => void
@@ -54,7 +56,8 @@ export async function openReceiver (t: Teardown, respond: Respond = accept): Pro
         response.writeHead(401).end()
         return
       }
-      const received = { id: String(headers['webhook-id']), event: JSON.parse(text), at: Date.now(), headers, path }
+      const id = String(headers['webhook-id'])
+      const received = { id, event: JSON.parse(text), at: Date.now(), headers, path, body: text }
       receiver.received.push(received)
       receiver.respond(response, received, receiver.received.length)
     })
