@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { connections } from '../../src/plugins/connections.ts'
+import { startApp } from '../support/app.ts'
 import { eventually } from '../support/receiver.ts'
 
 // What one connection can cost, seen by clients that pipeline requests and by clients that do not read.
@@ -184,4 +185,23 @@ t.test('the number of pipelined requests that wait is limited', async (t) => {
   await eventually(flood.closed)
   await eventually(() => polite.text().split('done').length === 21)
   t.notOk(polite.closed())
+})
+
+t.test('the service takes SLOW_READER_MS from its settings', { timeout: 300_000 }, async (t) => {
+  const { openAccount, port } = await startApp(t, { SLOW_READER_MS: '500' })
+  const ada = await openAccount()
+  const message = '😀'.repeat(10_000)
+  await Promise.all(Array.from({ length: 30 }, async () => await ada.post('/messages', { message })))
+  const socket = connect(port, '127.0.0.1')
+  t.teardown(() => { socket.destroy() })
+  const request = `GET /messages?limit=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${ada.key}\r\n\r\n`
+  // More than the buffers of the system take.
+  socket.pause().write(request.repeat(40))
+  // A paused socket notices the end when it reads again.
+  await sleep(3_000)
+  let bytes = 0
+  socket.on('error', () => {}).on('data', (chunk: Buffer) => { bytes += chunk.length }).resume()
+  const end = await Promise.race([once(socket, 'close').then(() => 'closed'), sleep(20_000, 'open', { ref: false })])
+  t.equal(end, 'closed')
+  t.ok(bytes < 30_000_000, `${bytes} bytes of 40 pages of 1 MB`)
 })
