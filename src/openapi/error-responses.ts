@@ -43,15 +43,17 @@ export function inOrder (examples: ErrorExample[]): ErrorExample[] {
 /** Returns the error responses of an operation by status, with an example for each code. */
 export function errorAnswers (classes: Iterable<ErrorClass>): Record<string, Answer> {
   const answers: Record<string, ErrorAnswer> = {}
-  const byCode = new Map([...classes].map((CodedError) => [exampleOfError(CodedError).code, CodedError]))
-  for (const example of inOrder([...byCode.values()].map((CodedError) => exampleOfError(CodedError)))) {
+  // A code can have several statuses.
+  const keyOf = ({ code, status }: ErrorExample): string => `${code} ${status}`
+  const byKey = new Map([...classes].map((CodedError) => [keyOf(exampleOfError(CodedError)), CodedError]))
+  for (const example of inOrder([...byKey.values()].map((CodedError) => exampleOfError(CodedError)))) {
     const answer = answers[example.status] ??= {
       description: DESCRIPTIONS[example.status] ?? example.message,
       headers: { 'Request-Id': always('Request-Id') },
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples: {} } as never }
     }
     answer.content['application/json'].examples[example.code] = { value: example }
-    Object.assign(answer.headers!, headersOf(byCode.get(example.code)!))
+    Object.assign(answer.headers!, headersOf(byKey.get(keyOf(example))!))
   }
   return answers
 }

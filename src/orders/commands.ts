@@ -150,7 +150,9 @@ async function loadOrders (
   return { orders, pets }
 }
 
-function orderRecord ({ id, petId, quantity, shipDate, complete }: Omit<LoadedOrder, 'account' | 'version' | 'versionFloor'>): Order {
+type OrderFields = Pick<LoadedOrder, 'id' | 'petId' | 'quantity' | 'shipDate' | 'complete'>
+
+function orderRecord ({ id, petId, quantity, shipDate, complete }: OrderFields): Order {
   return { id, petId, quantity, ...(shipDate === null ? {} : { shipDate }), complete }
 }
 

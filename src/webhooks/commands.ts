@@ -91,7 +91,8 @@ export const testWebhook: Command<WebhookRef, WebhookTest> = {
   name: 'testWebhook',
   locks,
   run: async (tx, inputs) => await forEachWebhook(tx, inputs, async ({ id, account }, _input, prisma) => {
-    const delivery = { accountId: account, webhookId: id, eventId: 0, nextTryAt: HEAD_OF_QUEUE, giveUpAt: tx.now(account) }
+    const giveUpAt = tx.now(account)
+    const delivery = { accountId: account, webhookId: id, eventId: 0, nextTryAt: HEAD_OF_QUEUE, giveUpAt }
     await prisma.delivery.create({ data: delivery, select: { id: true } })
     return { record: { webhookId: id }, changes: { deliveries: [] } }
   })

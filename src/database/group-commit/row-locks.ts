@@ -18,7 +18,10 @@ interface TableLocks {
 /** How the accounts of a group's writers are locked. */
 type AccountLock = 'none' | 'key share' | 'update'
 
-/** A row of the one statement: a writer's account with its clock in seconds ahead, the owner of a locked row, the end of a lock, or new ids. */
+/**
+ * A row of the one statement: a writer's account and how far its clock is ahead, in seconds; the owner of a locked row,
+ * the end of a lock, or new ids.
+ */
 type ResultRow =
   | { kind: 'account', table: string, first: number, second: number }
   | { kind: 'owner', table: string, first: number, second: number }

@@ -1,0 +1,61 @@
+import t from 'tap'
+import { startApp, type Answer, type Client } from '../support/app.ts'
+import { freshDatabase } from '../support/database.ts'
+import { newCategory, newPet } from '../support/fixtures.ts'
+import { eventually } from '../support/receiver.ts'
+import { startService } from '../torture/service.ts'
+import { newFault } from './fixture.ts'
+
+const CLIENTS = 64
+
+t.test('exactly as many requests are hit as the fault says, over three processes', async (t) => {
+  const url = await freshDatabase(t)
+  const settings = { DATABASE_URL: url, LAB: 'true', DELIVERY: 'false', LOG_LEVEL: 'error', REQUEST_TIMEOUT_MS: '60000' }
+  const services = await Promise.all(Array.from({ length: 3 }, async () => await startService(settings)))
+  t.teardown(async () => { await Promise.all(services.map(async ({ kill }) => { await kill() })) })
+  const send = async (i: number, path: string, key = '', init: RequestInit = {}): Promise<Response> =>
+    await fetch(`http://127.0.0.1:${services[i % 3]!.port}${path}`, {
+      ...init, headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    })
+  const account = await send(0, '/accounts', '', { method: 'POST', body: '{"name":"A store"}' })
+  const { apiKey } = await account.json() as { apiKey: string }
+  const fault = { operation: 'listPets', effect: { type: 'refuse', status: 503 }, after: 17, times: 50 }
+  const created = await send(0, '/lab/faults', apiKey, { method: 'POST', body: JSON.stringify(fault) })
+  const { id } = await created.json() as { id: number }
+
+  await t.test('every process knows of it within a second', async (t) => {
+    const began = Date.now()
+    await eventually(async () => (await (await send(1, `/lab/faults/${id}`, apiKey)).json() as { id: number }).id === id)
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, 1_000 - (Date.now() - began))))
+    const statuses = (await Promise.all(Array.from({ length: CLIENTS }, async (_, client) => {
+      const own: number[] = []
+      for (let n = 0; n < 5; n++) own.push((await send(client + n, '/pets', apiKey)).status)
+      return own
+    }))).flat()
+    t.equal(statuses.filter((status) => status === 503).length, 50)
+    t.equal(statuses.filter((status) => status === 200).length, CLIENTS * 5 - 50)
+    t.match(await (await send(2, `/lab/faults/${id}`, apiKey)).json(), { passed: 17, hits: 50 })
+  })
+})
+
+t.test('a clock that one process moved is that of the others', async (t) => {
+  const url = await freshDatabase(t)
+  const apps = [await startApp(t, { DATABASE_URL: url }), await startApp(t, { DATABASE_URL: url })]
+  const ada = await apps[0]!.openAccount()
+  const elsewhere: Client = apps[1]!.withKey(ada.key!, ada.account)
+  const petId = await newPet(elsewhere)
+  await newCategory(ada)
+  const moved = await ada.post('/lab/clock/advance', { to: '2031-01-01T00:00:00Z' })
+  t.equal(moved.status, 200)
+  const written: Answer = await elsewhere.post('/messages', { message: 'x' })
+  t.match(written.body.createdAt, /^2031/, 'a write has the new time at once')
+  const began = Date.now()
+  await eventually(async () => (await elsewhere.get(`/pets/${petId}`)).status === 410)
+  t.ok(Date.now() - began < 60_000)
+  const { body: events } = await ada.get('/events?limit=100')
+  const times = events.map(({ timestamp }: { timestamp: string }) => timestamp)
+  t.same(times, [...times].sort(), 'the time of the feed never goes back')
+
+  const fault = await newFault(ada, { operation: 'listPets', effect: { type: 'refuse', status: 500 } })
+  await eventually(async () => (await elsewhere.get('/pets')).headers['petstore-fault'] === String(fault))
+})
