@@ -3,7 +3,7 @@ import { deleteExpiredRecordsOfAccount } from '../database/group-commit/idempote
 import { Unauthorized } from '../errors.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
 import { ref } from '../http/common-schemas.ts'
-import { writeContext } from '../http/idempotency.ts'
+import { recordWriteContext } from '../http/idempotency.ts'
 import { sendRecord, sendWriteResult } from '../http/responses.ts'
 import { advanceClock, clockEtag } from './clock-commands.ts'
 import { findClockOffset } from './queries.ts'
@@ -42,7 +42,7 @@ export const clockRoutes: FastifyPluginAsyncTypebox = async function clockRoutes
   }, async (request, reply) => {
     const { auth: { account }, idempotencyKey } = request
     const input = { account, advance: advanceOf(request.body), conditions: conditionsOf(request), idempotencyKey }
-    const moved = await app.commit(advanceClock, input, writeContext(request))
+    const moved = await app.commit(advanceClock, input, recordWriteContext(request))
     app.clocks.advance(account, moved.record.offsetSeconds * 1000)
     await deleteWhatExpired(account)
     return sendWriteResult(reply, 200, moved)

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import { conditionsOf } from '../http/conditional-requests.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
-import { writeContext } from '../http/idempotency.ts'
+import { recordWriteContext, writeContext } from '../http/idempotency.ts'
 import { pageRequest } from '../http/pagination.ts'
 import { sendPage, sendRecord, sendWriteResult } from '../http/responses.ts'
 import { SnapshotLimitReached, SnapshotNotFound, SnapshotTooLarge, StoreTooLarge } from './errors.ts'
@@ -95,7 +95,7 @@ export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshot
   }, async (request, reply) => {
     const { auth: { account }, params: { snapshotId } } = request
     const input = { account, snapshotId, conditions: conditionsOf(request) }
-    return sendWriteResult(reply, 200, await app.commit(restoreSnapshot, input, writeContext(request)))
+    return sendWriteResult(reply, 200, await app.commit(restoreSnapshot, input, recordWriteContext(request)))
   })
 
   app.post('/lab/reset', {

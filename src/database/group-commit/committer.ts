@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse } from '../../errors.ts'
 import type { Instrumentation } from '../../monitoring/instrumentation.ts'
-import { classifyError, isLockTimeout } from '../error-classification.ts'
+import { classifyError, isLockTimeout, type ErrorKind } from '../error-classification.ts'
 import type { Database } from '../database.ts'
 import type { Changes, Command, QueuedCommand, WriteContext, WriteResult } from './command.ts'
 import { createKeyWaiters } from './key-waiters.ts'
@@ -61,6 +61,7 @@ class Committer {
   readonly #queue: WriteQueue
   readonly #keyWaiters = createKeyWaiters({
     run: async (entry) => { this.#announce(await runInTransaction(this.#database, [entry], this.#options)) },
+    isConflict: (error) => kindOf(error) === 'conflict',
     onError: (entry, error) => { entry.reject(explainFailure(error)) },
     onEnd: (entry) => {
       this.#keysInFlight.delete(idempotencyScope(entry))
@@ -192,7 +193,7 @@ class Committer {
       try {
         return await runInTransaction(this.#database, group, { ...this.#options, lockTimeoutMs })
       } catch (error) {
-        const kind = error instanceof ClockAdvanced ? 'conflict' : classifyError(error)
+        const kind = kindOf(error)
         const isLocked = isLockTimeout(error)
         // The group has waited for a lock. Another attempt would wait again, and all of its writes with it.
         if (kind === 'conflict' && !isLocked && attempt < MAX_ATTEMPTS && !this.#isLate(group[0]!)) {
@@ -229,10 +230,14 @@ export function createCommitter (database: Database, options: CommitterOptions):
   return new Committer(database, options)
 }
 
+function kindOf (error: unknown): ErrorKind {
+  return error instanceof ClockAdvanced ? 'conflict' : classifyError(error)
+}
+
 /** Returns the error that answers a command which failed alone in its transaction. */
 function explainFailure (error: unknown): unknown {
   if (error instanceof IdempotencyKeyLocked) return new IdempotencyKeyInUse()
-  return classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
+  return kindOf(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
 }
 
 function rejectAll (entries: QueuedCommand[], error: unknown): void {

@@ -18,13 +18,15 @@ export interface KeyWaiters {
 interface Handlers {
   /** Runs the write in a transaction of its own, and answers it. */
   run: (entry: QueuedCommand) => Promise<void>
+  /** Tells whether a write that failed can succeed later. */
+  isConflict: (error: unknown) => boolean
   /** Answers a write that failed. */
   onError: (entry: QueuedCommand, error: unknown) => void
   /** Called when a write was answered. */
   onEnd: (entry: QueuedCommand) => void
 }
 
-export function createKeyWaiters ({ run, onError, onEnd }: Handlers): KeyWaiters {
+export function createKeyWaiters ({ run, isConflict, onError, onEnd }: Handlers): KeyWaiters {
   const waiting = new Set<QueuedCommand>()
   /** The attempts come one after the other, so that they use one connection. */
   let attempts: Promise<void> = Promise.resolve()
@@ -40,7 +42,7 @@ export function createKeyWaiters ({ run, onError, onEnd }: Handlers): KeyWaiters
       await sleep(KEY_RETRY_MS)
       await run(entry)
     } catch (error) {
-      if (error instanceof IdempotencyKeyLocked && !isLate()) return attemptNext(entry)
+      if (isConflict(error) && !isLate()) return attemptNext(entry)
       onError(entry, error)
     }
     waiting.delete(entry)
