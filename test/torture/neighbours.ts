@@ -12,6 +12,9 @@ const PROMISES = {
   quick: { share: 0.01, requestMs: 20_000, livezMs: 20_000, deliveryMs: 30_000 }
 }
 
+/** On a machine that is too slow for the promises without an attack, times may grow by this factor. */
+const MAX_GROWTH = 3
+
 /** Limits the memory of a process, whose heap has 512 MB. */
 const MAX_RESIDENT_BYTES = 700 * 1024 * 1024
 
@@ -32,6 +35,8 @@ interface Measurement {
   /** Answers with a status of 500 or more, or without one. */
   failures: string[]
 }
+
+type Time = 'writeMs' | 'readMs' | 'livezMs' | 'deliveryMs'
 
 interface Victim { store: Store, receiver: Receiver, services: Service[], ms: number }
 
@@ -99,7 +104,12 @@ async function measureBeside (context: ScenarioContext, name: string, victim: Vi
     `${name}: alone ${describe(alone)}; beside ${describe(beside)}; afterwards ${describe(after)}; ` +
     `${(beside.rate / alone.rate).toFixed(2)} of the rate, ${(resident / 1048576).toFixed(0)} MB`)
   const check = (isKept: boolean, what: string): void => {
-    if (!isKept) report.violations.push(`${name}: ${what}`)
+    // Before those that the client reports, of which there can be many.
+    if (!isKept) report.violations.unshift(`${name}: ${what}`)
+  }
+  const checkTime = (time: Time, promised: number, what: string): void => {
+    const isKept = beside[time] <= Math.max(promised, MAX_GROWTH * alone[time])
+    check(isKept, `${what} ${beside[time].toFixed(0)} ms, and ${alone[time].toFixed(0)} ms alone`)
   }
   // An attack may fail with the process that it stopped.
   check(!(failure instanceof Error) || exits.length > 0, `the attack failed: ${String(failure)}`)
@@ -109,10 +119,10 @@ async function measureBeside (context: ScenarioContext, name: string, victim: Vi
   }
   check(beside.rate >= promise.share * alone.rate, `${(beside.rate / alone.rate).toFixed(2)} of the rate is left`)
   check(after.rate >= promise.share * alone.rate, `${(after.rate / alone.rate).toFixed(2)} of the rate afterwards`)
-  check(beside.writeMs <= promise.requestMs, `a write takes ${beside.writeMs.toFixed(0)} ms (p99)`)
-  check(beside.readMs <= promise.requestMs, `a read takes ${beside.readMs.toFixed(0)} ms (p99)`)
-  check(beside.livezMs <= promise.livezMs, `/livez takes ${beside.livezMs.toFixed(0)} ms`)
-  check(beside.deliveryMs <= promise.deliveryMs, `a delivery starts after ${beside.deliveryMs.toFixed(0)} ms`)
+  checkTime('writeMs', promise.requestMs, 'a write takes (p99)')
+  checkTime('readMs', promise.requestMs, 'a read takes (p99)')
+  checkTime('livezMs', promise.livezMs, '/livez takes')
+  checkTime('deliveryMs', promise.deliveryMs, 'a delivery starts after')
   check(resident <= MAX_RESIDENT_BYTES, `${(resident / 1048576).toFixed(0)} MB are resident`)
 }
 
