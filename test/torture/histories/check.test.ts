@@ -97,7 +97,19 @@ const GOOD: Record<string, [operations: Operation[], events: Array<[string, obje
     ],
     ORDERED
   ],
-  'a replay tells of what has changed since': [
+  'a count of the units that are there changes nothing, or the status after a patch at the same time': [
+    [
+      op(10, 20, { kind: 'count', quantity: 5 }, stockIs(5, 1)),
+      op(10, 20, { kind: 'change pet', status: 'pending' }, petIs(2, NAME, 'pending')),
+      op(21, 22, readPet, petIs(3))
+    ],
+    [
+      ['pet.updated', { pet: pet(NAME, 'pending'), inventory: stock(5, 'pending') }],
+      ['inventory.counted', { inventory: stock(5), previousQuantity: 5 }],
+      ['pet.updated', { pet: pet(), inventory: stock(5) }]
+    ]
+  ],
+  'a replay repeats an answer that is no longer true': [
     [
       op(10, 11, rename('a'), petIs(2, 'a'), { key }), op(12, 13, rename('b'), petIs(3, 'b')),
       op(14, 15, rename('a'), { ...petIs(2, 'a'), replayed: true } as Said, { key }), op(16, 17, readPet, petIs(3, 'b'))

@@ -5,6 +5,12 @@ import type { Window } from './search.ts'
 /** The operations that are shown of those before a violation. */
 const SHOWN_BEFORE = 4
 
+/** The operations of unknown outcome that are shown of those before a violation: the newest ones. */
+const SHOWN_UNKNOWN = 3
+
+/** A body is cut after this many characters. */
+const MAX_BODY_LENGTH = 200
+
 type ObjectWindow = Window<ObjectState<object>, Operation>
 
 /** Describes an answer that no order explains: the operation, those at the same time, and the last ones before it. */
@@ -28,11 +34,15 @@ export function explainFeedViolation (
 }
 
 function describe ({ culprit, concurrent, before, state }: ObjectWindow): string[] {
-  const start = Math.min(culprit.call, ...concurrent.map(({ call }) => call))
+  const unknown = concurrent.filter(({ answer }) => answer === undefined).sort((a, b) => a.call - b.call)
+  const older = unknown.slice(0, -SHOWN_UNKNOWN)
+  const shown = concurrent.filter((operation) => !older.includes(operation)).sort((a, b) => a.call - b.call)
+  const start = Math.min(culprit.call, ...shown.map(({ call }) => call))
   return [
     ...before.slice(-SHOWN_BEFORE).map((operation) => `    ${textOf(operation, start)}`),
     `    the state was ${JSON.stringify(state.inner)}`,
-    ...concurrent.map((operation) => `  | ${textOf(operation, start)}`),
+    ...older.length > 0 ? [`  | ${older.length} older requests of unknown outcome`] : [],
+    ...shown.map((operation) => `  | ${textOf(operation, start)}`),
     `  ✖ ${textOf(culprit, start)}`
   ]
 }
@@ -49,7 +59,11 @@ function textOf ({ call, return: end, client, request, ifMatch, key, answer }: O
   const { status, code, body, etag, replayed } = answer ?? {}
   const said = answer === undefined || end === Infinity
     ? 'no answer yet'
-    : [status, code, etag, body === undefined ? '' : JSON.stringify(body), replayed === true ? '(replay)' : '']
+    : [status, code, etag, cut(JSON.stringify(body) ?? ''), replayed === true ? '(replay)' : '']
         .filter((part) => part !== undefined && part !== '').join(' ')
   return `${time(call)} – ${time(end)} ms, client ${client}: ${[kind, ...fields].join(' ')} → ${said}`
+}
+
+function cut (text: string): string {
+  return text.length > MAX_BODY_LENGTH ? `${text.slice(0, MAX_BODY_LENGTH)}…` : text
 }

@@ -1,4 +1,4 @@
-import { canonical, type Answer, type Event, type Operation } from './operation.ts'
+import { canonical, READS, type Answer, type Event, type Operation } from './operation.ts'
 import type { Model } from './search.ts'
 import type { Apply, Outcome } from './store-model.ts'
 
@@ -55,6 +55,9 @@ export function createObjectModel<State extends object> (
   return {
     initial: { inner: initial, answers: new Map(), events: 0 },
     step,
+    // A replay and a refusal change nothing, whatever has happened before.
+    isRead: ({ request, answer }) =>
+      READS.has(request.kind) || answer?.replayed === true || (answer !== undefined && answer.status >= 300),
     keyOf: ({ inner, answers, events }) =>
       [events, canonical(inner), ...[...answers].map(([key, { text }]) => `${key} ${text}`).sort()].join('\n'),
     accepts: ({ events }) => expectedEvents === undefined || events === expectedEvents.length

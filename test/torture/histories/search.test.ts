@@ -21,6 +21,7 @@ const register: Model<{ value: number }, Operation> = {
         return operation.done ? { value: operation.to } : state
     }
   },
+  isRead: (operation) => operation.kind === 'read' || (operation.kind === 'swap' && !operation.done),
   keyOf: ({ value }) => String(value)
 }
 
@@ -40,6 +41,7 @@ const LINEARIZABLE: Record<string, Operation[]> = {
   'a read during a write sees the new value': [write(0, 10, 1), read(1, 2, 1)],
   'two reads during a write see the old value, then the new one': [write(0, 10, 1), read(1, 2, 0), read(3, 4, 1)],
   'writes at once happen in either order': [write(0, 10, 1), write(0, 10, 2), read(11, 12, 1)],
+  'a write of the value that is there happens later': [write(0, 10, 0), write(0, 10, 1), read(11, 12, 0)],
   'a write without an answer happened': [write(0, Infinity, 1), read(5, 6, 1)],
   'a write without an answer happened late': [write(0, Infinity, 1), read(5, 6, 0), read(7, 8, 1)],
   'a write without an answer never happened': [write(0, Infinity, 1), read(5, 6, 0)],

@@ -19,6 +19,8 @@ export interface Model<State, Operation> {
    * operation. Returns the same object if nothing changes.
    */
   step: (state: State, operation: Operation) => State | undefined
+  /** Tells whether an operation changes nothing in any state, and not only in the current one. */
+  isRead: (operation: Operation) => boolean
   /** Returns a text that is the same for equal states. */
   keyOf: (state: State) => string
   /** Tells whether a history can end in a state. */
@@ -92,17 +94,18 @@ export function findLinearization<State, Operation extends Timed> (
 }
 
 /**
- * Appends the operations that fit and change nothing. They need no alternative: in any order that has such an operation
- * later, it can be moved to here.
+ * Appends the reads that fit. They need no alternative: in any order that has such a read later, it can be moved to
+ * here.
  */
 function appendReads<State, Operation extends Timed> (
-  { step }: Model<State, Operation>, order: Order<Operation>, frame: Frame<State>
+  { step, isRead }: Model<State, Operation>, order: Order<Operation>, frame: Frame<State>
 ): void {
   for (let found = true; found;) {
     found = false
     for (const index of order.candidates()) {
       const operation = order.operations[index]!
-      if (operation.return === Infinity || step(frame.state, operation) !== frame.state) continue
+      if (!isRead(operation) || operation.return === Infinity) continue
+      if (step(frame.state, operation) === undefined) continue
       order.append(index)
       frame.appended.push(index)
       found = true
@@ -112,13 +115,16 @@ function appendReads<State, Operation extends Timed> (
 
 /** Returns the next operations with the states after them. The last one is tried first: the one that ends first. */
 function choicesOf<State, Operation extends Timed> (
-  { step }: Model<State, Operation>, { operations, candidates }: Order<Operation>, state: State
+  { step, isRead }: Model<State, Operation>, { operations, candidates }: Order<Operation>, state: State
 ): Frame<State>['choices'] {
   const choices: Frame<State>['choices'] = []
   for (const index of candidates()) {
-    const after = step(state, operations[index]!)
+    const operation = operations[index]!
+    if (isRead(operation)) continue
+    const after = step(state, operation)
     // An operation without an answer that changes nothing might as well not have happened.
-    if (after !== undefined && after !== state) choices.push({ index, state: after })
+    if (after === undefined || (after === state && operation.return === Infinity)) continue
+    choices.push({ index, state: after })
   }
   return choices.sort((a, b) => operations[b.index]!.return - operations[a.index]!.return)
 }
