@@ -118,8 +118,8 @@ t.test('a request above the limit is rejected before its body is read', async (t
 t.test('many clients are counted at the same time', async (t) => {
   const { nobody } = await startApp(t, { RATE_LIMIT_FAILED_AUTH: '1', TRUST_PROXY: '1' })
   const from = async (n: number): Promise<number> =>
-    (await nobody.get('/account', { ...WRONG, 'x-forwarded-for': `203.0.${n >> 8}.${n & 255}` })).status
-  const clients = Array.from({ length: 600 }, (_, n) => n)
+    (await nobody.get('/account', { ...WRONG, 'x-forwarded-for': `203.0.113.${n}` })).status
+  const clients = Array.from({ length: 200 }, (_, n) => n)
   t.same(new Set(await Promise.all(clients.map(from))), new Set([401]))
   t.same(new Set(await Promise.all(clients.map(from))), new Set([429]), 'none is forgotten')
 })
