@@ -40,6 +40,9 @@ const TAGS = new RegExp(TAG, 'g')
 /** A list, in which a recipient must ignore empty elements (RFC 9110 section 5.6.1.2). */
 const LIST = new RegExp(`^[\\t ]*(?:${TAG}[\\t ]*)?(?:,[\\t ]*(?:${TAG}[\\t ]*)?)*$`)
 
+/** What `If-Match` and `If-None-Match` accept, for the OpenAPI document. */
+export const ENTITY_TAGS_PATTERN = `^(\\*|${LIST.source.slice(1, -1)})$`
+
 function parseEntityTags (name: string, field: string): EntityTags {
   if (field.trim() === '*') return '*'
   if (LIST.test(field)) return field.match(TAGS) ?? []

@@ -1,7 +1,11 @@
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { locationOf } from '../http/responses.ts'
 import { cachedContent, sendCached, withETag } from '../http/cached-content.ts'
+import { toArazzo } from './arazzo.ts'
+import { toAsyncapi } from './asyncapi.ts'
+import { toOpenapi31, toOpenapi32 } from './newer-versions.ts'
 import { withOriginOf } from './origin.ts'
+import type { SharedDocument } from './share-components.ts'
 
 /** The document is public, so scripts of any origin may read it. */
 const ANY_ORIGIN: FastifyContextConfig = { cors: { origin: '*' } }
@@ -14,16 +18,38 @@ function serveToAnyOrigin (app: FastifyInstance, url: string, send: Send): void 
   app.options(url, { schema: { hide: true }, config: ANY_ORIGIN }, async () => {})
 }
 
-/** Serves the document as JSON and as YAML (RFC 9512). */
+/** The documents that are made of the one of version 3.0.3, by path. */
+const OPENAPI_VERSIONS: Record<string, (document: SharedDocument) => object> = {
+  '/openapi': (document) => document, '/openapi-3.1': toOpenapi31, '/openapi-3.2': toOpenapi32
+}
+const OTHER_DOCUMENTS: Record<string, (document: SharedDocument) => object> = {
+  '/arazzo.json': toArazzo, '/asyncapi.json': toAsyncapi
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8'
+const YAML_TYPE = 'application/yaml; charset=utf-8'
+
+/** Serves the OpenAPI document in each version as JSON and as YAML (RFC 9512), and the documents beside it. */
 export async function documentRoutes (app: FastifyInstance): Promise<void> {
-  const json = cachedContent(() => JSON.stringify(app.swagger()))
-  serveToAnyOrigin(app, '/openapi.json', (request, reply) =>
-    sendCached(request, reply, 'application/json; charset=utf-8', withETag(withOriginOf(request, json().text))))
-  let yaml: string | undefined
-  serveToAnyOrigin(app, '/openapi.yaml', async (request, reply) => {
-    yaml ??= await toYaml(json().text)
-    return sendCached(request, reply, 'application/yaml; charset=utf-8', withETag(withOriginOf(request, yaml)))
-  })
+  const source = (): SharedDocument => app.swagger() as unknown as SharedDocument
+  for (const [path, make] of Object.entries(OPENAPI_VERSIONS)) {
+    let json: string | undefined
+    let yaml: string | undefined
+    const jsonText = (): string => (json ??= JSON.stringify(make(source())))
+    serveToAnyOrigin(app, `${path}.json`, (request, reply) =>
+      sendCached(request, reply, JSON_TYPE, withETag(withOriginOf(request, jsonText()))))
+    serveToAnyOrigin(app, `${path}.yaml`, async (request, reply) => {
+      yaml ??= await toYaml(jsonText())
+      return sendCached(request, reply, YAML_TYPE, withETag(withOriginOf(request, yaml)))
+    })
+  }
+  for (const [path, make] of Object.entries(OTHER_DOCUMENTS)) {
+    serveToAnyOrigin(app, path, (request, reply) => {
+      // Few clients read these. An AsyncAPI document has the parts of the address apart.
+      const servers = [{ url: withOriginOf(request, source().servers[0]!.url) }]
+      return sendCached(request, reply, JSON_TYPE, withETag(JSON.stringify(make({ ...source(), servers }))))
+    })
+  }
 }
 
 /** Converts JSON text, because YAML would turn an object of the document that occurs twice into an alias. */
@@ -43,10 +69,10 @@ const LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/i
 export async function catalogRoutes (app: FastifyInstance): Promise<void> {
   const own = `${app.publicUrl}/.well-known/api-catalog`
   const links = {
-    'service-desc': [
-      { href: locationOf(app, '/openapi.json'), type: 'application/json' },
-      { href: locationOf(app, '/openapi.yaml'), type: 'application/yaml' }
-    ],
+    'service-desc': [...Object.keys(OPENAPI_VERSIONS).flatMap((path) => [`${path}.json`, `${path}.yaml`]),
+      ...Object.keys(OTHER_DOCUMENTS)].map((path) => (
+      { href: locationOf(app, path), type: path.endsWith('.json') ? 'application/json' : 'application/yaml' }
+    )),
     'service-doc': [{ href: locationOf(app, '/docs'), type: 'text/html' }],
     status: [{ href: `${app.publicUrl}/readyz`, type: 'application/json' }]
   }

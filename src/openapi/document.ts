@@ -9,6 +9,9 @@ export interface Schema {
   default?: unknown
   items?: Schema
   oneOf?: Schema[]
+  allOf?: Schema[]
+  format?: string
+  minimum?: number
   properties?: Record<string, Schema>
   required?: string[]
   additionalProperties?: boolean
@@ -81,13 +84,13 @@ export interface Document {
 }
 
 /** Returns the schema that a reference names, or the schema itself if it is no reference. */
-export function resolve ({ components }: Document, schema: Schema): Schema {
+export function resolve ({ components }: Pick<Document, 'components'>, schema: Schema): Schema {
   const name = schema.$ref?.split('/').at(-1)
   return name === undefined ? schema : components.schemas[name] ?? {}
 }
 
 /** Returns an example of a schema, composed of the examples of its parts. */
-export function exampleOf (document: Document, schema: Schema): unknown {
+export function exampleOf (document: Pick<Document, 'components'>, schema: Schema): unknown {
   const { example, properties, items, oneOf, enum: values } = resolve(document, schema)
   if (example !== undefined) return example
   if (properties !== undefined) {

@@ -1,3 +1,4 @@
+import { ENTITY_TAGS_PATTERN } from '../http/conditional-requests.ts'
 import type { Header, Parameter, Reference } from './document.ts'
 
 const text = (description: string, example: string): Header =>
@@ -65,18 +66,23 @@ export function sometimes (name: HeaderName): Header {
 }
 
 const field = (name: string, description: string, example: string, schema = {}): Parameter =>
-  ({ name, in: 'header', required: false, description, schema: { type: 'string', ...schema }, example })
+  ({ name, in: 'header', description, schema: { type: 'string', ...schema }, example })
+
+const ENTITY_TAGS = { pattern: ENTITY_TAGS_PATTERN }
 
 export const IF_MATCH = field(
-  'If-Match', 'Write only if the record still has one of these ETags; `*` matches any ETag.', '*'
+  'If-Match', 'Write only if the record still has one of these ETags; `*` matches any ETag.', '*', ENTITY_TAGS
 )
 
 export const IF_NONE_MATCH = field(
-  'If-None-Match', 'Return the content only if its ETag is none of these; otherwise answer 304.', '"0"'
+  'If-None-Match', 'Return the content only if its ETag is none of these; otherwise answer 304.', '"0"', ENTITY_TAGS
 )
 
 export const WRITE_IF_NONE_MATCH = field(
-  'If-None-Match', 'Write only if the record has none of these ETags; with `*`, only if there is no record.', '"0"'
+  'If-None-Match',
+  'Write only if the record has none of these ETags; with `*`, only if there is no record.',
+  '"0"',
+  ENTITY_TAGS
 )
 
 export const LAST_EVENT_ID = field(
@@ -90,7 +96,7 @@ export const LAST_EVENT_ID = field(
 export function idempotencyKey (operationId: string): Parameter {
   return field(
     'Idempotency-Key',
-    'A key of your choice for this request. Send it again within 24 hours, and the service repeats its response.',
+    'A key of your choice. Sent again within 24 hours, it makes the service repeat its first response.',
     `${operationId}-1`,
     // Bare, or in quotes, which are no part of the key.
     { pattern: '^("[!-~]{1,255}"|[!#-~][!-~]{0,254}|"([!-~]{0,253}[!#-~])?)$' }

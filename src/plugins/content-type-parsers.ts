@@ -5,7 +5,7 @@ import secureJson from 'secure-json-parse'
 import { InvalidContentType, InvalidJson, ValidationFailed } from '../errors.ts'
 
 /** The media type of a merge patch (RFC 7396). A PATCH body is a merge patch with either media type. */
-const MERGE_PATCH = 'application/merge-patch+json'
+export const MERGE_PATCH = 'application/merge-patch+json'
 
 const IS_JSON = /^\s*application\/json\s*(;|$)/i
 const IS_MERGE_PATCH = /^\s*application\/merge-patch\+json\s*(;|$)/i

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { load } from 'js-yaml'
 import t from 'tap'
 import type { Parameter, Schema } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'
@@ -134,6 +135,7 @@ t.test('the document for generators, viewers and test tools', async (t) => {
     const { out: yaml } = await petstore(t, ['openapi', '--yaml'])
     const expected = JSON.parse((await petstore(t, ['openapi'])).out)
     t.same(expected.paths, JSON.parse(text).paths)
+    t.same(load(yaml), expected)
     const python = 'import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)'
     await t.test('by PyYAML', await skipWithout('python3', ['-c', 'import yaml']), async (t) => {
       t.same(JSON.parse(await pipe('python3', ['-c', python], yaml)), expected)
