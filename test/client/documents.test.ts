@@ -48,6 +48,18 @@ t.test('the programs of the page about the client print what it says', async (t)
   }
 })
 
+t.test('the programs of the page about tests of clients print what it says', async (t) => {
+  const page = readFileSync(join(ROOT, 'docs/how-to/test-your-client.md'), 'utf8')
+  const blocks = [...page.matchAll(/^```(js|text)\n([\s\S]*?)^```/gm)].map(([, kind, text]) => ({ kind, text: text! }))
+  const programs = blocks.filter(({ kind }) => kind === 'js')
+  t.ok(programs.length >= 6)
+  const printed = (await run(t, programs.map(({ text }) => text).join('console.log("---")\n'))).split('---\n')
+  for (const [i, { text }] of programs.entries()) {
+    const next = blocks[blocks.findIndex((block) => block.text === text) + 1]
+    t.match(printed[i], next?.kind === 'text' ? pattern(next.text) : /^$/, text)
+  }
+})
+
 t.test('the program of the README runs as pasted', async (t) => {
   const section = readFileSync(join(ROOT, 'README.md'), 'utf8').split(/^## /m)
     .find((text) => text.startsWith('Call it from JavaScript'))!

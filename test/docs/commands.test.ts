@@ -24,7 +24,7 @@ const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm run migration -- \w+$/, 'test/docs/migration.test.ts', /'add_category_color'/],
   [/^npx --no petstore worker$/, 'test/deliveries/delivery-worker.test.ts', /'worker'/],
   [/^npx --no petstore /, 'test/cli/readme.test.ts', /README\.md/],
-  [/^(KEY=\$\()?curl -s .*127\.0\.0\.1:3000/, 'test/docs/commands.test.ts', /startsWith\('First request'\)/],
+  [/^(KEY=\$\(|PET=\$\()?curl -s .*127\.0\.0\.1:3000/, 'test/docs/commands.test.ts', /startsWith\('First request'\)/],
   [/^curl -N .*\/events/, 'test/docs/commands.test.ts', /startsWith\('First request'\)/]
 ]
 
@@ -133,6 +133,32 @@ t.test('the first requests of the README work as pasted', async (t) => {
   t.match(JSON.parse(out.split('\n')[0]!), { message: 'Hello', status: 'queued' })
   t.match(out, /^id: 1\nevent: message\.created\ndata: \{/m)
   t.match(out, /^id: 2\nevent: message\.delivered\n/m)
+})
+
+t.test('the requests of the README to the lab work as pasted', async (t) => {
+  if (spawnSync('bash', ['-c', 'command -v curl']).status !== 0) {
+    t.pass('', { skip: 'there is no bash with curl' })
+    return
+  }
+  const { port, openAccount } = await startApp(t)
+  const ada = await openAccount()
+  const section = read('README.md').split(/^## /m).find((text) => text.startsWith('Break it on purpose'))!
+  const blocks = [...section.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, block]) => block!.replaceAll(':3000', `:${port}`))
+  t.equal(blocks.length, 4)
+  const shell = spawn('bash', ['-c', blocks.join('\necho\necho ---\n')], {
+    env: { ...process.env, KEY: ada.key }, stdio: ['ignore', 'pipe', 'inherit']
+  })
+  t.teardown(() => { shell.kill() })
+  let out = ''
+  for await (const chunk of shell.stdout.setEncoding('utf8')) out += chunk as string
+  const [, fault, lost, order] = out.split('---\n')
+  t.match(JSON.parse(fault!), { operation: 'placeOrder', hits: 0 })
+  t.equal(lost!.trim(), 'no answer')
+  const { id } = JSON.parse(order!) as { id: number }
+  const { body: orders } = await ada.get('/store/orders?sort=-id&limit=1')
+  t.equal(orders[0].id, id)
+  const { body: events } = await ada.get('/events?limit=100')
+  t.equal(events.filter(({ type }: { type: string }) => type === 'order.placed').length, 1, 'one order')
 })
 
 t.test('the settings and the library of the README are those of the code', async (t) => {

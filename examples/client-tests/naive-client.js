@@ -1,0 +1,30 @@
+// A client as many are written, with three bugs.
+
+export function connect ({ url, apiKey }) {
+  const call = async (method, path, body) => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const answer = await fetch(url + path, {
+          method,
+          body: JSON.stringify(body),
+          headers: { Authorization: `Bearer ${apiKey}`, 'Content-Type': 'application/json' },
+          signal: AbortSignal.timeout(500)
+        })
+        if (answer.ok) return await answer.json()
+        throw new Error(`HTTP ${answer.status}`)
+      } catch (error) {
+        if (error.name === 'TimeoutError' || attempt === 3) throw error
+      }
+    }
+  }
+  return { placeOrder: async (petId) => await call('POST', '/store/orders', { petId }) }
+}
+
+/** Counts the orders that webhooks report. */
+export function createReceiver () {
+  let orders = 0
+  return {
+    receive: (_id, event) => { if (event.type === 'order.placed') orders++ },
+    count: () => orders
+  }
+}
