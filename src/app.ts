@@ -3,7 +3,7 @@ import type { Server } from 'node:http'
 import type { TSchema } from '@sinclair/typebox'
 import { erasure } from './accounts/erasure.ts'
 import { signupRoutes } from './accounts/routes.ts'
-import type { Config } from './config.ts'
+import { hasLab, type Config } from './config.ts'
 import { database } from './database/plugin.ts'
 import type { Resource } from './database/resource.ts'
 import { deliveryCleanup } from './deliveries/cleanup.ts'
@@ -76,7 +76,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   await app.register(erasure)
   await app.register(authentication)
   await app.register(openapi, { config, resources })
-  await app.register(homeRoutes, { prefix: config.BASE_PATH, signup: config.SIGNUP })
+  await app.register(homeRoutes, { prefix: config.BASE_PATH, signup: config.SIGNUP, lab: hasLab(config) })
   await app.register(api, { prefix: config.BASE_PATH, config, resources })
   await app.register(healthChecks)
   return app

@@ -93,6 +93,11 @@ export const ConfigSchema = Type.Object({
 
 export type Config = Static<typeof ConfigSchema>
 
+/** Tells whether the service offers the lab: by default, where it has a demo store. */
+export function hasLab ({ LAB, DEMO }: Pick<Config, 'LAB' | 'DEMO'>): boolean {
+  return LAB ?? DEMO
+}
+
 /** The day on which the single-pet read was deprecated. Its sunset cannot be earlier. */
 const DEPRECATED_SINCE = '2025-12-05'
 

@@ -7,6 +7,8 @@ import { originOf } from '../http/request-origin.ts'
 export interface HomeOptions {
   /** Tells whether clients can create accounts. */
   signup: 'open' | 'closed'
+  /** Whether the page has the panel of the lab. */
+  lab: boolean
 }
 
 /** The files of the page, unbundled. The build copies them next to this file. */
@@ -33,8 +35,10 @@ const POLICY = [
 ].join(';')
 
 /** Serves the first page, on which people create a store, send a message and watch the events. */
-export async function homeRoutes (app: FastifyInstance, { signup }: HomeOptions): Promise<void> {
-  const template = readFileSync(join(FOLDER, 'page.html'), 'utf8')
+export async function homeRoutes (app: FastifyInstance, { signup, lab }: HomeOptions): Promise<void> {
+  const panel = lab ? readFileSync(join(FOLDER, 'lab.html'), 'utf8') : ''
+  // As a function: a text could contain patterns of replacements.
+  const template = readFileSync(join(FOLDER, 'page.html'), 'utf8').replace('{{lab}}', () => panel)
   const lastSegment = app.basePath.split('/').at(-1) ?? ''
 
   app.get('/', { schema: { hide: true } }, async (request, reply) => {
@@ -52,7 +56,7 @@ export async function homeRoutes (app: FastifyInstance, { signup }: HomeOptions)
   // Under /docs, like the API reference: these routes are for people and need no API key.
   for (const name of readdirSync(FOLDER)) {
     const type = TYPES[extname(name)]
-    if (type === undefined) continue
+    if (type === undefined || (!lab && name === 'lab.js')) continue
     const file = cachedContent(() => readFileSync(join(FOLDER, name), 'utf8'))
     app.get(`/docs/home/${name}`, { schema: { hide: true } }, async (request, reply) =>
       sendCached(request, reply, type, file()))

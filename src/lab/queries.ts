@@ -38,7 +38,8 @@ export const snapshotTable: Table = {
   }
 }
 
-export const snapshotRowTable: Table = { name: 'snapshot_rows', id: 'row_id', columns: {} }
+/** The rows of a snapshot are erased together. */
+export const snapshotRowTable: Table = { name: 'snapshot_rows', id: 'snapshot_id', columns: {} }
 
 export const labStateTable: Table = { name: 'lab_states', id: 'account_id', columns: {} }
 
@@ -128,7 +129,7 @@ const clockByAccount: Query<{ account: number }, { offset: bigint }> = {
   sql: (dialect) => `
     SELECT i.ord, a.clock_offset_seconds AS "offset"
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint' })}
-    JOIN accounts a ON a.id = i.account`
+    JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL`
 }
 
 /** Returns how far the clock of an account is ahead, in seconds; `undefined` when the account was deleted. */

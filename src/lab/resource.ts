@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts'
+import { hasLab, type Config } from '../config.ts'
 import type { Resource, Tag } from '../database/resource.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as effects from './effects.ts'
@@ -23,8 +23,8 @@ const TAG: Tag = {
  * The lab exists where the setting LAB is true. Its tables, error codes and event types exist everywhere: accounts are
  * deleted with their rows, and clients do not depend on a setting.
  */
-export function lab ({ LAB, DEMO }: Pick<Config, 'LAB' | 'DEMO'>): Resource {
-  const isOn = LAB ?? DEMO
+export function lab (config: Pick<Config, 'LAB' | 'DEMO'>): Resource {
+  const isOn = hasLab(config)
   return {
     name: 'lab',
     tag: isOn ? TAG : undefined,

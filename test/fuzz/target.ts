@@ -156,6 +156,8 @@ export async function openTarget (url: string): Promise<Target> {
     const normalized = JSON.stringify([answer.status, body, text, normalizeHeaders(answer.headers, kind, isList)])
     if (answer.status === 204 && method === 'DELETE' && !isReplayed(answer)) {
       deleted.add(placeholderOf(kind, path.split('/').at(-1)) ?? '')
+      // This request deletes all of them.
+      if (path === '/lab/faults') ids.get('fault')?.forEach((_, n) => deleted.add(`fault#${n}`))
     }
     return { answer, normalized, recordExists, problem: contract.problemOf(method, target, answer) }
   }

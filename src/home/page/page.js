@@ -44,13 +44,16 @@ async function watch (key, signal) {
   while (!signal.aborted) {
     try {
       showState('waiting', 'Reading the store …')
+      const replaced = new AbortController()
       const store = await readStore(key, signal)
       glance.open(store)
       await follow({
         key,
         after: store.position,
-        signal,
+        signal: AbortSignal.any([signal, replaced.signal]),
         onEvent (event) {
+          // The store was reset or restored as a whole: the page reads it again.
+          if (event.type === 'store.replaced') return replaced.abort()
           apply(store, event)
           messages.handle(event)
           glance.draw()
