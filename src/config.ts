@@ -40,7 +40,8 @@ export const ConfigSchema = Type.Object({
   ),
   CORS_ORIGINS: optional(
     '^(\\*|https?://[^\\s,/]+(\\s*,\\s*https?://[^\\s,/]+)*)$',
-    'Origins whose pages may call the API, separated by commas; * allows all'
+    'Origins whose pages may call the API, separated by commas; * allows all, and http://localhost:* any port. By ' +
+      'default none; with DEMO, those of this machine: http://localhost:*, http://127.0.0.1:*'
   ),
   RATE_LIMIT_PER_ACCOUNT: integer(
     0, 0, 1_000_000, 'Maximum requests per minute for each account, with all its API keys; 0 disables the limit'
@@ -104,6 +105,9 @@ const DEPRECATED_SINCE = '2025-12-05'
 /** Routes outside the base path. A base path must not equal one of them. */
 const ROOT_PATHS = ['/livez', '/readyz', '/.well-known/api-catalog']
 
+/** Front ends on this machine may call a demo. The account of each is protected by its key. */
+const DEMO_ORIGINS = 'http://localhost:*, http://127.0.0.1:*'
+
 /** Settings that were renamed. Ignoring a former name would turn its limit off. */
 const FORMER_NAMES: Record<string, string> = {
   RATE_LIMIT_PER_KEY: 'is now RATE_LIMIT_PER_ACCOUNT, which counts the requests of all API keys of an account'
@@ -132,7 +136,10 @@ const RULES: Record<string, Rule> = {
       '10.0.0.0/8, separated by commas',
     isValid: isProxySetting
   },
-  CORS_ORIGINS: { text: 'be *, or origins such as https://app.example, separated by commas' },
+  CORS_ORIGINS: {
+    text: 'be *, or origins such as https://app.example or http://localhost:*, separated by commas',
+    isValid: (origins) => origins === '*' || origins.split(',').every((origin) => /^[^*]+(:\*)?$/.test(origin.trim()))
+  },
   PET_READ_SUNSET: {
     text: `be a date, such as 2030-12-05, and not before ${DEPRECATED_SINCE}`,
     isValid: (date) => isDateFrom(DEPRECATED_SINCE, date)
@@ -173,6 +180,7 @@ export function readConfig (environment: Environment): Config {
     ...[...invalid].map((name) => describeProblem(name, data[name]))
   ]
   if (problems.length > 0) throw new ConfigError(problems)
+  if (config['DEMO'] === true && config['CORS_ORIGINS'] === '') config['CORS_ORIGINS'] = DEMO_ORIGINS
   return config as Config
 }
 

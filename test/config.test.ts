@@ -143,6 +143,7 @@ t.test('the message about an invalid value has its name and rule', async (t) => 
       'https://a.example,,https://b.example',
       'https://a.example;https://b.example',
       '*,https://a.example',
+      'https://*.example',
       'null'
     ].map((value) => ['CORS_ORIGINS', value, /separated by commas/] as [string, string, RegExp]),
     ...['/livez', '/readyz', '/.well-known/api-catalog'].map(

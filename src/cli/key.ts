@@ -3,9 +3,10 @@ import type { ApiKey, NewApiKey } from '../accounts/schemas.ts'
 import { readConfig } from '../config.ts'
 import type { OpenDatabase, UseDatabase } from './with-database.ts'
 import { id } from './parse-arguments.ts'
+import { JSON_OPTION, printRecords, type JsonOption } from './records.ts'
 
 interface AccountOption { account: number }
-interface KeyOptions extends AccountOption { label?: string, readOnly?: boolean, expiresAt?: string }
+interface KeyOptions extends AccountOption, JsonOption { label?: string, readOnly?: boolean, expiresAt?: string }
 
 export function addKey (program: Command): void {
   const key = program.command('key').description('create, list and revoke API keys').helpCommand(false)
@@ -16,23 +17,25 @@ export function addKey (program: Command): void {
     .option('--label <text>', 'purpose of the key')
     .option('--read-only', 'allow the key to read, but not to write')
     .option('--expires-at <time>', 'time at which the key expires, such as 2027-11-21T10:00:00Z')
-    .action(async ({ account, ...fields }: KeyOptions) => {
+    .option(...JSON_OPTION)
+    .action(async ({ account, json = false, ...fields }: KeyOptions) => {
       const { NewApiKeySchema } = await import('../accounts/schemas.ts')
       const { createApiKey } = await import('../accounts/commands.ts')
       const { showKey, valid } = await import('./with-database.ts')
       const key = valid<NewApiKey>(NewApiKeySchema, fields)
       await withAccount(account, async ({ commit }) => {
-        const { record: { id, apiKey } } = await commit(createApiKey, { account, key }, { account })
-        showKey(`Key ${id} of account ${account} was created.`, apiKey)
+        const { record } = await commit(createApiKey, { account, key }, { account })
+        showKey(`Key ${record.id} of account ${account} was created.`, record, json)
       })
     })
 
   key.command('list')
     .description('list the API keys of an account, without their secrets')
     .requiredOption('--account <id>', 'id of the account', id)
-    .action(async ({ account }: AccountOption) => {
+    .option(...JSON_OPTION)
+    .action(async ({ account, json = false }: AccountOption & JsonOption) => {
       await withAccount(account, async (database) => {
-        for await (const key of keysOf(database, account)) console.log(formatKey(key))
+        await printRecords(keysOf(database, account), json, formatKey)
       })
     })
 
@@ -40,11 +43,12 @@ export function addKey (program: Command): void {
     .description('revoke an API key; running services reject it within 5 seconds')
     .argument('<key>', 'id of the key, as shown by key list', id)
     .requiredOption('--account <id>', 'id of the account', id)
-    .action(async (keyId: number, { account }: AccountOption) => {
+    .option(...JSON_OPTION)
+    .action(async (keyId: number, { account, json = false }: AccountOption & JsonOption) => {
       const { revokeApiKey } = await import('../accounts/commands.ts')
       await withAccount(account, async ({ commit }) => {
         await commit(revokeApiKey, { account, keyId, conditions: {} }, { account })
-        console.log(`Key ${keyId} was revoked.`)
+        console.log(json ? JSON.stringify({ id: keyId, revoked: true }, null, 2) : `Key ${keyId} was revoked.`)
       })
     })
 }

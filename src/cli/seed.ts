@@ -1,18 +1,20 @@
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { id, parseInteger } from './parse-arguments.ts'
+import { JSON_OPTION, type JsonOption } from './records.ts'
 
 /** Pets in a transaction: enough to amortize its fsync, few enough to delay a service's writes only briefly. */
 const BATCH_SIZE = 20_000
 
-interface SeedOptions { pets: number, account?: number }
+interface SeedOptions extends JsonOption { pets: number, account?: number }
 
 export function addSeed (program: Command): void {
   program.command('seed')
     .description('add pets and their stock to a store, without events')
     .option('--pets <number>', 'number of pets', parseInteger(1, 1_000_000_000), 1_000)
     .option('--account <id>', 'id of the account; default: a new one, whose API key goes to standard output', id)
-    .action(async ({ pets, account }: SeedOptions) => {
+    .option(...JSON_OPTION)
+    .action(async ({ pets, account, json = false }: SeedOptions) => {
       const config = readConfig(process.env)
       const { createAccount } = await import('../accounts/commands.ts')
       const { migrateOrVerify } = await import('../database/migrations/startup-check.ts')
@@ -26,7 +28,7 @@ export function addSeed (program: Command): void {
           const fields = { name: 'Seeded store' }
           const { record: created } = await commit(createAccount, { account: fields }, { account: null })
           account = created.id
-          showKey(`Account ${account} was created.`, created.apiKey)
+          showKey(`Account ${account} was created.`, created, json)
         } else {
           await requireAccount(database, account)
         }

@@ -53,8 +53,11 @@ export function valid<T> (schema: TSchema, fields: Record<string, unknown>): T {
   return result.value as T
 }
 
-/** Prints the key alone to standard output, so that a script can read it: KEY=$(petstore …). */
-export function showKey (heading: string, apiKey: string): void {
+/**
+ * Prints the key of a new record. Nothing else goes to standard output, so that a script can read it:
+ * KEY=$(petstore …). With `json` the whole record goes there.
+ */
+export function showKey (heading: string, record: { apiKey: string }, json: boolean): void {
   process.stderr.write(`${heading} The API key is shown only once:\n`)
-  process.stdout.write(`${apiKey}\n`)
+  process.stdout.write(`${json ? JSON.stringify(record, null, 2) : record.apiKey}\n`)
 }

@@ -17,7 +17,7 @@ export const cors = fp(async function cors (app: FastifyInstance, { CORS_ORIGINS
     // The plugin method-not-allowed answers OPTIONS.
     preflightContinue: true,
     strictPreflight: false,
-    origin: origins.length === 0 ? false : origins.includes('*') ? allowAll : origins,
+    origin: origins.length === 0 ? false : origins.includes('*') ? allowAll : origins.map(matcherOf),
     methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'],
     allowedHeaders: [
       'Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'Last-Event-ID', 'Request-Id'
@@ -32,6 +32,13 @@ export const cors = fp(async function cors (app: FastifyInstance, { CORS_ORIGINS
 
 /** A function, because the plugin sends no `Vary: Origin` for a constant. */
 const allowAll: OriginFunction = (_origin, callback) => { callback(null, '*') }
+
+/** Returns an origin, or a pattern for one whose port is `*`: any port, or the default port. */
+function matcherOf (origin: string): string | RegExp {
+  if (!origin.endsWith(':*')) return origin
+  const start = origin.slice(0, -2).replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+  return new RegExp(`^${start}(:\\d{1,5})?$`)
+}
 
 /** Switches CORS off for the routes of a scope: without an allowed origin, its work would be wasted. */
 export const corsOff = fp(async function corsOff (app: FastifyInstance) {

@@ -132,7 +132,9 @@ t.test('only the app and its own resource import routes, and only processes impo
     t.ok(found.length > 0, `${file} is registered`)
     t.strictSame(found.filter((importer) => !allowed.includes(importer)), [], file)
   }
-  for (const file of importers((target) => target === 'app.ts')) t.match(file, /^(start|cli)\/|^public-api\.ts$/)
+  for (const file of importers((target) => target === 'app.ts')) {
+    t.match(file, /^(start|cli)\/|^(public-api|create-store)\.ts$/)
+  }
 })
 
 t.test('only the database imports Prisma', async (t) => {

@@ -11,7 +11,7 @@ export const PAGE = new URL('../../docs/explanation/architecture.md', import.met
 export const SHARED_FILES = new Set(['config.ts', 'errors.ts', 'operational-error.ts'])
 
 /** The one room without a folder: it assembles the service. */
-const APP_FILES = new Set(['app.ts', 'public-api.ts', 'resources.ts'])
+const APP_FILES = new Set(['app.ts', 'create-store.ts', 'public-api.ts', 'resources.ts'])
 
 export interface Pictures {
   rooms: Imports

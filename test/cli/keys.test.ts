@@ -106,3 +106,46 @@ t.test('key list prints all pages', async (t) => {
   const { out } = await petstore(t, ['key', 'list', '--account', String(id)], { env })
   t.equal(new Set(out.trim().split('\n')).size, 100)
 })
+
+t.test('accounts can be listed and deleted, and a running service then rejects their keys', async (t) => {
+  const env = { DATABASE_URL: await freshDatabase(t) }
+  const { origin } = await startService(t, env)
+  const json = async (...args: string[]): Promise<any> => {
+    const { code, out, err } = await petstore(t, [...args, '--json'], { env })
+    t.equal(code, 0, err)
+    return JSON.parse(out)
+  }
+  const ada = await json('account', 'create', 'My store', '--email', 'ada@example.com')
+  const ben = await json('account', 'create', 'Other store')
+  t.match(ada, { id: Number, name: 'My store', email: 'ada@example.com', createdAt: String, apiKey: /^psk_/ })
+  const status = async (key: string): Promise<number> =>
+    (await fetch(`${origin}/account`, { headers: { authorization: `Bearer ${key}` } })).status
+  t.equal(await status(ada.apiKey), 200)
+
+  const { apiKey, ...listed } = ada
+  t.same((await json('account', 'list'))[0], listed, 'without the key')
+  const { out } = await petstore(t, ['account', 'list'], { env })
+  t.match(out, new RegExp(`^${ada.id} .*created .*My store  <ada@example.com>\n${ben.id} .*Other store\n$`))
+
+  const key = await json('key', 'create', '--account', String(ada.id), '--label', 'Scanner')
+  t.match(key, { id: Number, label: 'Scanner', readOnly: false, apiKey: /^psk_/ })
+  const keys = await json('key', 'list', '--account', String(ada.id))
+  t.match(keys, [{ prefix: apiKey.slice(4, 12) }, { id: key.id, label: 'Scanner' }])
+  t.notOk(JSON.stringify(keys).includes(apiKey.slice(13)), 'no secret')
+  t.same(await json('key', 'revoke', String(key.id), '--account', String(ada.id)), { id: key.id, revoked: true })
+
+  t.match(await petstore(t, ['account', 'delete', String(ada.id)], { env }), {
+    code: 0, out: `Account ${ada.id} was deleted.\n`, err: ''
+  })
+  t.match(await json('account', 'list'), [{ id: ben.id }])
+  await rejectedWithin(t, 5_000, async () => await status(apiKey))
+  t.equal(await status(ben.apiKey), 200)
+  t.match(await petstore(t, ['account', 'delete', String(ada.id)], { env }), {
+    code: 1, err: `Account ${ada.id} does not exist.\n`
+  })
+  t.same(await json('account', 'delete', String(ben.id)), { id: ben.id, deleted: true })
+  t.same(await json('account', 'list'), [])
+
+  t.match((await json('migrate', '--status'))[0], { name: /^\d{14}_/, state: 'applied' })
+  t.match((await json('doctor'))[0], { subject: 'Node', failed: false })
+})

@@ -81,6 +81,21 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     t.equal(await page.locator('#feed-state').innerText(), 'Create a store first.')
   })
 
+  await t.test('the page takes a key from its address, cleans the address, and shows the store', async (t) => {
+    const [ada, ben] = [await service.openAccount('Store of Ada'), await service.openAccount('Store of Ben')]
+    const { page, complaints } = await visit(`/?from=start#key=${ada.key}`)
+    await page.locator('#present-name').getByText('Store of Ada').waitFor()
+    await page.locator('#feed-state[data-state="live"]').waitFor()
+    t.equal(page.url(), `${origin}/?from=start`)
+    t.notMatch(await page.locator('body').innerText(), ada.key!)
+    await page.evaluate(`location.hash = 'key=${ben.key}'`)
+    await page.locator('#present-name').getByText('Store of Ben').waitFor()
+    t.equal(page.url(), `${origin}/?from=start`, 'also in an open tab')
+    await page.reload()
+    await page.locator('#present-name').getByText('Store of Ben').waitFor()
+    t.same(complaints, [])
+  })
+
   await t.test('the page shows the error messages of the service', async (t) => {
     const { page } = await visit('/')
     await page.getByText('I already have an API key').click()

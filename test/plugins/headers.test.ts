@@ -173,6 +173,24 @@ t.test('CORS_ORIGINS gives access to these origins and no others', async (t) => 
   }
 })
 
+t.test('a demo gives access to pages of this machine, unless CORS_ORIGINS says otherwise', async (t) => {
+  const allowed = async (settings: Record<string, string>, origin: string): Promise<unknown> => {
+    const client = await (await startApp(t, settings)).openAccount()
+    return (await client.get('/pets', { origin })).headers['access-control-allow-origin']
+  }
+  const demo = { DEMO: 'true' }
+  for (const origin of ['http://localhost:5173', 'http://127.0.0.1:8080', 'http://localhost']) {
+    t.equal(await allowed(demo, origin), origin)
+  }
+  for (const origin of [
+    'https://localhost:5173', 'http://localhost.evil.example:80', 'http://127x0.0.1:80', 'http://localhost:5173.evil'
+  ]) {
+    t.equal(await allowed(demo, origin), undefined, origin)
+  }
+  t.equal(await allowed({}, 'http://localhost:5173'), undefined, 'without the demo')
+  t.equal(await allowed({ ...demo, CORS_ORIGINS: 'https://app.example' }, 'http://localhost:5173'), undefined)
+})
+
 t.test('pages of these origins can read the 503 of a stopping service', async (t) => {
   const { app, port } = await startApp(t, { CORS_ORIGINS: 'https://app.example' })
   const late = sendBytes(port, 'GET /pets HTTP/1.1\r\n', sleep(500, 'Host: x\r\nOrigin: https://app.example\r\n\r\n'))

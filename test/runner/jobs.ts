@@ -53,6 +53,7 @@ const DATABASE_INDEPENDENT: Record<string, string> = {
   'test/plugins/rate-limits.test.ts': 'counts requests in memory',
   'test/plugins/request-head.test.ts': 'sends requests that reach no handler',
   'test/runner': 'checks the runner',
+  'test/create-store.test.ts': 'starts services on SQLite',
   'test/start/npm-start.test.ts': 'ends npm start in several ways',
   'test/torture/histories': 'checks the search itself; the scenario runs on both databases',
   'test/webhooks/readme.test.ts': 'runs a receiver of the README'
@@ -60,6 +61,7 @@ const DATABASE_INDEPENDENT: Record<string, string> = {
 
 /** Files and folders that run on PostgreSQL only, because their run on PostgreSQL starts a service on SQLite, too. */
 const COMPARES_DATABASES: Record<string, string> = {
+  'test/start/behind-nginx.test.ts': 'starts two processes, which need PostgreSQL',
   'test/fuzz': 'sends each request to services on both databases and compares the answers'
 }
 

@@ -108,7 +108,7 @@ t.test('npm start ends the service however it ends', { skip: WINDOWS }, async (t
     })
   }
 
-  const noTerminal = spawnSync('script', ['--version']).status !== 0 && 'there is no program `script` to make a terminal'
+  const noTerminal = spawnSync('script', ['--version']).status !== 0 && 'there is no program `script`'
   await t.test('a closed terminal', { skip: noTerminal }, async (t) => {
     const started = await startNpm(t, ['script', '-qec', 'npm start', '/dev/null'])
     kill(started.child.pid!, 'SIGKILL')

@@ -47,10 +47,14 @@ export function setUpAccount ({ enter, leave }) {
     ;(byId('open-form').hidden ? field : name).focus()
   })
 
-  const storedKey = loadKey()
-  if (storedKey !== undefined) resume(storedKey)
+  const firstKey = takeKeyFromAddress() ?? loadKey()
+  if (firstKey !== undefined) resume(firstKey)
+  window.addEventListener('hashchange', () => {
+    const key = takeKeyFromAddress()
+    if (key !== undefined) resume(key)
+  })
 
-  /** Continues with the stored key after a reload. Does not show the key again. */
+  /** Uses the key of the address, or the stored key after a reload. Does not show it. */
   async function resume (/** @type {string} */ key) {
     try {
       show(key, await nameOf(key))
@@ -88,6 +92,16 @@ export function setUpAccount ({ enter, leave }) {
   }
 
   return { keyOf: () => current, forget }
+}
+
+/**
+ * Returns the key of an address such as `/#key=psk_…`, which `npm start` prints, and removes it from the address: the
+ * history and bookmarks must not keep it. Browsers do not send the part after the `#`.
+ */
+function takeKeyFromAddress () {
+  const key = new URLSearchParams(location.hash.slice(1)).get('key') ?? undefined
+  if (key !== undefined) history.replaceState(null, '', location.pathname + location.search)
+  return key
 }
 
 async function nameOf (/** @type {string} */ key) {

@@ -1,0 +1,63 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createAccount } from './accounts/commands.ts'
+import { buildApp } from './app.ts'
+import { createClient, type Client } from './client/client.ts'
+import { readConfig } from './config.ts'
+import { migrate } from './database/migrations/migrate.ts'
+
+export interface StoreOptions {
+  /** The name of the account. */
+  name?: string
+  /** Settings of the service, by their names. Default: no log, and a free port of the loopback address. */
+  settings?: Record<string, string>
+}
+
+/** A service of this process with one account. */
+export interface Store {
+  /** The address of the service, with its base path. */
+  url: string
+  /** An API key of the account, which may read and write. */
+  apiKey: string
+  /** A client of the account. */
+  client: Client
+  /** Stops the service and deletes its database. */
+  close: () => Promise<void>
+}
+
+const DEFAULTS = { LOG_LEVEL: 'silent', PORT: '0', HOST: '127.0.0.1', WEBHOOKS_ALLOW_PRIVATE: 'true' }
+
+/**
+ * Starts the service in this process, for tests: on a free port, with a SQLite database in a temporary folder and one
+ * account. It does not read the environment. Any number of stores can run at the same time.
+ */
+export async function createStore ({ name = 'Test store', settings = {} }: StoreOptions = {}): Promise<Store> {
+  const folder = await mkdtemp(join(tmpdir(), 'petstore-'))
+  const release = async (): Promise<void> => { await rm(folder, { recursive: true, force: true, maxRetries: 3 }) }
+  try {
+    const config = readConfig({ ...DEFAULTS, DATABASE_URL: `file:${join(folder, 'store.db')}`, ...settings })
+    await migrate(config.DATABASE_URL)
+    const app = await buildApp(config)
+    try {
+      await app.listen({ port: config.PORT, host: config.HOST })
+      const { record: { apiKey } } = await app.commit(createAccount, { account: { name } }, { account: null })
+      const url = app.listeningOrigin + app.basePath
+      return {
+        url,
+        apiKey,
+        client: createClient({ url, apiKey }),
+        async close () {
+          await app.close()
+          await release()
+        }
+      }
+    } catch (error) {
+      await app.close()
+      throw error
+    }
+  } catch (error) {
+    await release()
+    throw error
+  }
+}

@@ -1,0 +1,64 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import t from 'tap'
+import { createStore, type Store } from '../src/create-store.ts'
+import { build, launch, ROOT } from './support/cli.ts'
+
+/** The folders of stores in the temporary folder. */
+const foldersOfStores = (): string[] => readdirSync(tmpdir()).filter((name) => /^petstore-\w{6}$/.test(name))
+
+t.test('createStore starts stores that know nothing of each other, and close() leaves nothing', async (t) => {
+  const before = foldersOfStores()
+  const began = performance.now()
+  const first = await createStore()
+  t.comment(`a store after ${Math.round(performance.now() - began)} ms`)
+  const second = await createStore({ name: 'Second', settings: { BASE_PATH: '/v1' } })
+  t.match(second.url, /^http:\/\/127\.0\.0\.1:\d+\/v1$/)
+
+  const { id } = await first.client.createCategory({ name: 'Dogs' })
+  t.match(await first.client.getCategory(id), { id, name: 'Dogs' })
+  t.same(await second.client.listCategories(), [])
+  t.match(await second.client.getAccount(), { name: 'Second' })
+  const authorized = async ({ url, apiKey }: Store): Promise<number> =>
+    (await fetch(`${url}/account`, { headers: { authorization: `Bearer ${apiKey}` } })).status
+  t.same([await authorized(first), await authorized(second)], [200, 200])
+  t.equal(await authorized({ ...second, apiKey: first.apiKey }), 401)
+
+  await first.close()
+  await t.rejects(authorized(first))
+  t.equal(await authorized(second), 200)
+  await second.close()
+  t.same(foldersOfStores().filter((name) => !before.includes(name)), [])
+})
+
+t.test('a start that fails leaves nothing and says why', async (t) => {
+  const before = foldersOfStores()
+  await t.rejects(createStore({ settings: { PORT: 'none' } }), /PORT/)
+  const other = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => { other.close() })
+  await new Promise((resolve) => other.once('listening', resolve))
+  const { port } = other.address() as { port: number }
+  await t.rejects(createStore({ settings: { PORT: String(port) } }), { code: 'EADDRINUSE' })
+  t.same(foldersOfStores().filter((name) => !before.includes(name)), [])
+})
+
+t.test('the examples of the page run', async (t) => {
+  build()
+  const page = readFileSync(join(ROOT, 'docs/how-to/test-with-a-store.md'), 'utf8')
+  // Below the folder of the tests, where Node finds tap.
+  const folder = mkdtempSync(join(ROOT, 'test/.test-'))
+  t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
+  for (const runner of ['node:test', 'tap']) {
+    const [, example = ''] = new RegExp(`## ${runner}\\n\\n\`\`\`js\\n([^]*?)\`\`\``).exec(page) ?? []
+    const file = join(folder, `${runner.replace(':', '-')}.mjs`)
+    const code = example.replace("'petstore'", `'${pathToFileURL(join(ROOT, 'dist/public-api.js')).href}'`)
+    t.not(code, example, `${runner} has an example`)
+    writeFileSync(file, code)
+    const { code: status, out, err } = await launch(t, process.execPath, [file]).ended
+    t.equal(status, 0, `${runner}: ${out}${err}`)
+    t.match(out, /^(# pass 1|ℹ pass 1|ok 1 )/m)
+  }
+})
