@@ -4,7 +4,7 @@ import type { Instrumentation } from '../../monitoring/instrumentation.ts'
 import { classifyError, isLockTimeout, type ErrorKind } from '../error-classification.ts'
 import type { Database } from '../database.ts'
 import type { Changes, Command, QueuedCommand, WriteContext, WriteResult } from './command.ts'
-import { createKeyWaiters } from './key-waiters.ts'
+import { createLockWaiters } from './lock-waiters.ts'
 import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
 import { IdempotencyKeyLocked, idempotencyTable } from './idempotency-records.ts'
 import { ClockAdvanced } from './transaction.ts'
@@ -59,7 +59,7 @@ class Committer {
   /** Idempotency keys of the groups in flight: a second request with one of them waits for the first. */
   readonly #keysInFlight = new Set<string>()
   readonly #queue: WriteQueue
-  readonly #keyWaiters = createKeyWaiters({
+  readonly #lockWaiters = createLockWaiters({
     run: async (entry) => { this.#announce(await runInTransaction(this.#database, [entry], this.#options)) },
     isConflict: (error) => kindOf(error) === 'conflict',
     onError: (entry, error) => { entry.reject(explainFailure(error)) },
@@ -159,7 +159,7 @@ class Committer {
     this.#isBusy = group.length > 1
     instrumentation?.batchStarted('commit', started - group[0]!.since)
     this.#runGroup(group).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
-      for (const entry of group) if (!this.#keyWaiters.has(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
+      for (const entry of group) if (!this.#lockWaiters.has(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
       this.#groupsInFlight--
       instrumentation?.batchFinished('commit', group.length, Date.now() - started)
       if (this.#queue.size() > 0) this.#startBatching()
@@ -202,7 +202,7 @@ class Committer {
         }
         if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))
         else if (group.length > 1) await this.#runHalves(group, isLocked ? HALF_LOCK_TIMEOUT_MS : lockTimeoutMs)
-        else if (error instanceof IdempotencyKeyLocked) this.#keyWaiters.add(group[0]!)
+        else if (isLocked || error instanceof IdempotencyKeyLocked) this.#lockWaiters.add(group[0]!, error)
         else group[0]!.reject(explainFailure(error))
         return undefined
       }

@@ -6,13 +6,16 @@ import { IdempotencyKeyLocked } from './idempotency-records.ts'
 const KEY_WAIT_MS = 2_000
 
 /** Pause before an attempt of such a write, in ms. */
-const KEY_RETRY_MS = 50
+const RETRY_MS = 50
 
-/** Writes whose Idempotency-Key another process uses. No group and no other write waits for them. */
-export interface KeyWaiters {
+/** Maximum time that a write waits for a row that another process has locked, in ms. */
+const ROW_WAIT_MS = 3_000
+
+/** Writes whose Idempotency-Key or row another process has locked. No group and no other write waits for them. */
+export interface LockWaiters {
   has: (entry: QueuedCommand) => boolean
-  /** Tries a write again until the other process ends its transaction, for at most `KEY_WAIT_MS`. */
-  add: (entry: QueuedCommand) => void
+  /** Tries a write again until the other process ends its transaction, or it has waited for too long. */
+  add: (entry: QueuedCommand, error: unknown) => void
 }
 
 interface Handlers {
@@ -26,23 +29,23 @@ interface Handlers {
   onEnd: (entry: QueuedCommand) => void
 }
 
-export function createKeyWaiters ({ run, isConflict, onError, onEnd }: Handlers): KeyWaiters {
+export function createLockWaiters ({ run, isConflict, onError, onEnd }: Handlers): LockWaiters {
   const waiting = new Set<QueuedCommand>()
   /** The attempts come one after the other, so that they use one connection. */
   let attempts: Promise<void> = Promise.resolve()
 
-  function attemptNext (entry: QueuedCommand): void {
-    attempts = attempts.then(async () => { await attempt(entry) })
+  function attemptNext (entry: QueuedCommand, error: unknown): void {
+    attempts = attempts.then(async () => { await attempt(entry, error) })
   }
 
-  async function attempt (entry: QueuedCommand): Promise<void> {
-    const isLate = (): boolean => Date.now() - entry.since > KEY_WAIT_MS
+  async function attempt (entry: QueuedCommand, lastError: unknown): Promise<void> {
     try {
-      if (isLate()) throw new IdempotencyKeyLocked('a key is in use')
-      await sleep(KEY_RETRY_MS)
+      const limit = lastError instanceof IdempotencyKeyLocked ? KEY_WAIT_MS : ROW_WAIT_MS
+      if (Date.now() - entry.since > limit) throw lastError
+      await sleep(RETRY_MS)
       await run(entry)
     } catch (error) {
-      if (isConflict(error) && !isLate()) return attemptNext(entry)
+      if (error !== lastError && isConflict(error)) return attemptNext(entry, error)
       onError(entry, error)
     }
     waiting.delete(entry)
@@ -51,9 +54,9 @@ export function createKeyWaiters ({ run, isConflict, onError, onEnd }: Handlers)
 
   return {
     has: (entry) => waiting.has(entry),
-    add (entry) {
+    add (entry, error) {
       waiting.add(entry)
-      attemptNext(entry)
+      attemptNext(entry, error)
     }
   }
 }
