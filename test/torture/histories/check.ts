@@ -14,7 +14,7 @@ export interface Checked {
   violations: string[]
 }
 
-export const LIMITS: Limits = { timeoutMs: 10_000, maxConfigurations: 200_000 }
+const LIMITS: Limits = { timeoutMs: 10_000, maxConfigurations: 200_000 }
 
 type AnyState = ObjectState<object>
 
