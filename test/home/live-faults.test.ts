@@ -47,7 +47,9 @@ t.test('the first page when something goes wrong or away', { skip: withoutBrowse
   await t.test('a stream that is refused with 429 or 503 is tried again, and the session goes on', async (t) => {
     const ada = await service.openAccount()
     const refusals = [429, 503]
+    let reads = 0
     const page = await storeOf(ada, async (page) => {
+      page.on('request', (request) => { if (request.url().includes('/pets?')) reads++ })
       await page.route('**/events', async (route) => {
         const status = refusals.shift()
         if (status === undefined) return await route.continue()
@@ -56,6 +58,7 @@ t.test('the first page when something goes wrong or away', { skip: withoutBrowse
       })
     })
     t.same(refusals, [])
+    t.equal(reads, 1, 'the stream goes on, and the store is not read again')
     await newPet(ada)
     await figure(page, 'available', '1')
   })
