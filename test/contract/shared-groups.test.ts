@@ -34,7 +34,8 @@ t.test('accounts that share a group', async (t) => {
     })
   }
 
-  for (const operation of operations) {
+  // The lab refuses a foreign keyId as invalid: test/lab/faults.test.ts.
+  for (const operation of operations.filter(({ operationId }) => operationId !== 'createFault')) {
     for (const name of idsInBody(operation, missing)) {
       t.test(`${operation.operationId} refers with ${name} to rows of its own account only`, async (t) => {
         for (const order of ['owner', 'stranger'] as const) {

@@ -10,7 +10,9 @@ const CLIENTS = 64
 
 t.test('exactly as many requests are hit as the fault says, over three processes', async (t) => {
   const url = await freshDatabase(t)
-  const settings = { DATABASE_URL: url, LAB: 'true', DELIVERY: 'false', LOG_LEVEL: 'error', REQUEST_TIMEOUT_MS: '60000' }
+  const settings = {
+    DATABASE_URL: url, LAB: 'true', DELIVERY: 'false', LOG_LEVEL: 'error', REQUEST_TIMEOUT_MS: '60000'
+  }
   const services = await Promise.all(Array.from({ length: 3 }, async () => await startService(settings)))
   t.teardown(async () => { await Promise.all(services.map(async ({ kill }) => { await kill() })) })
   const send = async (i: number, path: string, key = '', init: RequestInit = {}): Promise<Response> =>
