@@ -12,7 +12,7 @@ RUN node scripts/prepare.mjs build && \
 
 FROM node:24.11.1-bookworm-slim
 WORKDIR /app
-COPY --from=build /app/package.json ./
+COPY --from=build /app/package.json /app/LICENSE ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/prisma prisma
 COPY --from=build /app/dist dist

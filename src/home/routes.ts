@@ -14,6 +14,11 @@ export interface HomeOptions {
 /** The files of the page, unbundled. The build copies them next to this file. */
 const FOLDER = join(import.meta.dirname, 'page')
 
+/** The folder of the package. */
+const ROOT = join(import.meta.dirname, '../..')
+
+const VERSION = (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }).version
+
 const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
@@ -47,11 +52,16 @@ export async function homeRoutes (app: FastifyInstance, { signup, lab }: HomeOpt
       // Relative, because a proxy may add a path prefix. The page exists with and without a slash at its end.
       root: path.endsWith('/') || lastSegment === '' ? './' : `./${lastSegment}/`,
       server: (app.publicUrl || originOf(request)) + app.basePath,
-      signup
+      signup,
+      version: VERSION
     })
     reply.header('content-security-policy', POLICY)
     return sendCached(request, reply, 'text/html; charset=utf-8', withETag(text))
   })
+
+  const license = cachedContent(() => readFileSync(join(ROOT, 'LICENSE'), 'utf8'))
+  app.get('/docs/home/license.txt', { schema: { hide: true } }, async (request, reply) =>
+    sendCached(request, reply, 'text/plain; charset=utf-8', license()))
 
   // Under /docs, like the API reference: these routes are for people and need no API key.
   for (const name of readdirSync(FOLDER)) {

@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { promisify } from 'node:util'
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
@@ -37,8 +37,10 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     t.equal(await page.evaluate<string>('navigator.clipboard.readText()'), key)
 
     t.equal(await tab(), 'leave')
+    t.equal(await tab(), 'open-code')
     t.match(await tab(), 'curl', 'the keyboard can scroll a request')
     t.match(await tab(), 'Copy')
+    t.match(await tab(), '201 Created', 'the answer is beside the request')
     t.equal(await tab(), 'message-text')
     await page.keyboard.press('Control+a')
     await page.keyboard.type('First!')
@@ -49,8 +51,10 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
 
     await page.locator('#fill:enabled').waitFor()
     t.equal(await tab(), 'Send')
+    t.equal(await tab(), 'message-code')
     t.match(await tab(), 'curl')
     t.match(await tab(), 'Copy')
+    t.match(await tab(), /^201 Created[^]*First!/)
     t.equal(await tab(), 'fill')
     await page.keyboard.press('Enter')
     await page.getByText('Added 5 pets').waitFor()
@@ -109,8 +113,10 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     await page.locator('#message-text:enabled').fill('Hello')
     await page.keyboard.press('Enter')
     t.match(await until(page, '#message-error'), 'This API key may only read')
-    await page.locator('#order').click()
-    t.match(await until(page, '#glance-error'), 'No pet is available')
+    await page.locator('#message-text').fill('Hello again')
+    t.equal(await page.locator('#message-error').innerText(), '', 'the error goes with its cause')
+    t.ok(await page.locator('#order').isDisabled(), 'no pet can be ordered')
+    t.notOk(await page.locator('[data-request="order"]').isVisible())
   })
 
   await t.test('the request of each step works in a terminal', async (t) => {
@@ -121,6 +127,24 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     await page.locator('#message-text').fill('It\'s a "test" & more')
     const buttons = page.locator('button.copy')
     t.equal(await buttons.count(), 4)
+    const soldOut = await page.locator('#shelf tr').first().innerText()
+    await page.locator('#order').click()
+    await shows(page, { orders: '1', units: '18' })
+    t.match(soldOut, /^Rex/, 'the first pet is sold out now')
+    for (const language of ['Python', 'curl']) {
+      await page.getByRole('button', { name: language, exact: true }).click()
+      for (const text of await page.locator('[data-request] pre:not(.answer) code').allInnerTexts()) {
+        t.match(text, language === 'curl' ? /^curl / : /^import urllib/)
+      }
+    }
+    await page.getByRole('button', { name: 'Python', exact: true }).click()
+    await page.locator('[data-request="order"] .copy').click()
+    const program = await page.evaluate<string>('navigator.clipboard.readText()')
+    if (spawnSync('python3', ['--version']).status === 0) {
+      const { stdout } = await promisify(execFile)('python3', ['-c', program])
+      t.ok(JSON.parse(stdout).id, program)
+    }
+    await page.getByRole('button', { name: 'curl', exact: true }).click()
     for (const button of await buttons.all()) {
       await button.click()
       const pasted = await page.evaluate<string>('navigator.clipboard.readText()')
@@ -146,6 +170,9 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
       await shows(page, { available: '5' })
       t.same(await faultsOf(page), [], `${colorScheme} ${width} after`)
       t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), `${width} px are wide enough`)
+      const height = await page.evaluate<number>('document.documentElement.scrollHeight')
+      t.comment(`${width} px wide: ${height} px high`)
+      if (width < 500) t.ok(height <= 2_500, `${height} px high on a phone`)
     }
   })
 })

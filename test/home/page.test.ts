@@ -52,7 +52,7 @@ t.test('browsers can store its files, but must revalidate them', async (t) => {
       const address = new URL(file, `http://service${path}`).pathname
       const { status, headers } = await nobody.get(address)
       t.equal(status, 200, address)
-      t.match(headers['content-type'], /^(text\/(css|javascript)|image\/svg\+xml)/)
+      t.match(headers['content-type'], /^(text\/(css|javascript|plain)|image\/svg\+xml)/)
       t.equal(headers['cache-control'], 'no-cache')
       t.equal((await nobody.get(address, { 'if-none-match': String(headers.etag) })).status, 304)
     }

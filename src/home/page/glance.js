@@ -1,5 +1,6 @@
 import { byId, make, onAction, write } from './dom.js'
-import { post, send } from './service.js'
+import { clearAnswers, showRequest } from './requests.js'
+import { onAnswer, post, send } from './service.js'
 import { countStore, describeEvent, pickOrderable } from './store.js'
 
 /** @import { Store } from './store.js' */
@@ -31,6 +32,13 @@ export function setUpGlance (keyOf) {
   let announcement
   const fill = byId('fill', HTMLButtonElement)
   const order = byId('order', HTMLButtonElement)
+
+  onAnswer(({ method, path, status }) => {
+    if (!/^\/(categories|pets|inventory|store)\b/.test(path)) return
+    byId('sent-list').append(make('li', {}, `${method} ${path}: ${status}`))
+    write('sent-count', String(byId('sent-list').children.length))
+    byId('sent').hidden = false
+  })
 
   onAction(fill, 'glance-error', async () => {
     const key = keyOf() ?? ''
@@ -79,6 +87,11 @@ export function setUpGlance (keyOf) {
     order.classList.toggle('main', store.pets.size > 0)
     showPets(store)
     showEvents(store)
+    // What an earlier state of the store caused.
+    write('glance-error', '')
+    const orderable = pickOrderable(store)
+    order.disabled = orderable === undefined
+    showRequest('order', orderable === undefined ? undefined : { body: { petId: orderable.id } })
     announce(`${available} available, ${pending} pending, ${sold} sold; ${units} in stock; open orders: ${orders}`)
   }
 
@@ -96,11 +109,15 @@ export function setUpGlance (keyOf) {
     open (newStore) {
       store = newStore
       fill.disabled = false
-      order.disabled = false
+      showRequest('events', {})
       draw()
     },
     close () {
       store = undefined
+      clearAnswers()
+      for (const name of ['order', 'events']) showRequest(name, undefined)
+      byId('sent').hidden = true
+      byId('sent-list').replaceChildren()
       clearTimeout(announcement)
       for (const button of [fill, order]) {
         button.disabled = true
@@ -129,8 +146,6 @@ function showPets ({ pets, units, orders }) {
   if (more > 0) rows.push(hintRow(`and ${more.toLocaleString('en')} more`))
   if (rows.length === 0) rows.push(emptyRow())
   byId('shelf').replaceChildren(...rows)
-  const [first] = pets.keys()
-  if (first !== undefined) write('order-pet', String(first))
 }
 
 /** @param {Store} store */

@@ -1,4 +1,5 @@
 import { byId, make, onAction, write } from './dom.js'
+import { showRequest } from './requests.js'
 import { newIdempotencyKey, send, Unreachable } from './service.js'
 
 /** @import { StoreEvent } from './feed.js' */
@@ -24,15 +25,22 @@ export function setUpMessages (keyOf) {
   /** @type {Map<string, { message: Message, item: HTMLElement }>} */
   const shown = new Map()
   let idempotencyKey = newIdempotencyKey()
+  const renewKey = () => {
+    idempotencyKey = newIdempotencyKey()
+    if (keyOf() !== undefined) showRequest('message', { idempotencyKey })
+  }
 
   // A different text is a different request.
-  field.addEventListener('input', () => { idempotencyKey = newIdempotencyKey() })
+  field.addEventListener('input', () => {
+    renewKey()
+    write('message-error', '')
+  })
 
   onAction(form, 'message-error', async () => {
     try {
       const headers = { 'Idempotency-Key': idempotencyKey }
       const response = await send('POST', 'messages', { key: keyOf(), body: { message: field.value }, headers })
-      idempotencyKey = newIdempotencyKey()
+      renewKey()
       add(await response.json())
     } catch (error) {
       if (!(error instanceof Unreachable)) throw error
@@ -72,6 +80,7 @@ export function setUpMessages (keyOf) {
   }
 
   return {
+    open: renewKey,
     /** @param {StoreEvent} event */
     handle (event) {
       if (event.type !== 'message.delivered' && event.type !== 'message.failed') return
@@ -83,6 +92,7 @@ export function setUpMessages (keyOf) {
     },
     clear () {
       list.replaceChildren()
+      showRequest('message', undefined)
       finalEvents.clear()
       shown.clear()
       write('message-status', '')

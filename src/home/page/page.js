@@ -3,7 +3,7 @@ import { byId, write } from './dom.js'
 import { follow } from './feed.js'
 import { setUpGlance } from './glance.js'
 import { setUpMessages } from './messages.js'
-import { offerRequests } from './requests.js'
+import { offerRequests, showRequest } from './requests.js'
 import { ApiError } from './service.js'
 import { apply, readStore } from './store.js'
 
@@ -21,6 +21,7 @@ const account = setUpAccount({
     session?.abort()
     session = new AbortController()
     byId('message-form').querySelector('fieldset')?.removeAttribute('disabled')
+    messages.open()
     watch(key, session.signal)
   },
   leave () {
@@ -32,6 +33,7 @@ const account = setUpAccount({
   }
 })
 offerRequests(keyOf)
+if (keyOf() === undefined) for (const name of ['message', 'order', 'events']) showRequest(name, undefined)
 for (const id of ['open-form', 'key-form']) byId(id).querySelector('fieldset')?.removeAttribute('disabled')
 
 /**
@@ -59,7 +61,11 @@ async function watch (key, signal) {
           glance.draw()
         },
         onState (feedState) {
-          if (feedState === 'live') showState('live', 'Live')
+          if (feedState === 'live') {
+            showState('live', 'Live')
+            // The service answers again.
+            for (const id of ['open-error', 'message-error', 'glance-error']) write(id, '')
+          }
           else showState('waiting', 'Connection lost. Reconnecting …')
         }
       })

@@ -26,6 +26,20 @@ export class Unreachable extends Error {
  * @property {AbortSignal} [signal]
  */
 
+/** @typedef {{ method: string, path: string, status: string, text: string }} Sent */
+
+/** @type {Array<(sent: Sent) => void>} */
+const listeners = []
+
+/**
+ * Calls a function with the answer to each write of this page.
+ *
+ * @param {(sent: Sent) => void} listener
+ */
+export function onAnswer (listener) {
+  listeners.push(listener)
+}
+
 /**
  * Sends a request. Throws if the response is an error.
  *
@@ -45,6 +59,11 @@ export async function send (method, path, { key, body, headers = {}, signal } = 
   }
   if (signal !== undefined) request.signal = signal
   const response = await fetch(new URL(path, SERVICE), request).catch(() => { throw new Unreachable() })
+  if (method !== 'GET') {
+    const text = await response.clone().text()
+    const status = `${response.status} ${response.statusText}`
+    for (const listener of listeners) listener({ method, path: `/${path}`, status, text })
+  }
   if (response.ok) return response
   throw new ApiError(await errorOf(response))
 }

@@ -96,13 +96,12 @@ export function countStore ({ pets, units, orders }) {
 }
 
 /**
- * Picks a random pet that can be ordered.
+ * Picks the first pet that can be ordered.
  *
  * @param {Store} store
  */
 export function pickOrderable ({ pets, units }) {
-  const found = [...pets.values()].filter(({ id, status }) => status === 'available' && (units.get(id) ?? 0) > 0)
-  return found[Math.floor(Math.random() * found.length)]
+  return [...pets.values()].find(({ id, status }) => status === 'available' && (units.get(id) ?? 0) > 0)
 }
 
 /**
