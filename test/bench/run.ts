@@ -66,6 +66,9 @@ const { values: options } = parseArgs({
   }
 })
 
+/** The major version of Node that the published figures are made with. */
+const PUBLISHED_NODE = 24
+
 const RESULTS = fileURLToPath(new URL('results', import.meta.url))
 
 if (options.help) {
@@ -87,6 +90,8 @@ async function run (): Promise<void> {
   })
   try {
     console.log(machineLine())
+    const warning = nodeWarning()
+    if (warning !== undefined) console.log(warning)
     if (options.start) await measureStart(plan, folder, say)
     else if (options.growth) await measureGrowth(plan, folder, generator, say)
     else if (options.memory) await measureMemory(plan, Number(options.seconds ?? 600), folder, generator, say)
@@ -125,7 +130,7 @@ async function run (): Promise<void> {
     console.log(verdicts(summary, plan))
     mkdirSync(RESULTS, { recursive: true })
     writeFileSync(`${name}.svg`, chart(summary, plan))
-    console.log(`\n${name}.svg (copy it to results/chart.svg for the README)`)
+    console.log(`\n${name}.svg${nodeWarning() === undefined ? ' (copy it to results/chart.svg for the README)' : ''}`)
     return { summary, samples }
   }
 }
@@ -162,6 +167,13 @@ function say (text: string): void {
 
 function machineLine (): string {
   return `Node ${process.version}, ${cpus()[0]?.model ?? process.arch}, ${availableParallelism()} cores, ${type()} ${release()}`
+}
+
+/** Says which figures must not be published, and how to make those that may. */
+function nodeWarning (): string | undefined {
+  if (process.versions.node.startsWith(`${PUBLISHED_NODE}.`)) return undefined
+  return `The published figures are made with Node ${PUBLISHED_NODE}, so do not publish these. With Node ${PUBLISHED_NODE}:
+  npx --yes --package=node@${PUBLISHED_NODE} -- npm run bench`
 }
 
 function machine (): object {
