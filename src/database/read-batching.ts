@@ -5,7 +5,7 @@ import type { Dialect } from './dialect.ts'
 import { classifyError, withDeadline } from './error-classification.ts'
 import type { Database } from './database.ts'
 import { RoundRobinQueue } from './round-robin-queue.ts'
-import { queryRows } from './statements.ts'
+import { queryRows, queryRowsOfValues } from './statements.ts'
 
 /**
  * A read that many requests share: one statement over the rows of all their inputs.
@@ -60,11 +60,11 @@ interface Call {
 /** A query for one input, whose members are the parameters. */
 interface SingleStatement {
   sql: string
-  /** The members of the input, in the order of the parameters. */
-  names: string[]
+  /** Returns the parameters for an input. */
+  valuesOf: (input: object) => unknown[]
 }
 
-function singleStatement (query: AnyQuery, dialect: Dialect): SingleStatement {
+export function singleStatement (query: AnyQuery, dialect: Dialect): SingleStatement {
   let names: string[] = []
   const sql = query.sql({
     ...dialect,
@@ -73,10 +73,10 @@ function singleStatement (query: AnyQuery, dialect: Dialect): SingleStatement {
       return dialect.row(alias, columns)
     }
   })
-  return { sql, names }
+  return { sql, valuesOf: (input) => names.map((name) => toParameter((input as Record<string, unknown>)[name])) }
 }
 
-/** Converts a member of an input to a value that SQLite stores. */
+/** Converts a member of an input to a value that both databases take. */
 function toParameter (value: unknown): unknown {
   switch (typeof value) {
     case 'undefined': return null
@@ -185,8 +185,7 @@ export function createRead (database: Database, { queueLimit, timeout, instrumen
     const waited = began - calls[0]!.since
     instrumentation?.batchStarted('read', waited)
     try {
-      const rows = await withDeadline(
-        queryRows<Row>(database.reads, textOf(query), [calls.map(({ input }) => input)]), timeout - waited)
+      const rows = await withDeadline(select(query, calls), timeout - waited)
       for (const row of rows) calls[row.ord - 1]!.resolve(row)
       // Has no effect on calls that already have their row.
       for (const { resolve } of calls) resolve(undefined)
@@ -198,6 +197,16 @@ export function createRead (database: Database, { queueLimit, timeout, instrumen
       instrumentation?.batchFinished('read', calls.length, performance.now() - began)
     }
     return performance.now() - began
+  }
+
+  async function select (query: AnyQuery, calls: Call[]): Promise<Row[]> {
+    const [{ input }] = calls as [Call]
+    // Without the JSON, PostgreSQL takes a sixth less time for one input.
+    if (calls.length === 1 && query.maxRowBytes === undefined) {
+      const { sql, valuesOf } = singleOf(query)
+      return await queryRowsOfValues<Row>(database.reads, sql, valuesOf(input))
+    }
+    return await queryRows<Row>(database.reads, textOf(query), [calls.map(({ input }) => input)])
   }
 
   function textOf (query: AnyQuery): string {
@@ -214,8 +223,8 @@ export function createRead (database: Database, { queueLimit, timeout, instrumen
     const began = performance.now()
     instrumentation?.batchStarted('read', 0)
     try {
-      const { sql, names } = singleOf(query)
-      return database.readRow!(sql, names.map((name) => toParameter((input as Record<string, unknown>)[name])))
+      const { sql, valuesOf } = singleOf(query)
+      return database.readRow!(sql, valuesOf(input))
     } catch (error) {
       throw classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
     } finally {

@@ -20,10 +20,15 @@ export interface Connection extends SqlQueryable {
 export async function queryRows<Row> (
   connection: Connection, sql: string, inputs: ReadonlyArray<readonly object[]>
 ): Promise<Row[]> {
-  if (connection.runOwn !== undefined) {
-    return await connection.runOwn(sql, inputs.map((list) => JSON.stringify(list))) as Row[]
-  }
-  const { columnNames, columnTypes, rows } = await connection.queryRaw(ownQuery(sql, inputs))
+  return await queryRowsOfValues(connection, sql, inputs.map((list) => JSON.stringify(list)))
+}
+
+/** Runs a statement whose parameters are single values, and returns its rows. */
+export async function queryRowsOfValues<Row> (
+  connection: Connection, sql: string, values: unknown[]
+): Promise<Row[]> {
+  if (connection.runOwn !== undefined) return await connection.runOwn(sql, values) as Row[]
+  const { columnNames, columnTypes, rows } = await connection.queryRaw(ownQuery(sql, values))
   return rows.map((values) => {
     const row: Record<string, unknown> = {}
     for (let i = 0; i < values.length; i++) row[columnNames[i]!] = toValue(values[i], columnTypes[i]!)
@@ -36,11 +41,10 @@ export async function executeStatement (
   connection: Connection, sql: string, inputs: readonly object[]
 ): Promise<void> {
   if (connection.runOwn !== undefined) await connection.runOwn(sql, [JSON.stringify(inputs)])
-  else await connection.executeRaw(ownQuery(sql, [inputs]))
+  else await connection.executeRaw(ownQuery(sql, [JSON.stringify(inputs)]))
 }
 
-function ownQuery (sql: string, inputs: ReadonlyArray<readonly object[]>): OwnQuery {
-  const args = inputs.map((list) => JSON.stringify(list))
+function ownQuery (sql: string, args: unknown[]): OwnQuery {
   return { sql, args, argTypes: args.map(() => TEXT), isOwn: true }
 }
 

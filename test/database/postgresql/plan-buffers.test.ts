@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { PLANNER } from '../../../src/database/postgresql/connection-pool.ts'
 import { postgresql } from '../../../src/database/postgresql/dialect.ts'
-import type { Query, Read } from '../../../src/database/read-batching.ts'
+import { singleStatement, type Query, type Read } from '../../../src/database/read-batching.ts'
 import { pageQuery, type ListDefinition } from '../../../src/database/sql/keyset-pagination.ts'
 import { findInventoryItem, inventoryList } from '../../../src/inventory/queries.ts'
 import { findOrder, orderList } from '../../../src/orders/queries.ts'
@@ -130,11 +130,22 @@ function combinations (names: string[], values: Record<string, unknown[]>): Arra
     [...all, ...all.flatMap((filters) => values[name]!.map((value) => ({ ...filters, [name]: value })))], [{}])
 }
 
-/** Runs a statement as the service does, with a generic plan. @returns how many pages it takes */
+/**
+ * Runs a query as the service does, with generic plans: as a statement for several inputs, and for one.
+ *
+ * @returns how many pages the worse of the two takes
+ */
 async function pagesOf (client: pg.Client, query: Query<object, unknown>, input: object): Promise<number> {
-  await client.query(`PREPARE statement(text) AS ${query.sql(postgresql)}`)
+  const { sql, valuesOf } = singleStatement(query, postgresql)
+  return Math.max(
+    await pagesOfStatement(client, `(text) AS ${query.sql(postgresql)}`, [JSON.stringify([{ ord: 1, ...input }])]),
+    await pagesOfStatement(client, ` AS ${sql}`, valuesOf(input)))
+}
+
+async function pagesOfStatement (client: pg.Client, statement: string, values: unknown[]): Promise<number> {
+  await client.query(`PREPARE statement${statement}`)
   const { rows: [row] } = await client.query<Record<string, [{ Plan: Record<string, number> }]>>(
-    `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE statement('${JSON.stringify([{ ord: 1, ...input }])}')`)
+    `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE statement(${values.map((value) => `'${value}'`).join(', ')})`)
   await client.query('DEALLOCATE statement')
   const { Plan: plan } = row!['QUERY PLAN']![0]
   return plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!
