@@ -121,7 +121,11 @@ interface Rule {
 }
 
 const RULES: Record<string, Rule> = {
-  DATABASE_URL: { text: 'be file:<path> for SQLite, or postgresql://user:password@host:5432/name for PostgreSQL' },
+  DATABASE_URL: {
+    text: 'be file:<path> for SQLite, or postgresql://user:password@host:5432/name for PostgreSQL, with one host and ' +
+      'without the parameters schema and target_session_attrs, which have no effect',
+    isValid: isDatabaseUrl
+  },
   BASE_PATH: {
     text: `be a path such as /v1, without a slash at the end, other than ${ROOT_PATHS.join(', ')}`,
     isValid: (path) => !ROOT_PATHS.includes(path)
@@ -207,6 +211,14 @@ function describeRule (name: string): string {
   if (type === 'integer') return `be a whole number from ${minimum} to ${maximum}`
   if (type === 'boolean') return 'be true or false'
   return RULES[name]?.text ?? `fit: ${description}`
+}
+
+/** The driver connects to one host, and ignores parameters of Prisma and of libpq that select a schema or a server. */
+function isDatabaseUrl (url: string): boolean {
+  if (url.startsWith('file:')) return true
+  if (!URL.canParse(url)) return false
+  const { searchParams } = new URL(url)
+  return !searchParams.has('schema') && !searchParams.has('target_session_attrs')
 }
 
 function isProxySetting (setting: string): boolean {

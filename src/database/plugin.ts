@@ -47,7 +47,16 @@ export const database = fp(async function database (app: FastifyInstance, option
   checkTables(opened.reader, [...options.tables, idempotencyTable])
 
   const listeners: Array<(changes: Changes) => void> = []
-  const notifyListeners = (changes: Changes): void => { for (const listener of listeners) listener(changes) }
+  const notifyListeners = (changes: Changes): void => {
+    for (const listener of listeners) {
+      try {
+        listener(changes)
+      } catch (error) {
+        // The write is committed, and the other listeners must be notified of it.
+        app.log.error({ err: error }, 'a listener of changes failed')
+      }
+    }
+  }
   const notifier = createNotifier(opened, {
     url: options.url,
     onChange: notifyListeners,

@@ -44,6 +44,15 @@ const CAUSES: Array<[sign: RegExp, explanation: string]> = [
     'The database server cannot be reached. Check that it runs, and that DATABASE_URL has the right host and port.'
   ],
   [
+    /does not support SSL|There was an error establishing an SSL connection/,
+    'The database server does not offer TLS. Remove sslmode from DATABASE_URL, or turn TLS on in the server.'
+  ],
+  [
+    /self-signed|unable to (verify|get)|certificate|ERR_TLS|TlsConnectionError/,
+    'The TLS certificate of the database server is not trusted, or is for another host. Set sslrootcert in ' +
+      'DATABASE_URL to the file of its certificate authority, or sslmode=no-verify to encrypt without a check.'
+  ],
+  [
     /\b(AuthenticationFailed|DatabaseAccessDenied|28P01|28000)\b/,
     'The database server rejects the user or password in DATABASE_URL. Correct them.'
   ],

@@ -109,6 +109,16 @@ type EngineModule = typeof import('@prisma/schema-engine-wasm/schema_engine_bg')
 
 let loaded: Promise<EngineModule> | undefined
 
+/** Wraps the engine's `setTimeout`: the timer of its advisory lock would keep a process alive for 10 s. */
+function withoutLingeringTimers (glue: EngineModule): Record<string, unknown> {
+  const imports = { ...glue } as unknown as Record<string, (...args: unknown[]) => unknown>
+  for (const [name, original] of Object.entries(imports)) {
+    if (!name.startsWith('__wbg_setTimeout_')) continue
+    imports[name] = (...args) => (original(...args) as NodeJS.Timeout).unref()
+  }
+  return imports
+}
+
 /** Instantiates the engine by hand, because Node imports `.wasm` files as modules only with a flag. */
 async function loadSchemaEngine (): Promise<EngineModule> {
   loaded ??= (async () => {
@@ -116,7 +126,7 @@ async function loadSchemaEngine (): Promise<EngineModule> {
     const glue = await import('@prisma/schema-engine-wasm/schema_engine_bg')
     const { instance } = await WebAssembly.instantiate(
       await readFile(new URL('schema_engine_bg.wasm', entry)),
-      { './schema_engine_bg.js': glue }
+      { './schema_engine_bg.js': withoutLingeringTimers(glue) }
     )
     glue.__wbg_set_wasm(instance.exports)
     ;(instance.exports.__wbindgen_start as () => void)()

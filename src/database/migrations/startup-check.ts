@@ -13,17 +13,29 @@ type MigrationConfig = Pick<Config, 'DATABASE_URL' | 'MIGRATE_ON_START'>
  * @throws OperationalError if they do not, and migrations are pending
  */
 export async function migrateOrVerify (config: MigrationConfig): Promise<void> {
-  if (migratesOnStart(config)) await migrate(config.DATABASE_URL)
-  else await verifyMigrations(config.DATABASE_URL)
+  const { DATABASE_URL: url } = config
+  if (!migratesOnStart(config)) return await verifyMigrations(url)
+  // The driver adapter's errors explain a server that cannot be reached.
+  await pendingWithoutCreating(url)
+  await verifyConnection(url)
+  await migrate(url)
 }
 
 /** @throws OperationalError if the database does not exist or misses migrations */
 export async function verifyMigrations (url: string): Promise<void> {
   const pending = await pendingWithoutCreating(url)
+  await verifyConnection(url)
   if (pending.length > 0) {
     throw new OperationalError(`The database misses ${pending.length} migration(s): ${pending.join(', ')}. ` +
       'Apply them with: npx --no petstore migrate')
   }
+}
+
+/** @throws OperationalError if the service cannot work with the connection */
+export async function verifyConnection (url: string): Promise<void> {
+  if (databaseOf(url) === 'sqlite') return
+  const { refuseTransactionPooler } = await import('../postgresql/pooler.ts')
+  await refuseTransactionPooler(url)
 }
 
 export function migratesOnStart ({ DATABASE_URL, MIGRATE_ON_START }: MigrationConfig): boolean {

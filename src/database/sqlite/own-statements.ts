@@ -10,7 +10,7 @@ export class OwnStatements {
   readonly #kept = new LRUCache<string, Statement>({ max: MAX_STATEMENTS })
 
   constructor (client: Database) {
-    this.#prepare = client.prepare.bind(client) as (sql: string) => Statement
+    this.#prepare = client.prepare.bind(client)
   }
 
   /** Returns the rows of a statement, none if it only writes. */

@@ -1,0 +1,58 @@
+import pg from 'pg'
+import { OperationalError } from '../../operational-error.ts'
+
+/** A pooler can give both connections servers that no other has used. A second attempt is unlikely to. */
+const ATTEMPTS = 3
+
+const CONNECT_TIMEOUT_MS = 10_000
+
+/**
+ * Detects a pooler in transaction mode, which gives each transaction of a connection another server: prepared
+ * statements, settings and LISTEN of the service would be lost, or reach other clients.
+ *
+ * @throws OperationalError for such a pooler
+ */
+export async function refuseTransactionPooler (url: string): Promise<void> {
+  await withConnection(url, async (first) => {
+    const server = await serverOf(first)
+    // A pooler invents the process id that it tells its clients.
+    if (server === (first as unknown as { processID: number }).processID) return
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      if (await sharesServers(url, first)) {
+        throw new OperationalError(
+          'DATABASE_URL leads to a pooler in transaction mode, such as PgBouncer with pool_mode=transaction. ' +
+          'Connect to PostgreSQL itself, or set the pooler to session mode.')
+      }
+    }
+  })
+}
+
+/** Tells whether a connection gets the server of another one, or loses its own, during a transaction. */
+async function sharesServers (url: string, first: pg.Client): Promise<boolean> {
+  return await withConnection(url, async (second) => {
+    const before = await serverOf(first)
+    await second.query('BEGIN')
+    const other = await serverOf(second)
+    const after = await serverOf(first)
+    await second.query('ROLLBACK')
+    return other === before || after !== before
+  })
+}
+
+/** Returns the id of the server's process that answers a connection. */
+async function serverOf (client: pg.Client): Promise<number> {
+  const { rows: [row] } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+  return row!.pid
+}
+
+async function withConnection<Result> (url: string, use: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  const client = new pg.Client({
+    connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: CONNECT_TIMEOUT_MS
+  })
+  try {
+    await client.connect()
+    return await use(client)
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
