@@ -74,7 +74,7 @@ function messageOf (name: string, { properties }: Schema): object {
     name: String(properties!['type']!.enum![0]),
     contentType: 'application/json',
     // Webhooks alone have header fields; the fields of the stream are those of EventStreamMessage.
-    headers: { type: 'object', properties: Object.fromEntries(headers) },
+    headers: { type: 'object', properties: Object.fromEntries<object>(headers) },
     payload: { $ref: `#/components/schemas/${name}` }
   }
 }

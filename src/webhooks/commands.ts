@@ -9,7 +9,7 @@ import { HEAD_OF_QUEUE } from '../deliveries/enqueue.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { WebhookLimitReached, WebhookNotFound } from './errors.ts'
 import { webhookTable } from './queries.ts'
-import type { NewWebhook, Webhook, WebhookTest, WebhookUpdate, WebhookWithSecret } from './schemas.ts'
+import type { NewWebhook, Webhook, TestDelivery, WebhookUpdate, WebhookWithSecret } from './schemas.ts'
 
 /** Maximum number of webhooks of an account. */
 const MAX_WEBHOOKS = 20
@@ -87,7 +87,7 @@ export const rotateSecret: Command<WebhookRef, WebhookWithSecret> = {
 }
 
 /** Enqueues a test ahead of all waiting deliveries, also for a webhook that is disabled. */
-export const testWebhook: Command<WebhookRef, WebhookTest> = {
+export const testWebhook: Command<WebhookRef, TestDelivery> = {
   name: 'testWebhook',
   locks,
   run: async (tx, inputs) => await forEachWebhook(tx, inputs, async ({ id, account }, _input, prisma) => {

@@ -12,7 +12,7 @@ import { WebhookAttemptSchema } from '../deliveries/schemas.ts'
 import { createWebhook, deleteWebhook, rotateSecret, testWebhook, updateWebhook } from './commands.ts'
 import { findAttempts, findWebhook, listWebhooks } from './queries.ts'
 import {
-  NewWebhookSchema, WebhookParams, WebhookQuery, WebhookSchema, WebhookTestSchema, WebhookUpdateSchema,
+  NewWebhookSchema, WebhookParams, WebhookQuery, WebhookSchema, TestDeliverySchema, WebhookUpdateSchema,
   WebhookWithSecretSchema
 } from './schemas.ts'
 
@@ -169,7 +169,7 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
         description: 'Sends an event of the type `webhook.test` once, also to a disabled webhook. The feed does not ' +
           'contain it. `GET /webhooks/{webhookId}/attempts` shows the attempt.',
         params: WebhookParams,
-        response: { 202: ref(WebhookTestSchema) }
+        response: { 202: ref(TestDeliverySchema) }
       },
       config: { errors: [WebhookNotFound] }
     }, async (request, reply) => {

@@ -57,10 +57,11 @@ export const WebhookWithSecretSchema = Type.Object({ ...webhook, secret }, {
 })
 export type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>
 
-export const WebhookTestSchema = Type.Object({ webhookId: Id('Id of the webhook', 1) }, {
-  $id: 'WebhookTest', description: 'A test that the service sends to a webhook.'
+/** Not called WebhookTest: a Java generator would give that name to the test class of Webhook. */
+export const TestDeliverySchema = Type.Object({ webhookId: Id('Id of the webhook', 1) }, {
+  $id: 'TestDelivery', description: 'A test that the service sends to a webhook.'
 })
-export type WebhookTest = Static<typeof WebhookTestSchema>
+export type TestDelivery = Static<typeof TestDeliverySchema>
 
 export const WebhookParams = Type.Object({ webhookId: Id('Id of the webhook', 1) }, NO_ADDITIONAL_PROPERTIES)
 

@@ -100,7 +100,7 @@ t.test('the document for generators, viewers and test tools', async (t) => {
     t.match(JSON.parse(data!), { id: Number(id), type: event })
     t.same(Object.keys(schemas['EventStreamMessage']!.properties!), ['id', 'event', 'data'])
     const { content: tested } = document.paths['/webhooks/{webhookId}/test']!['post']!.responses['202']!
-    t.same(tested!['application/json']!.schema, { $ref: '#/components/schemas/WebhookTest' })
+    t.same(tested!['application/json']!.schema, { $ref: '#/components/schemas/TestDelivery' })
   })
 
   await t.test('has examples and descriptions at the parameters', async (t) => {
