@@ -88,8 +88,9 @@ t.test('events are sent in order, up to 8 at a time', async (t) => {
 t.test('a returned delivery keeps its place before newer events', async (t) => {
   const { service: { app }, ada, path } = await backlog(t, 5)
   const webhookId = Number(path.split('/').at(-1))
+  const target = { webhookId, account: ada.account! }
   const claim = async (limit: number): Promise<ClaimedDelivery[]> =>
-    (await app.commit(claimDeliveries, { webhookId, account: ada.account!, worker: 'a', limit }, { account: null })).record.claimed
+    (await app.commit(claimDeliveries, { ...target, worker: 'a', limit }, { account: null })).record.claimed
   const first = await claim(3)
   await Promise.all([...first].reverse().map(async ({ id, message, url }) => {
     const completion = { id, webhookId, worker: 'a', message, url, result: 'returned' as const }
@@ -104,9 +105,9 @@ t.test('a returned delivery keeps its place before newer events', async (t) => {
 
 t.test('deliveries with an expired lease are claimed before newer events', async (t) => {
   const { service: { app }, ada, path } = await backlog(t, 3)
-  const webhookId = Number(path.split('/').at(-1))
+  const target = { webhookId: Number(path.split('/').at(-1)), account: ada.account! }
   const claim = async (worker: string): Promise<ClaimResult> =>
-    (await app.commit(claimDeliveries, { webhookId, account: ada.account!, worker, limit: 2 }, { account: null })).record
+    (await app.commit(claimDeliveries, { ...target, worker, limit: 2 }, { account: null })).record
   const lost = (await claim('a')).claimed.map(({ event }) => event)
   t.match(await claim('b'), { claimed: [], isBusy: true }, 'no other worker claims while the lease lasts')
   await send(ada)

@@ -5,8 +5,8 @@ import { LRUCache } from 'lru-cache'
 const MAX_STATEMENTS = 200
 
 /**
- * Makes the connection of Prisma's adapter prepare each statement only once. The adapter prepares a statement for every call. That
- * costs as much as running a small statement, and leaves an object that the garbage collector must close.
+ * Makes the connection of Prisma's adapter prepare each statement only once. The adapter prepares a statement for every
+ * call. That costs as much as running a small statement, and leaves an object that the garbage collector must close.
  */
 export function cachePreparedStatements (client: Database): void {
   const prepare = client.prepare.bind(client) as (sql: string) => Statement

@@ -13,10 +13,10 @@
 /** @param {Shown} request @returns {Array<[name: string, value: string]>} */
 function headersOf ({ method, body, idempotencyKey, isPublic = false }) {
   return [
-    ...isPublic ? [] : [/** @type {[string, string]} */ (['Authorization', 'Bearer <API_KEY>'])],
-    ...body === undefined ? [] : [/** @type {[string, string]} */ (['Content-Type', 'application/json'])],
-    ...idempotencyKey === undefined ? [] : [/** @type {[string, string]} */ (['Idempotency-Key', idempotencyKey])],
-    ...method === 'GET' ? [/** @type {[string, string]} */ (['Accept', 'text/event-stream'])] : []
+    ...isPublic ? [] : [(['Authorization', 'Bearer <API_KEY>'])],
+    ...body === undefined ? [] : [(['Content-Type', 'application/json'])],
+    ...idempotencyKey === undefined ? [] : [(['Idempotency-Key', idempotencyKey])],
+    ...method === 'GET' ? [(['Accept', 'text/event-stream'])] : []
   ]
 }
 

@@ -65,8 +65,7 @@ async function watch (key, signal) {
             showState('live', 'Live')
             // The service answers again.
             for (const id of ['open-error', 'message-error', 'glance-error']) write(id, '')
-          }
-          else showState('waiting', 'Connection lost. Reconnecting …')
+          } else showState('waiting', 'Connection lost. Reconnecting …')
         }
       })
     } catch (error) {

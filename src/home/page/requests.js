@@ -48,7 +48,8 @@ export function offerRequests (keyOf) {
   bodyFollows('store-name', 'open', (name) => ({ name }))
   bodyFollows('message-text', 'message', (message) => ({ message }))
   onAnswer(({ method, path, status, text }) => {
-    const [name] = Object.entries(requests).find(([, request]) => request.method === method && request.path === path) ?? []
+    const [name] = Object.entries(requests)
+      .find(([, request]) => request.method === method && request.path === path) ?? []
     const pre = name === undefined ? null : document.querySelector(`[data-request="${name}"] .answer`)
     if (pre === null) return
     pre.textContent = `${status}\n${text.replace(/"psk_[^"]*"/, '"psk_…"')}`
@@ -91,7 +92,10 @@ function offerRequest (/** @type {string} */ name, /** @type {() => string | und
   button.addEventListener('click', async () => {
     const text = code.textContent ?? ''
     const message = await copy(withKey(text))
-      .then(() => withKey(text) === text ? 'Copied' : 'Copied with your API key', (/** @type {Error} */ error) => error.message)
+      .then(
+        () => withKey(text) === text ? 'Copied' : 'Copied with your API key',
+        (/** @type {Error} */ error) => error.message
+      )
     result.textContent = message
     button.dataset['result'] = message
     setTimeout(() => {
