@@ -113,6 +113,8 @@ t.test('openapi prints the document of a service with the same settings, and nee
   const { nobody, port } = await startApp(t, settings)
   const env = {
     ...settings,
+    // As in all services of the tests.
+    LAB: 'true',
     METRICS_PORT: String(port),
     DATABASE_URL: ''
   }

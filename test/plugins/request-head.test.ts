@@ -4,6 +4,13 @@ import { assertError } from '../support/checks.ts'
 import { bodyOf, pathOf } from '../support/operations.ts'
 import { bodyIds, lists, operations, pathIds, queryIds, store, texts, times } from './request-heads.ts'
 
+/** Fields whose rules are about more than the form of a value, so that not every well-formed value is accepted. */
+const RESTRICTED: Record<string, string> = {
+  'createFault operation': 'is the name of an operation',
+  'createFault keyId': 'is the id of an API key of the account; the contract has no code of its own for an unknown one',
+  'advanceClock to': 'is later than the clock'
+}
+
 t.test('the tables are not empty', async (t) => {
   for (const [name, table, least] of [
     ['texts', texts, 9],
@@ -30,6 +37,7 @@ t.test('every field rejects text with U+0000 or half of a surrogate pair, and ke
         `${label} ${JSON.stringify(text)}`
       )
     }
+    if (label in RESTRICTED) continue
     const kept = ' é e\u0301 \u0001\u001f"\\/😀\uffff\ufdd0 '
     const answer = await call(operation, { [name]: kept })
     t.ok(answer.status < 300, `${label} keeps every other character: ${answer.text}`)
@@ -57,6 +65,7 @@ t.test('text lengths count code points', async (t) => {
   const { call } = await store(t)
   for (const { operation, name, schema: { minLength = 0, maxLength = 0 }, label } of texts) {
     t.ok(maxLength > 0, `${label} has a bound`)
+    if (label in RESTRICTED) continue
     const longest = await call(operation, { [name]: '😀'.repeat(maxLength) })
     t.ok(longest.status < 300, `${label} takes ${maxLength}`)
     t.equal(longest.body[name], '😀'.repeat(maxLength))
@@ -119,7 +128,10 @@ t.test('an id in a body is an integer of at least 1; ids that are never assigned
       '9223372036854775808',
       '1e300'
     ]) {
-      assertError(t, await send(number), 409, `unknown_${name.replace(/Id$/, '')}`, name, `${label} ${number}`)
+      const [status, code] = label in RESTRICTED
+        ? [400, 'validation_failed'] as const
+        : [409, `unknown_${name.replace(/Id$/, '')}`] as const
+      assertError(t, await send(number), status, code, name, `${label} ${number}`)
     }
     const known = ids[name]!
     for (const number of [`${known}.0`, `${known}e0`, `${known}0e-1`]) { t.ok((await send(number)).status < 300, `${label} ${number}`) }
@@ -187,7 +199,7 @@ t.test('a date-time is RFC 3339 with T and an offset, truncated to milliseconds 
     '2026-11-21T10:00:00Z\u0000'
   ]
   for (const { operation, name, label } of times) {
-    for (const [sent, answered] of good) {
+    for (const [sent, answered] of label in RESTRICTED ? [] : good) {
       const { status, body, text } = await call(operation, { [name]: sent })
       t.ok(status < 300, `${label} ${sent.slice(0, 40)}: ${text}`)
       t.equal(body[name], answered, `${label} ${sent.slice(0, 40)}`)
