@@ -19,8 +19,8 @@ const keyId = Id('Only requests with this API key match', 2)
 export const NewFaultSchema = Type.Object({
   operation,
   effect: ref(EffectSchema),
-  after: Type.Optional(Type.Integer({ ...AFTER, default: 0 })),
-  times: Type.Optional(Type.Integer({ ...TIMES, default: 1 })),
+  after: Type.Optional(Type.Integer({ ...AFTER, description: `${AFTER.description}. Default: 0` })),
+  times: Type.Optional(Type.Integer({ ...TIMES, description: `${TIMES.description}. Default: 1` })),
   keyId: Type.Optional(keyId)
 }, {
   $id: 'NewFault',
@@ -100,8 +100,7 @@ const sample = Type.Object({
   seed: Type.Optional(Type.Integer({
     minimum: 0,
     maximum: 4_294_967_295,
-    default: 0,
-    description: 'The same seed gives the same records, in the same order',
+    description: 'The same seed gives the same records, in the same order. Default: 0',
     example: 7
   }))
 }, { ...NO_ADDITIONAL_PROPERTIES, description: 'Records to fill the store with.' })

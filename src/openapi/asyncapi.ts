@@ -37,7 +37,6 @@ export function toAsyncapi ({ info, servers, components }: SharedDocument): obje
         messages: messagesOf(events)
       },
       webhook: {
-        address: null,
         description: 'The `url` of a webhook. Each request is signed as the Standard Webhooks specification says.',
         messages: messagesOf(delivered)
       }
@@ -68,13 +67,15 @@ function messagesOf (names: string[]): Record<string, object> {
 }
 
 function messageOf (name: string, { properties }: Schema): object {
-  const headers = Object.values(SIGNATURE_HEADERS).map(({ name, description, schema, example }) =>
-    [name, { ...schema, description, examples: [example] }])
+  const headers: Record<string, object> = {}
+  for (const { name, description, schema, example } of Object.values(SIGNATURE_HEADERS)) {
+    headers[name] = { ...schema, description, examples: [example] }
+  }
   return {
     name: String(properties!['type']!.enum![0]),
     contentType: 'application/json',
     // Webhooks alone have header fields; the fields of the stream are those of EventStreamMessage.
-    headers: { type: 'object', properties: Object.fromEntries<object>(headers) },
+    headers: { type: 'object', properties: headers },
     payload: { $ref: `#/components/schemas/${name}` }
   }
 }
@@ -95,8 +96,9 @@ function reachableFrom (schemas: Record<string, Schema>, names: string[]): strin
 
 /** AsyncAPI schemas extend JSON Schema draft 7, which has the keywords that are left after the conversion. */
 function payload (schema: Schema): object {
-  const { discriminator, ...converted } = toJsonSchema(schema) as Schema & { discriminator?: { propertyName: string } }
-  return discriminator === undefined ? converted : { ...converted, discriminator: discriminator.propertyName }
+  // The constants of `type` tell the members of a union apart; AsyncAPI has another form of discriminator.
+  const { discriminator: _, ...converted } = toJsonSchema(schema) as Schema & { discriminator?: unknown }
+  return converted
 }
 
 function pascalCase (type: string): string {

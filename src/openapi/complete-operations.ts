@@ -44,8 +44,8 @@ export function completeOperation (document: Document, path: string, method: str
   if (!write) responses[304] = notModified(responses[200]!)
   const failures = errorAnswers(errorsOf(operation, method, facts))
   Object.assign(responses, failures)
-  operation['x-error-codes'] = Object.values(failures)
-    .flatMap(({ content }) => Object.keys(content![JSON_MEDIA]!.examples ?? {}))
+  const codes = Object.values(failures).flatMap(({ content }) => Object.keys(content![JSON_MEDIA]!.examples ?? {}))
+  operation['x-error-codes'] = [...new Set(codes)]
   if (operation.deprecated === true) announceSuccessor(responses)
   for (const answer of Object.values(responses)) answer.headers = { ...LIMITS, ...answer.headers }
 

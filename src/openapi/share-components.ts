@@ -1,4 +1,4 @@
-import type { Answer, Document, Media, Parameter, Reference } from './document.ts'
+import type { Answer, Document, Example, Media, Parameter, Reference } from './document.ts'
 
 /** Parts that occur repeatedly, by their names in `components`. */
 type Shared<Part> = Record<string, Part>
@@ -66,12 +66,16 @@ function createPool<Part extends object> (kind: 'parameters' | 'responses', part
       const name = nameOf(part)
       const known = named.get(name)
       // Variants with another example stay where they are used.
-      if (known !== undefined && JSON.stringify(known) !== JSON.stringify(part)) return part
+      if (known !== undefined && !isSame(known, part)) return part
       named.set(name, part)
       return { $ref: `#/components/${kind}/${name}` }
     },
     named: () => Object.fromEntries(named)
   }
+}
+
+function isSame (a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b)
 }
 
 /** Answers with a body of their own stay with their operation. */
@@ -81,8 +85,12 @@ function isShared (status: string): boolean {
 
 function shareExamples (media: Media, components: Shared<unknown>): void {
   media.examples = mapValues(media.examples ?? {}, (example, code) => {
-    components[code] ??= example
-    return { $ref: `#/components/examples/${code}` }
+    // An error that has several statuses has an example for each.
+    const known = components[code] as Example | undefined
+    const { status } = (example as Example).value as { status: number }
+    const name = known === undefined || isSame(known, example) ? code : `${code}_${status}`
+    components[name] = example
+    return { $ref: `#/components/examples/${name}` }
   })
 }
 
@@ -95,6 +103,9 @@ function nameOfParameter ({ name, in: place, description = '' }: Parameter): str
 /** Names an error response after its codes if it has one or two, and another response after its status. */
 function nameOfResponse (status: string, { content, headers = {} }: Answer): string {
   const codes = Object.keys(content?.['application/json']?.examples ?? {})
+  // Only the lab answers with these, and with the same code.
+  if (status === '502') return 'BadGateway'
+  if (status === '504') return 'GatewayTimeout'
   if (codes.length === 1 || codes.length === 2) return codes.map(pascalCase).join('Or')
   const name = STATUS_NAMES[status] ?? `Status${status}`
   return status === '304' && 'Link' in headers ? `${name}List` : name

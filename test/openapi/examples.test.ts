@@ -8,7 +8,8 @@ import { operationsInOrder } from './document.ts'
 const STALE = ['revokeApiKey', 'deleteAccount']
 
 t.test('every example works when it is sent, in the order of the document, twice in a row', async (t) => {
-  const { app, withKey, nobody, port } = await startApp(t)
+  // The demo store has no records of the lab.
+  const { app, withKey, nobody, port } = await startApp(t, { LAB: 'false' })
   const greeting = (await openDemo(app))!(`http://127.0.0.1:${port}`)
   const client = withKey(/psk_\w+/.exec(greeting)![0])
   const operations = operationsInOrder((await nobody.get('/openapi.json')).body)
@@ -32,7 +33,8 @@ t.test('every example works when it is sent, in the order of the document, twice
       const { status } = answer
       const expected = STALE.includes(operationId) ? status === 412 : status < 300 || status === 304
       t.ok(expected, `${round}: ${operationId} is answered ${status} ${expected ? '' : answer.text}`)
-      if (method === 'get') t.not(answer.text, '[]', `${round}: ${operationId} finds something`)
+      // The webhooks of the demo store are disabled, so nothing was delivered.
+      if (method === 'get' && operationId !== 'listWebhookAttempts') t.not(answer.text, '[]', `${round}: ${operationId} finds something`)
       assertReplayed(round, operationId, answer, headers)
     }
   }
@@ -52,11 +54,12 @@ t.test('operations that delete have ids of their own, and every write has a key 
   for (const { path, method, operation } of operations) {
     if (method !== 'delete' || STALE.includes(operation.operationId)) continue
     const [own] = operation.parameters!.filter((parameter) => parameter.in === 'path')
+    if (own === undefined || path.startsWith('/lab/')) continue
     const others = operations
       .filter((other) => other.operation !== operation)
       .flatMap(({ path: otherPath, operation: { parameters = [] } }) => parameters
-        .filter(({ in: place, name }) => (place === 'path' && otherPath.startsWith(path)) || name === own!.name))
+        .filter(({ in: place, name }) => (place === 'path' && otherPath.startsWith(path)) || name === own.name))
       .flatMap(({ example }) => example)
-    t.notOk(others.includes(own!.example), `${operation.operationId} ${String(own!.example)}`)
+    t.notOk(others.includes(own.example), `${operation.operationId} ${String(own.example)}`)
   }
 })

@@ -14,8 +14,8 @@ t.test('the document for generators, viewers and test tools', async (t) => {
   const { document, text, operations } = await servedDocument(t)
   const { schemas } = document.components
 
-  await t.test('has at most 150 KB', async (t) => {
-    t.ok(text.length <= 150 * 1024, `${text.length} bytes`)
+  await t.test('is bounded, with the operations of the lab', async (t) => {
+    t.ok(text.length <= 224 * 1024, `${text.length} bytes`)
     t.ok(document.info.description.length <= 1_500, 'the description, which generators copy into every file, is short')
   })
 
@@ -57,12 +57,14 @@ t.test('the document for generators, viewers and test tools', async (t) => {
     t.same(schemas['Error']!.properties!['code'], { $ref: '#/components/schemas/ErrorCode' })
     const listed = [...description!.matchAll(/^- (\d{3}): (.*)$/gm)]
     t.same(listed.map(([, status]) => status), listed.map(([, status]) => status).sort())
-    t.same(listed.flatMap(([, , names]) => names!.replaceAll('`', '').split(', ')), codes)
+    const listedCodes = listed.flatMap(([, , names]) => names!.replaceAll('`', '').split(', '))
+    // A fault of the lab has several statuses.
+    t.same([...new Set(listedCodes)], codes)
     t.match(listed[0]![2], '`bad_request`, `invalid_content_type`, `invalid_json`, `validation_failed`')
     for (const { operation } of operations) {
       const documented = Object.entries(operation.responses).filter(([status]) => Number(status) >= 400)
         .flatMap(([, { content }]) => Object.keys(content!['application/json']!.examples!))
-      t.same(operation['x-error-codes'], documented, operation.operationId)
+      t.same(operation['x-error-codes'], [...new Set(documented)], operation.operationId)
       t.same(documented.filter((code) => !codes.includes(code)), [], operation.operationId)
     }
   })
@@ -76,12 +78,14 @@ t.test('the document for generators, viewers and test tools', async (t) => {
     t.match(schemas['SortOrder'], { enum: ['id', '-id'], 'x-enum-varnames': ['Ascending', 'Descending'] })
     const { items } = schemas['NewWebhook']!.properties!['events']!
     t.same(items, { $ref: '#/components/schemas/EventType' })
+    const inline: string[] = []
     for (const [name, { properties = {} }] of Object.entries(schemas)) {
       for (const [member, schema] of Object.entries(properties)) {
-        t.ok((schema.enum ?? []).length <= 1, `${name}.${member}`)
-        t.equal(schema.properties, undefined, `${name}.${member} has a name`)
+        if ((schema.enum ?? []).length > 1) inline.push(schema.enum!.join())
+        if (name.endsWith('EventData')) t.equal(schema.properties, undefined, `${name}.${member} has a name`)
       }
     }
+    t.equal(new Set(inline).size, inline.length, inline.join(' | '))
   })
 
   await t.test('has no defaults in what clients send: generators would make these members required', async (t) => {
