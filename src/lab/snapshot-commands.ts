@@ -4,6 +4,7 @@ import { inSequence, type Transaction } from '../database/group-commit/transacti
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { SnapshotLimitReached, SnapshotNotFound, SnapshotTooLarge, StoreTooLarge } from './errors.ts'
 import { SNAPSHOT_ETAG, snapshotRecord, snapshotTable } from './queries.ts'
+import { settleRestoredMessages } from './restored-messages.ts'
 import { versionFloor } from './rules.ts'
 import { storeEvents, type NewSnapshot, type Snapshot, type StoreCounts } from './schemas.ts'
 import { countRestore } from './state-commands.ts'
@@ -102,8 +103,9 @@ export const restoreSnapshot: Command<SnapshotRef, Snapshot> = {
     for (const table of STORED_TABLES) await execute(restoreRows(dialect, table), inputs)
     for (const table of STORED_TABLES.toReversed()) await execute(deleteOtherRows(dialect, table), inputs)
     await dropLostDeliveries(tx, account)
-    const events = [storeEvents.replaced({ reason: 'restored', snapshot: record })]
-    // A worker settles the messages that are queued again.
+    const replaced = storeEvents.replaced({ reason: 'restored', snapshot: record })
+    const events = [replaced, ...await settleRestoredMessages(tx, account)]
+    // A worker settles the messages that are queued again and have no deliveries.
     return { record, etag: SNAPSHOT_ETAG, events, changes: { deliveries: [] } }
   })
 }

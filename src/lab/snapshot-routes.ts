@@ -87,7 +87,8 @@ export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshot
       summary: 'Restore a snapshot',
       description: 'Makes the store what it was, with the same ids, values and ETags. Records made since are gone. ' +
         'API keys, webhooks, faults, the clock and idempotency keys stay as they are. Writes one event ' +
-        '`store.replaced`.',
+        '`store.replaced`. A message whose deliveries have ended since the snapshot takes the status that they ended ' +
+        'with, in an event of its own.',
       params: SnapshotParams,
       response: { 200: ref(SnapshotSchema) }
     },

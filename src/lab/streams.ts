@@ -83,9 +83,14 @@ function cutAfterEvent (context: StreamContext): Transform {
 function endOfFirstEvent (text: string): number | undefined {
   let start = 0
   for (let end; (end = text.indexOf(BLOCK_END, start)) >= 0; start = end + BLOCK_END.length) {
-    if (!text.startsWith(':', start)) return end + BLOCK_END.length
+    if (!isComment(text.slice(start, end))) return end + BLOCK_END.length
   }
   return undefined
+}
+
+/** Tells whether each line of a text is a comment: an event can follow a comment without an empty line. */
+function isComment (text: string): boolean {
+  return text.split('\n').every((line) => line === '' || line.startsWith(':'))
 }
 
 function cutAfterBytes (bytes: number, context: StreamContext): Transform {
@@ -115,7 +120,7 @@ function delayEvents (ms: number): Transform {
   let last: Promise<void> = Promise.resolve()
   return new Transform({
     transform (chunk: Buffer, _encoding, done) {
-      if (held === 0 && chunk.toString().startsWith(':')) return done(null, chunk)
+      if (held === 0 && isComment(chunk.toString())) return done(null, chunk)
       held += chunk.length
       const waits = held > MAX_HELD_BYTES
       last = sleep(ms, undefined, { ref: false }).then(() => {

@@ -144,6 +144,12 @@ t.test('the clock', async (t) => {
     t.not(anew.body.id, first.body.id)
     const left = await app.database.reader.idempotencyRecord.count({ where: { accountId: ada.account! } })
     t.equal(left, 2, 'the records that expired are gone')
+    // The key was used by a clock that was ahead, and its 24 hours began there.
+    await advance(ada, { seconds: 23 * 3_600 })
+    const replayed = await send()
+    t.match(replayed, { body: anew.body, headers: { 'idempotency-replayed': 'true' } })
+    await advance(ada, { seconds: 2 * 3_600 })
+    t.equal((await send()).headers['idempotency-replayed'], undefined)
   })
 
   await t.test('events are kept for 30 days of the clock', async (t) => {
