@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import { pageRequest } from '../http/pagination.ts'
 import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
-import { checkCollectionPreconditions, conditionsOf } from '../http/conditional-requests.ts'
+import { checkCollectionPreconditions, conditionsOf, STALE_EXAMPLE } from '../http/conditional-requests.ts'
 import { ApiKeyLimitReached, ApiKeyNotFound, LastApiKey, SignupClosed } from './errors.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
@@ -12,9 +12,6 @@ import {
 } from './schemas.ts'
 import { createAccount, createApiKey, deleteAccount, revokeApiKey } from './commands.ts'
 import { findAccount, findApiKey, listKeys } from './queries.ts'
-
-/** Makes the examples of the document answer 412: sent by a tool, they must not end the account or key that it uses. */
-const STALE = '"0"'
 
 export interface SignupOptions {
   /** If true, clients without an API key may create accounts. */
@@ -64,7 +61,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
         'you revoked them.',
       response: { 204: NoContent }
     },
-    config: { examples: { 'If-Match': STALE } }
+    config: { examples: { 'If-Match': STALE_EXAMPLE } }
   }, async (request, reply) => {
     const { auth: { account } } = request
     const input = { account, conditions: conditionsOf(request) }
@@ -130,7 +127,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       params: KeyParams,
       response: { 204: NoContent }
     },
-    config: { errors: [ApiKeyNotFound, LastApiKey], examples: { 'If-Match': STALE } }
+    config: { errors: [ApiKeyNotFound, LastApiKey], examples: { 'If-Match': STALE_EXAMPLE } }
   }, async (request, reply) => {
     const { auth: { account }, params: { keyId } } = request
     const input = { account, keyId, conditions: conditionsOf(request) }

@@ -4,6 +4,12 @@ import { PreconditionFailed, ValidationFailed } from '../errors.ts'
 /** The value of `If-Match` or `If-None-Match`: `*`, or entity tags as the client wrote them. */
 export type EntityTags = '*' | string[]
 
+/**
+ * The `If-Match` in examples that must answer 412: a tool that sends them must not delete its account, its key or what
+ * other examples name.
+ */
+export const STALE_EXAMPLE = '"0"'
+
 /** The preconditions of a request (RFC 9110 section 13.1). */
 export interface Conditions {
   ifMatch?: EntityTags | undefined

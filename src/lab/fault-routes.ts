@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import { ValidationFailed } from '../errors.ts'
-import { conditionsOf } from '../http/conditional-requests.ts'
+import { conditionsOf, STALE_EXAMPLE } from '../http/conditional-requests.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { pageLinks, pageRequest } from '../http/pagination.ts'
@@ -13,6 +13,9 @@ import { createFault, deleteFault, deleteFaults } from './fault-commands.ts'
 import { findFault, listFaults } from './queries.ts'
 import type { Operations } from './request-faults.ts'
 import { FaultParams, FaultSchema, LabQuery, NewFaultSchema, type NewFault } from './schemas.ts'
+
+/** The fault that the example of createFault creates in the demo store, which has one. */
+const CREATED = 2
 
 const EXPERIMENTAL = { tags: ['lab'], 'x-stability': 'experimental' }
 
@@ -64,7 +67,8 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
       summary: 'Delete all faults',
       description: 'Ends all faults of the account.',
       response: { 204: NoContent }
-    }
+    },
+    config: { examples: { 'If-Match': STALE_EXAMPLE } }
   }, async (request, reply) => {
     const { auth: { account } } = request
     const link = (next: number | null): string => pageLinks(request, next, 'cursor')
@@ -100,7 +104,7 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
       params: FaultParams,
       response: { 204: NoContent }
     },
-    config: { errors: [FaultNotFound] }
+    config: { errors: [FaultNotFound], examples: { faultId: CREATED } }
   }, async (request, reply) => {
     const { auth: { account }, params: { faultId } } = request
     const input = { account, faultId, conditions: conditionsOf(request) }

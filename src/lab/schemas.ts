@@ -31,7 +31,7 @@ export const NewFaultSchema = Type.Object({
 export type NewFault = Omit<Static<typeof NewFaultSchema>, 'effect'> & { effect: Effect }
 
 export const FaultSchema = Type.Object({
-  id: Id('Identifier of the fault', 12),
+  id: Id('Identifier of the fault', 1),
   operation,
   effect: ref(EffectSchema),
   after: Type.Integer(AFTER),
@@ -44,7 +44,7 @@ export const FaultSchema = Type.Object({
 export type Fault = Omit<Static<typeof FaultSchema>, 'effect'> & { effect: Effect }
 
 const offsetSeconds = Type.Integer({
-  minimum: 0, format: 'int64', description: 'How far the clock is ahead of real time, in seconds', example: 86_400
+  minimum: 0, format: 'int64', description: 'How far the clock is ahead of real time, in seconds', example: 3_600
 })
 
 export const ClockSchema = Type.Object({ offsetSeconds }, {
@@ -52,7 +52,7 @@ export const ClockSchema = Type.Object({ offsetSeconds }, {
 })
 
 export const NewClockAdvanceSchema = Type.Object({
-  seconds: Type.Optional(count('Seconds by which to move the clock', 1, 315_360_000, 86_400)),
+  seconds: Type.Optional(count('Seconds by which to move the clock', 1, 315_360_000, 3_600)),
   to: Type.Optional(Timestamp('Time to which to move the clock, later than the clock', '2030-12-06T00:00:00.000Z'))
 }, {
   $id: 'NewClockAdvance',
@@ -60,12 +60,13 @@ export const NewClockAdvanceSchema = Type.Object({
   minProperties: 1,
   maxProperties: 1,
   description: 'How far to move the clock: either `seconds` or `to`.',
-  example: { seconds: 86_400 }
+  // Less than the 24 hours of an idempotency key, so that a second run of the examples is replayed.
+  example: { seconds: 3_600 }
 })
 export type NewClockAdvance = Static<typeof NewClockAdvanceSchema>
 
 export const AdvancedClockSchema = Type.Object({
-  now: Timestamp('The time that the clock shows', '2026-11-22T10:00:00.000Z'), offsetSeconds
+  now: Timestamp('The time that the clock shows', '2026-11-21T11:00:00.000Z'), offsetSeconds
 }, { $id: 'AdvancedClock', description: 'The clock after it was moved.' })
 export type AdvancedClock = Static<typeof AdvancedClockSchema>
 
@@ -88,7 +89,7 @@ export const NewSnapshotSchema = Type.Object({ label: Type.Optional(label) }, {
 export type NewSnapshot = Static<typeof NewSnapshotSchema>
 
 export const SnapshotSchema = Type.Object({
-  id: Id('Identifier of the snapshot', 3),
+  id: Id('Identifier of the snapshot', 1),
   label: Type.Optional(label),
   createdAt: Timestamp('Time of the snapshot'),
   counts: ref(StoreCountsSchema)
@@ -131,7 +132,7 @@ export const faultEvents = defineEvents('fault', {
 export const clockEvents = defineEvents('clock', {
   advanced: {
     from: Timestamp('What the clock showed before', '2026-11-21T10:00:00.000Z'),
-    to: Timestamp('What the clock shows now', '2026-11-22T10:00:00.000Z')
+    to: Timestamp('What the clock shows now', '2026-11-21T11:00:00.000Z')
   }
 })
 
@@ -146,6 +147,6 @@ export const labEvents = {
   faultHit: faultEvents.hit, clockAdvanced: clockEvents.advanced, storeReplaced: storeEvents.replaced
 }
 
-export const FaultParams = Type.Object({ faultId: Id('Id of the fault', 12) }, NO_ADDITIONAL_PROPERTIES)
-export const SnapshotParams = Type.Object({ snapshotId: Id('Id of the snapshot', 3) }, NO_ADDITIONAL_PROPERTIES)
+export const FaultParams = Type.Object({ faultId: Id('Id of the fault', 1) }, NO_ADDITIONAL_PROPERTIES)
+export const SnapshotParams = Type.Object({ snapshotId: Id('Id of the snapshot', 1) }, NO_ADDITIONAL_PROPERTIES)
 export const LabQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)

@@ -13,9 +13,29 @@ import {
 } from './schemas.ts'
 import { createSnapshot, deleteSnapshot, restoreSnapshot } from './snapshot-commands.ts'
 
+/** The snapshot that the example of createSnapshot takes of the demo store, which has one. */
+const CREATED = 2
+
 const EXPERIMENTAL = { tags: ['lab'], 'x-stability': 'experimental' }
 
 export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshotRoutes (app) {
+  // The document has the reset first: a tool that sends all examples ends with the restored store, not with a sample.
+  app.post('/lab/reset', {
+    schema: {
+      operationId: 'resetStore',
+      ...EXPERIMENTAL,
+      summary: 'Reset the store',
+      description: 'Empties the store and, with `sample`, fills it. The same seed gives the same records, in the ' +
+        'same order. Writes one event `store.replaced`.',
+      body: ref(NewStoreResetSchema),
+      response: { 200: ref(ResetStoreSchema) }
+    },
+    config: { errors: [StoreTooLarge] }
+  }, async (request, reply) => {
+    const { auth: { account }, body: reset } = request
+    return sendWriteResult(reply, 200, await app.commit(resetStore, { account, reset }, writeContext(request)))
+  })
+
   app.get('/lab/snapshots', {
     schema: {
       operationId: 'listSnapshots',
@@ -73,7 +93,7 @@ export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshot
       params: SnapshotParams,
       response: { 204: NoContent }
     },
-    config: { errors: [SnapshotNotFound] }
+    config: { errors: [SnapshotNotFound], examples: { snapshotId: CREATED } }
   }, async (request, reply) => {
     const { auth: { account }, params: { snapshotId } } = request
     const input = { account, snapshotId, conditions: conditionsOf(request) }
@@ -97,21 +117,5 @@ export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshot
     const { auth: { account }, params: { snapshotId } } = request
     const input = { account, snapshotId, conditions: conditionsOf(request) }
     return sendWriteResult(reply, 200, await app.commit(restoreSnapshot, input, recordWriteContext(request)))
-  })
-
-  app.post('/lab/reset', {
-    schema: {
-      operationId: 'resetStore',
-      ...EXPERIMENTAL,
-      summary: 'Reset the store',
-      description: 'Empties the store and, with `sample`, fills it. The same seed gives the same records, in the ' +
-        'same order. Writes one event `store.replaced`.',
-      body: ref(NewStoreResetSchema),
-      response: { 200: ref(ResetStoreSchema) }
-    },
-    config: { errors: [StoreTooLarge] }
-  }, async (request, reply) => {
-    const { auth: { account }, body: reset } = request
-    return sendWriteResult(reply, 200, await app.commit(resetStore, { account, reset }, writeContext(request)))
   })
 }

@@ -5,6 +5,9 @@ import { createCategory } from '../categories/commands.ts'
 import type { Command, CommandSuccess, NewEvent } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { updateInventory } from '../inventory/commands.ts'
+import { createFault } from '../lab/fault-commands.ts'
+import type { NewFault } from '../lab/schemas.ts'
+import { createSnapshot } from '../lab/snapshot-commands.ts'
 import { createMessage } from '../messages/commands.ts'
 import { placeOrder } from '../orders/commands.ts'
 import { createPet, updatePet } from '../pets/commands.ts'
@@ -17,6 +20,15 @@ import { createWebhook } from '../webhooks/commands.ts'
 const EMPTY_CATEGORY = { name: 'Reptiles', description: 'Cold-blooded, warm-hearted' }
 const MESSAGE = { id: 'msg_0000000001k7c2q9x4v0ayzr3m', message: { message: 'Hello' } }
 const WEBHOOK = { url: 'https://example.com/hooks/petstore', events: ['message.created', 'message.delivered'] }
+
+/**
+ * What the examples of the lab name: a snapshot that brings the store back, and a fault of an operation that few call,
+ * which first lets as many calls pass as a fault can.
+ */
+const SNAPSHOT = { label: 'The demo store as it was opened' }
+const FAULT: NewFault = {
+  operation: 'rotateWebhookSecret', effect: { type: 'delay', ms: 1000 }, after: 1_000_000
+}
 
 /** The orders of the demo store. */
 const ORDERS: Array<[pet: string, quantity: number, complete: boolean]> = [
@@ -128,5 +140,7 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
   await make(updatePet, [{ petId: ids.get('Luna')!, patch: { status: 'pending' }, conditions: {} }])
   await make(createMessage, [MESSAGE])
   await make(createWebhook, [1, 2].map(() => ({ webhook: { ...WEBHOOK, enabled: false } })))
+  await make(createSnapshot, [{ snapshot: SNAPSHOT }])
+  await make(createFault, [{ fault: FAULT }])
   return { record: opened!.record, events }
 }
