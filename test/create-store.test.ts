@@ -4,14 +4,25 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
+import type { Test } from 'tap'
 import { createStore, type Store } from '../src/create-store.ts'
 import { build, launch, ROOT } from './support/cli.ts'
 
-/** The folders of stores in the temporary folder. */
-const foldersOfStores = (): string[] => readdirSync(tmpdir()).filter((name) => /^petstore-\w{6}$/.test(name))
+/** Gives the test a temporary folder of its own, because other tests create stores meanwhile. @returns its path */
+function ownTemporaryFolder (t: Test): string {
+  const former = process.env['TMPDIR']
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-own-'))
+  process.env['TMPDIR'] = folder
+  t.teardown(() => {
+    if (former === undefined) delete process.env['TMPDIR']
+    else process.env['TMPDIR'] = former
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return folder
+}
 
 t.test('createStore starts stores that know nothing of each other, and close() leaves nothing', async (t) => {
-  const before = foldersOfStores()
+  const folder = ownTemporaryFolder(t)
   const began = performance.now()
   const first = await createStore()
   t.comment(`a store after ${Math.round(performance.now() - began)} ms`)
@@ -31,18 +42,18 @@ t.test('createStore starts stores that know nothing of each other, and close() l
   await t.rejects(authorized(first))
   t.equal(await authorized(second), 200)
   await second.close()
-  t.same(foldersOfStores().filter((name) => !before.includes(name)), [])
+  t.same(readdirSync(folder), [])
 })
 
 t.test('a start that fails leaves nothing and says why', async (t) => {
-  const before = foldersOfStores()
+  const folder = ownTemporaryFolder(t)
   await t.rejects(createStore({ settings: { PORT: 'none' } }), /PORT/)
   const other = createServer().listen(0, '127.0.0.1')
   t.teardown(() => { other.close() })
   await new Promise((resolve) => other.once('listening', resolve))
   const { port } = other.address() as { port: number }
   await t.rejects(createStore({ settings: { PORT: String(port) } }), { code: 'EADDRINUSE' })
-  t.same(foldersOfStores().filter((name) => !before.includes(name)), [])
+  t.same(readdirSync(folder), [])
 })
 
 t.test('the examples of the page run', async (t) => {

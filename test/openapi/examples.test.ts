@@ -35,7 +35,9 @@ t.test('every example works when it is sent, in the order of the document, twice
       const { status } = answer
       const expected = STALE.includes(operationId) ? status === 412 : status < 300 || status === 304
       t.ok(expected, `${round}: ${operationId} is answered ${status} ${expected ? '' : answer.text}`)
-      if (method === 'get' && !EMPTY.includes(operationId)) t.not(answer.text, '[]', `${round}: ${operationId} finds something`)
+      if (method === 'get' && !EMPTY.includes(operationId)) {
+        t.not(answer.text, '[]', `${round}: ${operationId} finds something`)
+      }
       assertReplayed(round, operationId, answer, headers)
     }
   }
