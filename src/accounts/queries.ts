@@ -1,5 +1,5 @@
 import { etagOf } from '../database/entity-tag.ts'
-import type { Query, Read } from '../database/read-batching.ts'
+import type { Query, Read } from '../database/reads/query.ts'
 import {
   boolean, integer, jsonObject, optional, text, time, type SerializedRecord
 } from '../database/sql/json-object.ts'

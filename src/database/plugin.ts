@@ -10,7 +10,9 @@ import { migrationNames } from './migrations/history.ts'
 import { openDatabase } from './open-database.ts'
 import { type Database, type DatabaseOptions } from './database.ts'
 import { tablesOfAccounts, type Client } from './prisma-client.ts'
-import { createRead, type Read } from './read-batching.ts'
+import { createRead } from './read-batching.ts'
+import { OtherWork } from './reads/other-work.ts'
+import type { Read } from './reads/query.ts'
 import { startSweep } from './sweep.ts'
 import type { Table } from './table.ts'
 
@@ -46,8 +48,12 @@ export const database = fp(async function database (app: FastifyInstance, option
   const opened = await openDatabase(options)
   checkTables(opened.reader, [...options.tables, idempotencyTable])
 
+  const otherWork = new OtherWork()
+  const onWrite = (): void => { otherWork.writeSeen() }
+
   const listeners: Array<(changes: Changes) => void> = []
   const notifyListeners = (changes: Changes): void => {
+    otherWork.writeSeen()
     for (const listener of listeners) {
       try {
         listener(changes)
@@ -67,12 +73,12 @@ export const database = fp(async function database (app: FastifyInstance, option
     notifier.announce(changes)
   }
   const clocks = new AccountClocks()
-  const committer = createCommitter(opened, { ...options, clocks, onChange, instrumentation })
+  const committer = createCommitter(opened, { ...options, clocks, onWrite, onChange, instrumentation })
   const { commit } = committer
   app.decorate('onChange', (listener) => { listeners.push(listener) })
   app.decorate('database', opened)
   app.decorate('clocks', clocks)
-  app.decorate('read', createRead(opened, { ...options, instrumentation }))
+  app.decorate('read', createRead(opened, { ...options, otherWork, instrumentation }))
   app.decorate('commit', commit)
   const expected = await migrationNames(opened.dialect.name)
   app.decorate('isReady', async () => {

@@ -1,5 +1,5 @@
 import type { AccountClocks } from '../database/account-clocks.ts'
-import type { Query, Read } from '../database/read-batching.ts'
+import type { Query, Read } from '../database/reads/query.ts'
 
 export interface DueWebhook {
   id: number

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyBaseLogger } from 'fastify'
 import { findKeyById, type ApiKeyCredential } from '../accounts/queries.ts'
 import { AccountClocks } from '../database/account-clocks.ts'
-import type { Read } from '../database/read-batching.ts'
+import type { Read } from '../database/reads/query.ts'
 import { createBatchedTask } from './batched-rounds.ts'
 import {
   COMMENT, checkFollower, createFollower, end, send, unsubscribe, waitForDrain,

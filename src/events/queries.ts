@@ -1,5 +1,5 @@
 import type { Dialect } from '../database/dialect.ts'
-import type { Query, Read } from '../database/read-batching.ts'
+import type { Query, Read } from '../database/reads/query.ts'
 import { lastWithin, MAX_PAGE_BYTES } from '../database/sql/keyset-pagination.ts'
 
 /** A page of an account's events, with the range of those that are stored. */

@@ -1,5 +1,5 @@
 import type { Dialect } from '../database/dialect.ts'
-import type { Query, Read } from '../database/read-batching.ts'
+import type { Query, Read } from '../database/reads/query.ts'
 import { enumText, integer, jsonObject, type SerializedRecord } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { listRecords } from '../database/sql/record-queries.ts'

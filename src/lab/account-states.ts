@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { AccountClocks } from '../database/account-clocks.ts'
-import type { Read } from '../database/read-batching.ts'
+import type { Read } from '../database/reads/query.ts'
 import { findActiveStates, findChangedStates, findStateOf, type AccountState } from './queries.ts'
 import { matches, type Target } from './rules.ts'
 

@@ -1,6 +1,6 @@
 import type { Dialect } from '../database/dialect.ts'
 import { etagOf } from '../database/entity-tag.ts'
-import type { Query, Read } from '../database/read-batching.ts'
+import type { Query, Read } from '../database/reads/query.ts'
 import {
   integer, json, jsonObject, optional, text, time, type Member, type SerializedRecord
 } from '../database/sql/json-object.ts'

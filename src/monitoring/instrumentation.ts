@@ -2,23 +2,23 @@
 export type Queue = 'read' | 'commit'
 
 /**
- * Told of what happens, by whoever does it. There is one only where METRICS_PORT asks for it; everywhere
- * else `app.instrumentation` is undefined and nothing is measured.
+ * Receives measurements from the parts of the service. With METRICS_PORT, the metrics plugin implements it. Without,
+ * `app.instrumentation` is undefined and the service measures nothing.
  */
 export interface Instrumentation {
-  /** A queue whose depth is asked for when somebody looks. */
+  /** Registers a queue. A scrape of the metrics calls `depth`. */
   queue: (queue: Queue, depth: () => number) => void
-  /** A batch begins; its first request waited `ms` for it. */
+  /** Records the start of a batch, whose first request has waited for `ms`. */
   batchStarted: (queue: Queue, ms: number) => void
-  /** A batch of `size` requests is done after `ms`: a statement of reads, a transaction of writes. */
+  /** Records the end of a batch of `size` requests, which took `ms`: a statement of reads or a transaction of writes. */
   batchFinished: (queue: Queue, size: number, ms: number) => void
-  /** An error was answered. */
+  /** Counts an answer with an error. */
   errorSent: (code: string) => void
-  /** A call to a webhook ended, after `ms` if it came to one. */
+  /** Records the end of a delivery attempt. Its request took `ms`, if one was sent. */
   deliveryFinished: (outcome: DeliveryResult, ms: number | undefined) => void
 }
 
-/** The result of a delivery: see `Completion`. */
+/** The result of a delivery attempt: see `Completion`. */
 export type DeliveryResult = 'accepted' | 'retry' | 'exhausted' | 'gone' | 'returned'
 
 declare module 'fastify' {

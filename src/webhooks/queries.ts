@@ -1,5 +1,5 @@
 import { boolean, integer, json, jsonObject, text, time } from '../database/sql/json-object.ts'
-import type { Query, Read } from '../database/read-batching.ts'
+import type { Query, Read } from '../database/reads/query.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { findRecord, listRecords } from '../database/sql/record-queries.ts'
 import type { Table } from '../database/table.ts'

@@ -4,7 +4,9 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { Database } from '../../src/database/database.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
-import { createRead, type Query, type Read } from '../../src/database/read-batching.ts'
+import { createRead } from '../../src/database/read-batching.ts'
+import { OtherWork } from '../../src/database/reads/other-work.ts'
+import type { Query, Read } from '../../src/database/reads/query.ts'
 import { database, freshDatabase } from '../support/database.ts'
 
 /** Returns n + 1, and no row for a negative n. It counts its statements by their text. */
@@ -119,6 +121,47 @@ t.test('a turn of the event loop passes between two statements with large rows',
   }))
   isCounting = false
   t.ok(at[0]! < at[1]! && at[1]! < at[2]!, `the answers came after ${at.join(', ')} turns`)
+})
+
+t.test('beside writes, statements with large rows run one at a time, with pauses of twice their time', async (t) => {
+  const opened = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
+  t.teardown(opened.close)
+  const statements: Array<{ began: number, ended: number }> = []
+  let inFlight = 0
+  let maxInFlight = 0
+  const reads = Object.create(opened.reads, {
+    runOwn: { value: undefined },
+    queryRaw: {
+      value: async (query: SqlQuery) => {
+        const began = performance.now()
+        maxInFlight = Math.max(maxInFlight, ++inFlight)
+        await sleep(20)
+        const result = await opened.reads.queryRaw(query)
+        inFlight--
+        statements.push({ began, ended: performance.now() })
+        return result
+      }
+    }
+  }) as Database['reads']
+  const query: Query<{ n: number }, object> = { ...successor(), maxRowBytes: 10_000_000 }
+  const runThree = async (otherWork: OtherWork): Promise<void> => {
+    statements.length = maxInFlight = 0
+    const read = createRead({ ...opened, reads, readers: 3 }, { queueLimit: 10, timeout: 5_000, otherWork })
+    await Promise.all([1, 2, 3].map(async (n) => await read(query, { n })))
+  }
+
+  const otherWork = new OtherWork()
+  otherWork.writeSeen()
+  await runThree(otherWork)
+  t.equal(maxInFlight, 1)
+  for (const [i, { began, ended }] of statements.slice(0, -1).entries()) {
+    const pause = statements[i + 1]!.began - ended
+    // A timer can fire a millisecond early.
+    t.ok(pause >= Math.min(2 * (ended - began), 500) - 2, `${pause.toFixed(1)} ms after ${(ended - began).toFixed(1)} ms`)
+  }
+
+  await runThree(new OtherWork())
+  t.equal(maxInFlight, 2, 'without writes, two run at once')
 })
 
 t.test('the text of a query is built once for a read that is alone, and once for several', async (t) => {

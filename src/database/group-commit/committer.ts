@@ -19,6 +19,8 @@ export interface CommitterOptions extends GroupTransactionOptions {
   queueLimit: number
   /** How long a write may wait, in ms. */
   timeout: number
+  /** Called when a write arrives. */
+  onWrite?: () => void
   /** Called after COMMIT, when something changed. */
   onChange?: (changes: Changes) => void
   instrumentation?: Instrumentation | undefined
@@ -95,6 +97,7 @@ class Committer {
     command: Command<Input, Record>, input: Input, context: WriteContext
   ) => {
     return await new Promise<WriteResult<Record>>((resolve, reject) => {
+      this.#options.onWrite?.()
       this.#queue.add({ command, input, context, since: Date.now(), resolve, reject } as QueuedCommand)
       this.#startBatching()
     })

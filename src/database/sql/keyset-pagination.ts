@@ -1,5 +1,5 @@
 import type { Dialect, InputType } from '../dialect.ts'
-import type { Query } from '../read-batching.ts'
+import type { Query } from '../reads/query.ts'
 
 /** The list of a resource in the database. Columns have the alias of `from`, such as `p.status`. */
 export interface ListDefinition {

@@ -1,6 +1,6 @@
 import type { Dialect, InputType } from '../dialect.ts'
 import { etagOf } from '../entity-tag.ts'
-import type { Query, Read } from '../read-batching.ts'
+import type { Query, Read } from '../reads/query.ts'
 import { jsonObject, type Member, type SerializedRecord } from './json-object.ts'
 import { pageQuery, type ListDefinition, type Page, type PageRequest } from './keyset-pagination.ts'
 

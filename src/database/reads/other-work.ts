@@ -1,0 +1,26 @@
+/** Writes delay large reads for this time, in ms: the clients that write are likely to write again. */
+const WRITE_WINDOW_MS = 1_000
+
+/** Records work that large reads must not delay: small reads of this process, and writes of all processes. */
+export class OtherWork {
+  #lastReadAt = -Infinity
+  #lastWriteAt = -Infinity
+
+  readArrived (): void {
+    this.#lastReadAt = performance.now()
+  }
+
+  /** A write arrived or was committed. */
+  writeSeen (): void {
+    this.#lastWriteAt = performance.now()
+  }
+
+  /** Returns whether a small read has arrived since a time of `performance.now()`, or whether there are writes. */
+  isPresentSince (time: number): boolean {
+    return this.#lastReadAt > time || this.hasWrites()
+  }
+
+  hasWrites (): boolean {
+    return performance.now() - this.#lastWriteAt < WRITE_WINDOW_MS
+  }
+}

@@ -1,0 +1,34 @@
+import type { Dialect } from '../dialect.ts'
+
+/**
+ * A read that many requests share: one statement over the rows of all their inputs.
+ *
+ * `sql` reads the inputs as a FROM item with their members and `ord`, their number from 1 (`ordinality`). It must
+ * select `ord`, and return at most one row per input.
+ */
+export interface Query<Input extends object, Row> {
+  sql: (dialect: Dialect) => string
+  /** Maximum size of a row in bytes, if rows can be large. */
+  maxRowBytes?: number
+  /** Never set: it only declares the type of the statement's rows. */
+  row?: Row
+  input?: Input
+}
+
+/** Runs a query for one input. Resolves to `undefined` if the query returns no row for it. */
+export type Read = <Input extends object, Row>(query: Query<Input, Row>, input: Input) => Promise<Row | undefined>
+
+export type AnyQuery = Query<object, unknown>
+
+/** A read that waits for its statement, or for the rows of it. */
+export interface Call {
+  query: AnyQuery
+  input: object
+  /** When the call arrived, as a time of `performance.now()`. */
+  since: number
+  resolve: (row: unknown) => void
+  reject: (error: unknown) => void
+}
+
+/** Maximum number of inputs in one statement: enough to share its cost, few enough for a short result. */
+export const MAX_BATCH = 128

@@ -1,0 +1,95 @@
+import { DatabaseUnavailable, Overloaded } from '../../errors.ts'
+import type { Instrumentation } from '../../monitoring/instrumentation.ts'
+import type { Database } from '../database.ts'
+import { classifyError, withDeadline } from '../error-classification.ts'
+import { queryRows, queryRowsOfValues } from '../statements.ts'
+import type { AnyQuery, Call } from './query.ts'
+import { QueryTexts } from './query-texts.ts'
+
+export interface RunnerOptions {
+  /** Maximum number of reads that wait for the database. The service refuses further reads. */
+  queueLimit: number
+  /** Maximum time that one read waits, in ms. */
+  timeout: number
+  instrumentation?: Instrumentation | undefined
+}
+
+type Row = Record<string, unknown> & { ord: number }
+
+/** Runs the statements of reads, and limits how many reads wait for them. */
+export class StatementRunner {
+  readonly #database: Database
+  readonly #options: RunnerOptions
+  readonly #texts: QueryTexts
+  /** Number of reads that have not settled. */
+  #waiting = 0
+
+  constructor (database: Database, options: RunnerOptions) {
+    this.#database = database
+    this.#options = options
+    this.#texts = new QueryTexts(database.dialect)
+    options.instrumentation?.queue('read', () => this.#waiting)
+  }
+
+  /** Whether `runAtOnce` exists for this database. */
+  get canRunAtOnce (): boolean {
+    return this.#database.readRow !== undefined
+  }
+
+  /** Runs a read for one input in this thread. */
+  runAtOnce (query: AnyQuery, input: object): unknown {
+    const { instrumentation } = this.#options
+    const began = performance.now()
+    instrumentation?.batchStarted('read', 0)
+    try {
+      const { sql, valuesOf } = this.#texts.singleOf(query)
+      return this.#database.readRow!(sql, valuesOf(input))
+    } catch (error) {
+      throw classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
+    } finally {
+      instrumentation?.batchFinished('read', 1, performance.now() - began)
+    }
+  }
+
+  /**
+   * Counts a read that `run` will settle.
+   *
+   * @throws Overloaded if too many reads wait
+   */
+  admit (): void {
+    if (this.#waiting >= this.#options.queueLimit) throw new Overloaded()
+    this.#waiting++
+  }
+
+  /** Runs a statement and settles its calls. @returns how long it took, in ms */
+  async run (query: AnyQuery, calls: Call[]): Promise<number> {
+    const { instrumentation, timeout } = this.#options
+    const began = performance.now()
+    const waited = began - calls[0]!.since
+    instrumentation?.batchStarted('read', waited)
+    try {
+      const rows = await withDeadline(this.#select(query, calls), timeout - waited)
+      for (const row of rows) calls[row.ord - 1]!.resolve(row)
+      // Has no effect on calls that already have their row.
+      for (const { resolve } of calls) resolve(undefined)
+    } catch (error) {
+      const reason = classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
+      for (const { reject } of calls) reject(reason)
+    } finally {
+      this.#waiting -= calls.length
+      instrumentation?.batchFinished('read', calls.length, performance.now() - began)
+    }
+    return performance.now() - began
+  }
+
+  async #select (query: AnyQuery, calls: Call[]): Promise<Row[]> {
+    const { reads } = this.#database
+    const [{ input }] = calls as [Call]
+    // Without the JSON, PostgreSQL takes a sixth less time for one input.
+    if (calls.length === 1 && query.maxRowBytes === undefined) {
+      const { sql, valuesOf } = this.#texts.singleOf(query)
+      return await queryRowsOfValues<Row>(reads, sql, valuesOf(input))
+    }
+    return await queryRows<Row>(reads, this.#texts.textOf(query), [calls.map(({ input }) => input)])
+  }
+}
