@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { startApp } from '../support/app.ts'
 import { build, ROOT } from '../support/cli.ts'
@@ -12,7 +13,7 @@ t.before(build)
 
 /** Runs a program against a service until it ends, or has printed a text. @returns what it printed */
 async function run (t: Test, program: string, lastText?: string): Promise<string> {
-  const { port } = await startApp(t, { DELIVERY: 'true' })
+  const { port } = await startApp(t, { DELIVERY: 'true', WEBHOOKS_ALLOW_PRIVATE: 'true' })
   // Below the project's root, where Node resolves petstore/client to this package.
   const file = join(ROOT, `.test-${port}.mjs`)
   t.teardown(() => { rmSync(file, { force: true }) })
@@ -50,13 +51,28 @@ t.test('the programs of the page about the client print what it says', async (t)
 
 t.test('the programs of the page about tests of clients print what it says', async (t) => {
   const page = readFileSync(join(ROOT, 'docs/how-to/test-your-client.md'), 'utf8')
-  const blocks = [...page.matchAll(/^```(js|text)\n([\s\S]*?)^```/gm)].map(([, kind, text]) => ({ kind, text: text! }))
+  const blocks = [...page.matchAll(/^```(\w+)\n([\s\S]*?)^```/gm)].map(([, kind, text]) => ({ kind, text: text! }))
+  t.strictSame([...new Set(blocks.map(({ kind }) => kind))].sort(), ['js', 'sh', 'text'])
   const programs = blocks.filter(({ kind }) => kind === 'js')
-  t.ok(programs.length >= 6)
+  t.ok(programs.length >= 8)
   const printed = (await run(t, programs.map(({ text }) => text).join('console.log("---")\n'))).split('---\n')
   for (const [i, { text }] of programs.entries()) {
     const next = blocks[blocks.findIndex((block) => block.text === text) + 1]
     t.match(printed[i], next?.kind === 'text' ? pattern(next.text) : /^$/, text)
+  }
+})
+
+t.test('the requests of the page about tests of clients print what it says', async (t) => {
+  const page = readFileSync(join(ROOT, 'docs/how-to/test-your-client.md'), 'utf8')
+  const { port } = await startApp(t)
+  const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```/gm)]
+  t.equal(blocks.length, page.match(/^```sh$/gm)!.length, 'each block has its answer')
+  const script = blocks.map(([, commands]) => commands).join("echo '---'\n").replaceAll(':3000', `:${port}`)
+  const { stdout } = await promisify(execFile)('bash', ['-c', script])
+  for (const [i, printed] of stdout.split('---\n').entries()) {
+    const [, commands, answer] = blocks[i]!
+    // Answers have no line end.
+    t.match(printed.trim(), pattern(answer!.trim()), commands)
   }
 })
 

@@ -38,6 +38,7 @@ const DATABASE_INDEPENDENT: Record<string, string> = {
   'test/home': 'drives the first page in a browser, over HTTP',
   'test/http/content-negotiation.test.ts': 'calls a pure function',
   'test/http/validator-compiler.test.ts': 'checks the validation of requests',
+  'test/lab/rules.test.ts': 'calls pure functions',
   'test/messages/rules.test.ts': 'calls a pure function',
   'test/monitoring/logger.test.ts': 'checks log lines',
   'test/monitoring/metrics.test.ts': 'counts requests, batches and deliveries in memory',
