@@ -72,7 +72,7 @@ t.test('the requests of the page about tests of clients print what it says', asy
   for (const [i, printed] of stdout.split('---\n').entries()) {
     const [, commands, answer] = blocks[i]!
     // Answers have no line end.
-    t.match(printed.trim(), pattern(answer!.trim()), commands)
+    t.match(printed.trim(), pattern(answer!.trim()), commands!)
   }
 })
 

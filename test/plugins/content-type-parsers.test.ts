@@ -277,9 +277,9 @@ t.test('operations without a body ignore any body', async (t) => {
   for (const [body, headers] of bodies) {
     const store = await openAccount()
     const ids = await stockedStore(store)
-    // Deletions come after reads, and the deletion of the account comes last.
-    const last = (operation: Operation): number =>
-      ['GET', 'HEAD', 'DELETE'].indexOf(operation.method) + (operation.operationId === 'deleteAccount' ? 1 : 0)
+    // Deletions come after reads, those of all faults and of the account last.
+    const last = ({ method, operationId }: Operation): number =>
+      ['GET', 'HEAD', 'DELETE', 'deleteFaults', 'deleteAccount'].findLastIndex((name) => [method, operationId].includes(name))
     const deletable = { ...ids, petId: 0 }
     for (const operation of [...others].sort((a, b) => last(a) - last(b))) {
       const plain = await client.request(

@@ -25,7 +25,7 @@ t.test('the receiver of the README takes what is signed, and nothing else', asyn
   } = await ada.post('/webhooks', { url: `http://127.0.0.1:${port}/`, events: ['message.created'] })
 
   // Below the project's root, where Node resolves petstore/client to this package.
-  const file = `${ROOT}test/webhooks/.readme-${port}.mjs`
+  const file = `${ROOT}.test-${port}.mjs`
   t.teardown(() => { rmSync(file, { force: true }) })
   writeFileSync(file, sample.replace('4000', String(port)))
   const receiver = spawn(process.execPath, [file], {

@@ -32,7 +32,7 @@ export async function verifyMigrations (url: string): Promise<void> {
 }
 
 /** @throws OperationalError if the service cannot work with the connection */
-export async function verifyConnection (url: string): Promise<void> {
+async function verifyConnection (url: string): Promise<void> {
   if (databaseOf(url) === 'sqlite') return
   const { refuseTransactionPooler } = await import('../postgresql/pooler.ts')
   await refuseTransactionPooler(url)
