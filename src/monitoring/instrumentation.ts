@@ -10,7 +10,7 @@ export interface Instrumentation {
   queue: (queue: Queue, depth: () => number) => void
   /** Records the start of a batch, whose first request has waited for `ms`. */
   batchStarted: (queue: Queue, ms: number) => void
-  /** Records the end of a batch of `size` requests, which took `ms`: a statement of reads or a transaction of writes. */
+  /** Records the end of a batch of `size` requests, a statement of reads or a transaction of writes: it took `ms`. */
   batchFinished: (queue: Queue, size: number, ms: number) => void
   /** Counts an answer with an error. */
   errorSent: (code: string) => void

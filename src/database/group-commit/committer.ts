@@ -8,7 +8,7 @@ import { createLockWaiters } from './lock-waiters.ts'
 import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
 import { IdempotencyKeyLocked, idempotencyTable } from './idempotency-records.ts'
 import { ClockAdvanced } from './transaction.ts'
-import { createWriteQueue, type WriteQueue } from './write-queue.ts'
+import { WriteQueue } from './write-queue.ts'
 
 export type Commit = <Input, Record>(
   command: Command<Input, Record>, input: Input, context: WriteContext
@@ -67,7 +67,7 @@ class Committer {
     onError: (entry, error) => { entry.reject(explainFailure(error)) },
     onEnd: (entry) => {
       this.#keysInFlight.delete(idempotencyScope(entry))
-      if (this.#queue.size() > 0) this.#startBatching()
+      if (this.#queue.size > 0) this.#startBatching()
     }
   })
 
@@ -83,9 +83,9 @@ class Committer {
   constructor (database: Database, options: CommitterOptions) {
     this.#database = database
     this.#options = { ...options, tables: [...options.tables, idempotencyTable] }
-    this.#queue = createWriteQueue(options.queueLimit)
+    this.#queue = new WriteQueue(options.queueLimit)
     this.#sweep = setInterval(() => { this.#rejectLateWrites() }, SWEEP_INTERVAL_MS).unref()
-    options.instrumentation?.queue('commit', this.#queue.size)
+    options.instrumentation?.queue('commit', () => this.#queue.size)
   }
 
   /**
@@ -105,7 +105,7 @@ class Committer {
 
   /** Waits for the writes in the queue, but not longer than `CLOSE_TIMEOUT_MS`. */
   readonly close = async (): Promise<void> => {
-    if (this.#queue.size() > 0 || this.#groupsInFlight > 0) {
+    if (this.#queue.size > 0 || this.#groupsInFlight > 0) {
       const drained = new Promise<void>((resolve) => { this.#onDrained = resolve })
       await Promise.race([drained, sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
     }
@@ -122,7 +122,7 @@ class Committer {
   /** A busy process has other requests to answer meanwhile, and the writes among them share the transaction. */
   #collectBatch (tick: number): void {
     setImmediate(() => {
-      const size = this.#queue.size()
+      const size = this.#queue.size
       const isBusy = this.#isBusy || size > 1
       const mayGrow = isBusy && size < MAX_GROUP && this.#groupsInFlight === 0 && tick < MAX_BATCHING_TICKS
       if (mayGrow && this.#remainingDelay() > 0) {
@@ -136,11 +136,11 @@ class Committer {
 
   /** How much longer the oldest write may wait for others, in ms. */
   #remainingDelay (): number {
-    return (this.#queue.oldestSince() ?? 0) + MAX_QUEUE_DELAY_MS - Date.now()
+    return (this.#queue.oldestSince ?? 0) + MAX_QUEUE_DELAY_MS - Date.now()
   }
 
   #startGroups (): void {
-    while (this.#queue.size() > 0 && this.#groupsInFlight < this.#database.writers) {
+    while (this.#queue.size > 0 && this.#groupsInFlight < this.#database.writers) {
       // Writes that wait for the group in flight share the next one, unless that group takes long.
       if (this.#groupsInFlight > 0 && this.#remainingDelay() > 0) {
         this.#delayTimer ??= setTimeout(() => {
@@ -165,7 +165,7 @@ class Committer {
       for (const entry of group) if (!this.#lockWaiters.has(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
       this.#groupsInFlight--
       instrumentation?.batchFinished('commit', group.length, Date.now() - started)
-      if (this.#queue.size() > 0) this.#startBatching()
+      if (this.#queue.size > 0) this.#startBatching()
       else if (this.#groupsInFlight === 0) this.#onDrained?.()
     })
   }

@@ -2,7 +2,7 @@ import { timeText, type AccountClocks } from '../account-clocks.ts'
 import type { Dialect } from '../dialect.ts'
 import type { TransactionClient } from '../prisma-client.ts'
 import { insertSql } from '../sql/bulk-insert.ts'
-import { executeStatement, queryRows } from '../statements.ts'
+import { executeStatement, queryRows, type Connection } from '../statements.ts'
 import type { Table } from '../table.ts'
 import type { TransactionAccess } from '../transact.ts'
 
@@ -64,9 +64,34 @@ interface DeferredWrite { sql: WriteSql, inputs: readonly object[] }
 export function createTransaction (
   { connection, prisma }: TransactionAccess, dialect: Dialect, tables: readonly Table[], clocks: AccountClocks
 ): Transaction {
-  let deferred: DeferredWrite[] = []
-  const allocated = new Map<string, number[]>()
+  const statements = createStatements(connection)
   const owners = new Map<string, Map<number, number>>()
+  return {
+    dialect,
+    tables,
+    ...createTimes(clocks),
+    ...statements,
+    ...createIds(dialect, statements.query),
+    insert (table, rows) {
+      statements.defer((parameter) => insertSql(dialect, table, parameter), rows)
+    },
+    owners ({ name }) {
+      const known = owners.get(name) ?? new Map<number, number>()
+      owners.set(name, known)
+      return known
+    },
+    async prisma () {
+      await statements.flush()
+      return prisma()
+    }
+  }
+}
+
+type Statements = Pick<Transaction, 'query' | 'execute' | 'defer' | 'flush' | 'queryWithDeferred'>
+
+/** Returns functions that run statements of a transaction, each after the writes that were deferred before it. */
+function createStatements (connection: Connection): Statements {
+  let deferred: DeferredWrite[] = []
 
   function drainDeferred (): DeferredWrite[] {
     const drained = deferred
@@ -78,26 +103,39 @@ export function createTransaction (
     for (const { sql, inputs } of drainDeferred()) await executeStatement(connection, sql(1), inputs)
   }
 
-  async function query<Row> (sql: string, ...inputs: Array<readonly object[]>): Promise<Row[]> {
-    await flush()
-    return await queryRows<Row>(connection, sql, inputs)
+  return {
+    flush,
+    async query<Row> (sql: string, ...inputs: Array<readonly object[]>) {
+      await flush()
+      return await queryRows<Row>(connection, sql, inputs)
+    },
+    async execute (sql, inputs) {
+      if (inputs.length === 0) return
+      await flush()
+      await executeStatement(connection, sql, inputs)
+    },
+    defer (sql, inputs) {
+      if (inputs.length > 0) deferred.push({ sql, inputs })
+    },
+    async queryWithDeferred<Row> (sql: SqlAfterWrites, ...inputs: Array<readonly object[]>) {
+      // In one order always: a statement's text is prepared once, and the same writes are deferred in any order.
+      const writes = drainDeferred().map((write) => ({ ...write, text: write.sql(1) }))
+        .sort((a, b) => a.text < b.text ? -1 : 1)
+      const names = writes.map((_, i) => `written_${i + 1}`)
+      const written = ['true', ...names.map((name) => `(SELECT count(*) FROM ${name}) >= 0`)].join(' AND ')
+      const { with: parts, select } = sql(writes.length + 1, written)
+      const ctes = [...writes.map((write, i) => `${names[i]} AS (${write.sql(i + 1)} RETURNING 1)`), ...parts]
+      const parameters = [...writes.map((write) => write.inputs), ...inputs]
+      return await queryRows<Row>(connection, `WITH ${ctes.join(', ')} ${select}`, parameters)
+    }
   }
+}
 
-  function defer (sql: WriteSql, inputs: readonly object[]): void {
-    if (inputs.length > 0) deferred.push({ sql, inputs })
-  }
+type Ids = Pick<Transaction, 'allocateIds' | 'allocateIdRanges' | 'addAllocatedIds'>
 
-  async function queryWithDeferred<Row> (sql: SqlAfterWrites, ...inputs: Array<readonly object[]>): Promise<Row[]> {
-    // In one order always: a statement's text is prepared once, and the same writes are deferred in any order.
-    const writes = drainDeferred().map((write) => ({ ...write, text: write.sql(1) }))
-      .sort((a, b) => a.text < b.text ? -1 : 1)
-    const names = writes.map((_, i) => `written_${i + 1}`)
-    const written = ['true', ...names.map((name) => `(SELECT count(*) FROM ${name}) >= 0`)].join(' AND ')
-    const { with: parts, select } = sql(writes.length + 1, written)
-    const ctes = [...writes.map((write, i) => `${names[i]} AS (${write.sql(i + 1)} RETURNING 1)`), ...parts]
-    const parameters = [...writes.map((write) => write.inputs), ...inputs]
-    return await queryRows<Row>(connection, `WITH ${ctes.join(', ')} ${select}`, parameters)
-  }
+/** Returns functions that allocate ids, with the ids that are allocated already. */
+function createIds (dialect: Dialect, query: Transaction['query']): Ids {
+  const allocated = new Map<string, number[]>()
 
   async function allocateIdRanges ({ name, id }: Table, count: number): Promise<IdRange[]> {
     // SQLite would allocate them a second time.
@@ -108,37 +146,13 @@ export function createTransaction (
   }
 
   return {
-    dialect,
-    ...createTimes(clocks),
-    tables,
-    query,
-    async execute (sql, inputs) {
-      if (inputs.length === 0) return
-      await flush()
-      await executeStatement(connection, sql, inputs)
-    },
-    defer,
-    flush,
-    queryWithDeferred,
-    insert (table, rows) {
-      defer((parameter) => insertSql(dialect, table, parameter), rows)
-    },
+    allocateIdRanges,
     async allocateIds (table, count) {
       const ready = allocated.get(table.name) ?? []
       return ready.length >= count ? ready.splice(0, count) : (await allocateIdRanges(table, count)).flatMap(idsOf)
     },
-    allocateIdRanges,
     addAllocatedIds ({ name }, ids) {
       allocated.set(name, [...allocated.get(name) ?? [], ...ids])
-    },
-    owners ({ name }) {
-      const known = owners.get(name) ?? new Map<number, number>()
-      owners.set(name, known)
-      return known
-    },
-    async prisma () {
-      await flush()
-      return prisma()
     }
   }
 }

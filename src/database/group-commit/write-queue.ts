@@ -7,14 +7,42 @@ const ACCOUNT_SHARE = 1 / 4
 /** The number of writes that an account may have in a group even if the other accounts have fewer. */
 const MIN_SHARE_OF_GROUP = 16
 
+/** Entries of one lane take one turn: an account, or a command without an account. */
+type Lane = number | string
+
 /** The writes that wait for a group. Accounts take turns, so that one with many writes does not delay the others. */
-export interface WriteQueue {
+export class WriteQueue {
+  readonly #limit: number
+  readonly #accountLimit: number
+  /** Number of entries by lane. */
+  readonly #counts = new Map<Lane, number>()
+  #entries: QueuedCommand[] = []
+  #lastRanAlone = false
+
+  constructor (limit: number) {
+    this.#limit = limit
+    this.#accountLimit = Math.max(1, Math.floor(limit * ACCOUNT_SHARE))
+  }
+
   /** Returns the number of writes that wait. */
-  size: () => number
+  get size (): number {
+    return this.#entries.length
+  }
+
   /** Returns the time at which the oldest write arrived, in ms, or `undefined` if none waits. */
-  oldestSince: () => number | undefined
+  get oldestSince (): number | undefined {
+    return this.#entries[0]?.since
+  }
+
   /** @throws Overloaded when the queue, or the account's share of it, is full */
-  add: (entry: QueuedCommand) => void
+  add (entry: QueuedCommand): void {
+    const lane = laneOf(entry)
+    const count = this.#counts.get(lane) ?? 0
+    if (this.#entries.length >= this.#limit || count >= this.#accountLimit) throw new Overloaded()
+    this.#counts.set(lane, count + 1)
+    this.#entries.push(entry)
+  }
+
   /**
    * Removes the writes of the next group: those that `tryStart` accepts, the oldest first. If more wait, accounts take
    * turns: each has one write in the group before any has a second.
@@ -23,81 +51,75 @@ export interface WriteQueue {
    * `MIN_SHARE_OF_GROUP`, because each write delays the whole group. A command that runs alone takes turns with groups
    * of the others.
    */
-  takeGroup: (maxSize: number, tryStart: (entry: QueuedCommand) => boolean) => QueuedCommand[]
-  /** Removes the writes that arrived at a time or before. */
-  takeLate: (latest: number) => QueuedCommand[]
-}
-
-export function createWriteQueue (limit: number): WriteQueue {
-  const accountLimit = Math.max(1, Math.floor(limit * ACCOUNT_SHARE))
-  const counts = new Map<number | string, number>()
-  let entries: QueuedCommand[] = []
-  let lastRanAlone = false
-
-  function remove (taken: QueuedCommand[]): QueuedCommand[] {
-    if (taken.length === entries.length) {
-      entries = []
-      counts.clear()
-      return taken
+  takeGroup (maxSize: number, tryStart: (entry: QueuedCommand) => boolean): QueuedCommand[] {
+    const [oldest] = this.#entries
+    if (oldest === undefined) return []
+    const order = this.#entries.length > maxSize ? inTurn(this.#entries) : this.#entries
+    const startAlone = !this.#lastRanAlone && runsAlone(oldest)
+    for (const isAlone of [startAlone, !startAlone]) {
+      const group: QueuedCommand[] = []
+      const shares = new GroupShares(this.#counts)
+      for (const entry of order) {
+        if (group.length === (isAlone ? 1 : maxSize)) break
+        if (runsAlone(entry) === isAlone && shares.tryCount(entry) && tryStart(entry)) group.push(entry)
+      }
+      if (group.length === 0) continue
+      this.#lastRanAlone = isAlone
+      this.#remove(group)
+      return group
     }
-    const left = new Set(entries)
+    return []
+  }
+
+  /** Removes the writes that arrived at a time or before. */
+  takeLate (latest: number): QueuedCommand[] {
+    if ((this.oldestSince ?? Infinity) > latest) return []
+    const late = this.#entries.filter(({ since }) => since <= latest)
+    this.#remove(late)
+    return late
+  }
+
+  #remove (taken: QueuedCommand[]): void {
+    if (taken.length === this.#entries.length) {
+      this.#entries = []
+      this.#counts.clear()
+      return
+    }
+    const left = new Set(this.#entries)
     for (const entry of taken) {
       left.delete(entry)
       const lane = laneOf(entry)
-      const count = counts.get(lane)! - 1
-      if (count === 0) counts.delete(lane)
-      else counts.set(lane, count)
+      const count = this.#counts.get(lane)! - 1
+      if (count === 0) this.#counts.delete(lane)
+      else this.#counts.set(lane, count)
     }
-    entries = [...left]
-    return taken
+    this.#entries = [...left]
   }
+}
 
-  /** Returns a function that counts the entries of a group, and tells whether the next one is within the share. */
-  function shares (): (entry: QueuedCommand) => boolean {
+/** Limits the entries that one account has in a group. */
+class GroupShares {
+  /** Number of entries that wait, by lane. */
+  readonly #waiting: ReadonlyMap<Lane, number>
+  readonly #waitingOfAccounts: number
+  readonly #taken = new Map<Lane, number>()
+
+  constructor (waiting: ReadonlyMap<Lane, number>) {
+    this.#waiting = waiting
     let ofAccounts = 0
-    for (const [lane, count] of counts) if (typeof lane === 'number') ofAccounts += count
-    const taken = new Map<number | string, number>()
-    return (entry) => {
-      const lane = laneOf(entry)
-      const others = typeof lane === 'number' ? ofAccounts - counts.get(lane)! : ofAccounts
-      const count = taken.get(lane) ?? 0
-      if (others > 0 && count >= Math.max(MIN_SHARE_OF_GROUP, others)) return false
-      taken.set(lane, count + 1)
-      return true
-    }
+    for (const [lane, count] of waiting) if (typeof lane === 'number') ofAccounts += count
+    this.#waitingOfAccounts = ofAccounts
   }
 
-  return {
-    size: () => entries.length,
-    oldestSince: () => entries[0]?.since,
-    add (entry) {
-      const lane = laneOf(entry)
-      const count = counts.get(lane) ?? 0
-      if (entries.length >= limit || count >= accountLimit) throw new Overloaded()
-      counts.set(lane, count + 1)
-      entries.push(entry)
-    },
-    takeGroup (maxSize, tryStart) {
-      const [oldest] = entries
-      if (oldest === undefined) return []
-      const order = entries.length > maxSize ? inTurn(entries) : entries
-      const startAlone = !lastRanAlone && runsAlone(oldest)
-      for (const isAlone of [startAlone, !startAlone]) {
-        const group: QueuedCommand[] = []
-        const hasShare = shares()
-        for (const entry of order) {
-          if (group.length === (isAlone ? 1 : maxSize)) break
-          if (runsAlone(entry) === isAlone && hasShare(entry) && tryStart(entry)) group.push(entry)
-        }
-        if (group.length === 0) continue
-        lastRanAlone = isAlone
-        return remove(group)
-      }
-      return []
-    },
-    takeLate: (latest) => (entries[0]?.since ?? Infinity) > latest
-      ? []
-      : remove(entries.filter(({ since }) => since <= latest))
+  /** Counts an entry for the group. Returns false if the share of its account is used up. */
+  tryCount (entry: QueuedCommand): boolean {
+    const lane = laneOf(entry)
+    const ofLane = typeof lane === 'number' ? this.#waiting.get(lane)! : 0
+    const others = this.#waitingOfAccounts - ofLane
+    const count = this.#taken.get(lane) ?? 0
+    if (others > 0 && count >= Math.max(MIN_SHARE_OF_GROUP, others)) return false
+    this.#taken.set(lane, count + 1)
+    return true
   }
 }
 
@@ -105,15 +127,15 @@ function runsAlone ({ command }: QueuedCommand): boolean {
   return command.runsAlone === true
 }
 
-/** Returns whose turn an entry takes: its account's, or that of a command which has none, such as a sign-up. */
-function laneOf ({ command, context: { account } }: QueuedCommand): number | string {
+/** Returns the lane of an entry: its account, or the name of a command without one, such as a sign-up. */
+function laneOf ({ command, context: { account } }: QueuedCommand): Lane {
   return account ?? command.name
 }
 
 /** Orders entries so that each account has its first entry before any has its second, and so on. */
 function inTurn (entries: QueuedCommand[]): QueuedCommand[] {
   const turns: QueuedCommand[][] = []
-  const counts = new Map<number | string, number>()
+  const counts = new Map<Lane, number>()
   for (const entry of entries) {
     const lane = laneOf(entry)
     const turn = counts.get(lane) ?? 0

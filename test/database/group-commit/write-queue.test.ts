@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { QueuedCommand } from '../../../src/database/group-commit/command.ts'
-import { createWriteQueue } from '../../../src/database/group-commit/write-queue.ts'
+import { WriteQueue } from '../../../src/database/group-commit/write-queue.ts'
 
 /** Returns a write of an account; `name` stands for its command. */
 function write (account: number | null, name = 'add', since = 0): QueuedCommand {
@@ -11,55 +11,55 @@ function write (account: number | null, name = 'add', since = 0): QueuedCommand 
 const always = (): boolean => true
 
 t.test('an account that fills the queue delays no other', async (t) => {
-  const queue = createWriteQueue(1_000)
+  const queue = new WriteQueue(1_000)
   const flood = Array.from({ length: 200 }, () => write(1))
   const [second, third, later] = [write(2), write(3), write(2)]
   for (const entry of [...flood, second, third, later]) queue.add(entry)
   t.same(queue.takeGroup(5, always), [flood[0], second, third, flood[1], later])
   t.same(queue.takeGroup(2, always), flood.slice(2, 4))
-  t.equal(queue.size(), 196)
+  t.equal(queue.size, 196)
 })
 
 t.test('a queue with room in the next group keeps the order of arrival', async (t) => {
-  const queue = createWriteQueue(100)
+  const queue = new WriteQueue(100)
   const entries = [write(1), write(1), write(2), write(1)]
   for (const entry of entries) queue.add(entry)
   t.same(queue.takeGroup(4, always), entries)
-  t.equal(queue.oldestSince(), undefined)
+  t.equal(queue.oldestSince, undefined)
 })
 
 t.test('one account has a quarter of the queue, and the others have the rest', async (t) => {
-  const queue = createWriteQueue(8)
+  const queue = new WriteQueue(8)
   for (let i = 0; i < 2; i++) queue.add(write(1))
   t.throws(() => { queue.add(write(1)) }, { code: 'OVERLOADED' })
   for (const account of [2, 2, 3, 3, 4, 4]) queue.add(write(account))
   t.throws(() => { queue.add(write(5)) }, { code: 'OVERLOADED' }, 'the whole queue is full')
   queue.takeGroup(1, always)
   queue.add(write(1))
-  t.equal(queue.size(), 8)
+  t.equal(queue.size, 8)
 })
 
 t.test('sign-ups have a share of their own beside the writes of the service', async (t) => {
-  const queue = createWriteQueue(8)
+  const queue = new WriteQueue(8)
   for (let i = 0; i < 2; i++) queue.add(write(null, 'createAccount'))
   t.throws(() => { queue.add(write(null, 'createAccount')) }, { code: 'OVERLOADED' })
   queue.add(write(null, 'claimDeliveries'))
-  t.equal(queue.size(), 3)
+  t.equal(queue.size, 3)
 })
 
 t.test('a write that may not start yet waits, and late writes leave the queue', async (t) => {
-  const queue = createWriteQueue(100)
+  const queue = new WriteQueue(100)
   const [blocked, free, late] = [write(1, 'blocked', 5), write(1, 'add', 6), write(2, 'add', 7)]
   for (const entry of [blocked, free]) queue.add(entry)
   t.same(queue.takeGroup(10, ({ command }) => command.name !== 'blocked'), [free])
   queue.add(late)
   t.same(queue.takeLate(4), [])
   t.same(queue.takeLate(5), [blocked])
-  t.equal(queue.oldestSince(), 7)
+  t.equal(queue.oldestSince, 7)
 })
 
 t.test('an account has no more writes in a group than all others, if others wait', async (t) => {
-  const queue = createWriteQueue(1_000)
+  const queue = new WriteQueue(1_000)
   const crowd = Array.from({ length: 60 }, () => write(1))
   const others = Array.from({ length: 20 }, (_, i) => write(i % 2 + 2))
   const signUps = Array.from({ length: 30 }, () => write(null, 'createAccount'))
@@ -72,7 +72,7 @@ t.test('an account has no more writes in a group than all others, if others wait
 })
 
 t.test('a command that runs alone takes turns with groups of the others', async (t) => {
-  const queue = createWriteQueue(100)
+  const queue = new WriteQueue(100)
   const [first, second, third] = [1, 2, 3].map((account) => write(account, 'deleteAccount')) as QueuedCommand[]
   const [a, b, c] = [write(4), write(4), write(4)]
   for (const entry of [first!, second!, a, b, third!]) queue.add(entry)
