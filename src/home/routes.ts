@@ -53,6 +53,7 @@ export async function homeRoutes (app: FastifyInstance, { signup, lab }: HomeOpt
       root: path.endsWith('/') || lastSegment === '' ? './' : `./${lastSegment}/`,
       server: (app.publicUrl || originOf(request)) + app.basePath,
       signup,
+      needsKey: signup === 'open' ? 'Create a store first.' : 'Enter an API key first.',
       version: VERSION
     })
     reply.header('content-security-policy', POLICY)

@@ -1,10 +1,16 @@
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { promisify } from 'node:util'
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { openBrowser, withoutBrowser } from '../support/browser.ts'
+import { build, ROOT } from '../support/cli.ts'
+import { count, newPet } from '../support/fixtures.ts'
+
+// The JavaScript of the page imports the built client.
+t.before(build)
 
 t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
   const service = await startApp(t, { DELIVERY: 'true' })
@@ -107,16 +113,34 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     await page.keyboard.press('Enter')
     await page.getByText('This is not an API key').waitFor()
     const owner = await service.openAccount()
-    const { body: { apiKey } } = await owner.post('/account/keys', { readOnly: true })
-    await page.locator('#key-text').fill(apiKey)
+    await owner.post('/lab/faults', { operation: 'createMessage', effect: { type: 'refuse', status: 500 } })
+    await page.locator('#key-text').fill(owner.key!)
     await page.keyboard.press('Enter')
     await page.locator('#message-text:enabled').fill('Hello')
     await page.keyboard.press('Enter')
-    t.match(await until(page, '#message-error'), 'This API key may only read')
+    t.match(await until(page, '#message-error'), /fault \d+ of the lab/)
     await page.locator('#message-text').fill('Hello again')
     t.equal(await page.locator('#message-error').innerText(), '', 'the error goes with its cause')
     t.ok(await page.locator('#order').isDisabled(), 'no pet can be ordered')
     t.notOk(await page.locator('[data-request="order"]').isVisible())
+  })
+
+  await t.test('the page notices a key that may only read, and offers no writes', async (t) => {
+    const owner = await service.openAccount()
+    await count(owner, await newPet(owner, { name: 'Rex' }), 2)
+    const { body: { apiKey } } = await owner.post('/account/keys', { readOnly: true })
+    const { page } = await visit(`/#key=${apiKey}`)
+    await shows(page, { available: '1', units: '2' })
+    await page.locator('#read-only').getByText('This API key may only read').waitFor()
+    for (const id of ['message-text', 'fill', 'order', 'lab-lose', 'lab-snapshot']) {
+      t.ok(await page.locator(`#${id}`).isDisabled(), id)
+    }
+    for (const name of ['message', 'order']) t.notOk(await page.locator(`[data-request="${name}"]`).isVisible(), name)
+    t.ok(await page.locator('[data-request="events"]').isVisible())
+    await page.locator('#leave').click()
+    t.notOk(await page.locator('#read-only').isVisible())
+    await openStore(page)
+    t.ok(await page.locator('#message-text').isEnabled())
   })
 
   await t.test('the request of each step works in a terminal', async (t) => {
@@ -137,12 +161,22 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
         t.match(text, language === 'curl' ? /^curl / : /^import urllib/)
       }
     }
-    await page.getByRole('button', { name: 'Python', exact: true }).click()
-    await page.locator('[data-request="order"] .copy').click()
-    const program = await page.evaluate<string>('navigator.clipboard.readText()')
-    if (spawnSync('python3', ['--version']).status === 0) {
-      const { stdout } = await promisify(execFile)('python3', ['-c', program])
-      t.ok(JSON.parse(stdout).id, program)
+    for (const [label, program, ...options] of [
+      ['JavaScript', process.execPath, '--input-type=module', '-e'], ['Python', 'python3', '-u', '-c']
+    ] as const) {
+      if (spawnSync(program, ['--version']).status !== 0) {
+        t.pass(`${label} is not run: there is no ${program} on this machine`, { skip: true })
+        continue
+      }
+      await page.getByRole('button', { name: label, exact: true }).click()
+      for (const button of await buttons.all()) {
+        await button.click()
+        const pasted = await page.evaluate<string>('navigator.clipboard.readText()')
+        t.notMatch(pasted, '<API_KEY>')
+        const isStream = /followEvents|event-stream/.test(pasted)
+        t.match(await runProgram(program, [...options, pasted], isStream ? 'pet.created' : undefined),
+          isStream ? /pet\.created/ : /\bid\W+\w/, pasted)
+      }
     }
     await page.getByRole('button', { name: 'curl', exact: true }).click()
     for (const button of await buttons.all()) {
@@ -184,6 +218,8 @@ t.test('with closed signup, the first page says so and accepts a key', { skip: w
   for (const path of ['/v1', '/v1/']) {
     const { page, complaints, foreign } = await visit(path)
     await page.getByText('Signup is closed on this service').waitFor()
+    t.notMatch(await page.locator('main').innerText(), 'Create a store first')
+    t.equal(await page.locator('#feed-state').innerText(), 'Enter an API key first.')
     t.notOk(await page.locator('#open-form').isVisible())
     t.ok(await page.locator('#key-text').isVisible())
     t.match(await page.locator('#message-title ~ *, pre').allInnerTexts(), [/curl https:\/\/pets\.example\/v1/])
@@ -223,6 +259,19 @@ async function faultsOf (page: Page): Promise<string[]> {
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary ?? ''}`)
   )
+}
+
+/** Runs a program in the project, where Node resolves petstore/client, until it ends or has printed a text. */
+async function runProgram (program: string, parameters: string[], lastText?: string): Promise<string> {
+  const child = spawn(program, parameters, { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] })
+  const closed = once(child, 'close')
+  let printed = ''
+  for await (const chunk of child.stdout.setEncoding('utf8')) {
+    printed += chunk as string
+    if (lastText !== undefined && printed.includes(lastText)) child.kill()
+  }
+  await closed
+  return printed
 }
 
 async function run (command: string): Promise<string> {

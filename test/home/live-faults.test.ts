@@ -44,6 +44,22 @@ t.test('the first page when something goes wrong or away', { skip: withoutBrowse
     await figure(page, 'available', '1')
   })
 
+  await t.test('a key of the address that cannot be checked is tried again by the page and by a reload', async (t) => {
+    const ada = await service.openAccount('Store of Ada')
+    const { page } = await visit('/')
+    await page.clock.install()
+    let isDown = true
+    await page.route('**/account', async (route) => isDown ? await route.abort() : await route.continue())
+    await page.evaluate(`location.hash = 'key=${ada.key}'`)
+    await page.getByText('The page tries your key again in a few seconds.').waitFor(WAIT)
+    await page.reload()
+    await page.getByText('The page tries your key again in a few seconds.').waitFor(WAIT)
+    isDown = false
+    await page.clock.fastForward(6_000)
+    await page.locator('#present-name').getByText('Store of Ada').waitFor(WAIT)
+    t.equal(await page.locator('#open-error').innerText(), '')
+  })
+
   await t.test('a stream that is refused with 429 or 503 is tried again, and the session goes on', async (t) => {
     const ada = await service.openAccount()
     const refusals = [429, 503]

@@ -1,10 +1,13 @@
 import { byId, copy, onAction, write } from './dom.js'
 import { ApiError, loadKey, send, storeKey } from './service.js'
 
+/** Delay before the page tries a key again that the service could not check. */
+const RETRY_DELAY_MS = 5_000
+
 /**
  * Sets up step 1: creates a store, or uses the key of an existing one. Keeps the key while the tab is open.
  *
- * @typedef {{ enter: (key: string) => void, leave: () => void }} Listeners
+ * @typedef {{ enter: (key: string, mayWrite: boolean) => void, leave: () => void }} Listeners
  *
  * @param {Listeners} listeners called when the page gets a key, and when it forgets the key
  * @returns {{ keyOf: () => string | undefined, forget: (reason: string) => void }}
@@ -12,6 +15,8 @@ import { ApiError, loadKey, send, storeKey } from './service.js'
 export function setUpAccount ({ enter, leave }) {
   /** @type {string | undefined} */
   let current
+  /** Counts what decides on the key of this tab: only the last attempt to use one counts. */
+  let attempts = 0
   const name = byId('store-name', HTMLInputElement)
   const field = byId('key-text', HTMLInputElement)
   const ownKey = byId('own-key', HTMLDetailsElement)
@@ -27,13 +32,13 @@ export function setUpAccount ({ enter, leave }) {
     const account = await response.json()
     byId('new-key-text').textContent = account.apiKey
     byId('new-key').hidden = false
-    show(account.apiKey, account.name)
+    show(account.apiKey, { name: account.name, mayWrite: true })
     byId('new-key').focus()
   })
 
   onAction(byId('key-form', HTMLFormElement), 'open-error', async () => {
     const key = field.value.trim()
-    show(key, await nameOf(key))
+    show(key, await ownerOf(key))
     byId('present').focus()
   })
 
@@ -54,18 +59,37 @@ export function setUpAccount ({ enter, leave }) {
     if (key !== undefined) resume(key)
   })
 
-  /** Uses the key of the address, or the stored key after a reload. Does not show it. */
+  /**
+   * Uses the key of the address, or the stored key after a reload. Does not show it. Tries again while the service
+   * cannot check the key, until the user enters a store in another way.
+   */
   async function resume (/** @type {string} */ key) {
-    try {
-      show(key, await nameOf(key))
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 401) return forget(error.message)
-      const message = error instanceof Error ? error.message : String(error)
-      write('open-error', `${message} Reload the page to try again with the key of this tab.`)
+    const attempt = ++attempts
+    // The address has lost the key. It must outlive a reload.
+    storeKey(key)
+    while (attempt === attempts) {
+      try {
+        const owner = await ownerOf(key)
+        if (attempt === attempts) show(key, owner)
+        return
+      } catch (error) {
+        if (attempt !== attempts) return
+        if (error instanceof ApiError && error.status < 500 && ![408, 429].includes(error.status)) {
+          return forget(error.message)
+        }
+        const message = error instanceof Error ? error.message : String(error)
+        write('open-error', `${message} The page tries your key again in a few seconds.`)
+        await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS))
+      }
     }
   }
 
-  function show (/** @type {string} */ key, /** @type {string} */ storeName) {
+  /**
+   * @param {string} key
+   * @param {{ name: string, mayWrite: boolean }} owner
+   */
+  function show (key, { name: storeName, mayWrite }) {
+    attempts++
     current = key
     storeKey(key)
     field.value = ''
@@ -75,18 +99,22 @@ export function setUpAccount ({ enter, leave }) {
     write('present-key', `${key.split('_').slice(0, 2).join('_')}…`)
     write('open-status', '')
     write('open-error', '')
-    for (const hint of document.querySelectorAll('.needs-key')) /** @type {HTMLElement} */ (hint).hidden = true
-    enter(key)
+    byId('needs-key').hidden = true
+    byId('read-only').hidden = mayWrite
+    enter(key, mayWrite)
   }
 
   function forget (/** @type {string} */ reason) {
+    attempts++
     current = undefined
     storeKey(undefined)
     byId('new-key-text').textContent = ''
     byId('new-key').hidden = true
     byId('present').hidden = true
     byId('entrance').hidden = false
-    for (const hint of document.querySelectorAll('.needs-key')) /** @type {HTMLElement} */ (hint).hidden = false
+    byId('needs-key').hidden = false
+    byId('read-only').hidden = true
+    write('open-error', '')
     write('open-status', reason)
     leave()
   }
@@ -104,7 +132,12 @@ function takeKeyFromAddress () {
   return key
 }
 
-async function nameOf (/** @type {string} */ key) {
-  const response = await send('GET', 'account', { key })
-  return String((await response.json()).name)
+/** Returns the name of the store of a key, and whether the key may write. */
+async function ownerOf (/** @type {string} */ key) {
+  const [account, keys] = await Promise.all(['account', 'account/keys?limit=100'].map(async (path) =>
+    await (await send('GET', path, { key })).json()))
+  const prefix = key.split('_')[1]
+  const isReadOnly = keys.some((/** @type {{ prefix: string, readOnly: boolean }} */ other) =>
+    other.prefix === prefix && other.readOnly)
+  return { name: String(account.name), mayWrite: !isReadOnly }
 }

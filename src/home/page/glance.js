@@ -26,6 +26,7 @@ const SAMPLES = [
 export function setUpGlance (keyOf) {
   /** @type {Store | undefined} */
   let store
+  let mayWrite = true
   let isDrawScheduled = false
   let announced = ''
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -89,7 +90,7 @@ export function setUpGlance (keyOf) {
     showEvents(store)
     // What an earlier state of the store caused.
     write('glance-error', '')
-    const orderable = pickOrderable(store)
+    const orderable = mayWrite ? pickOrderable(store) : undefined
     order.disabled = orderable === undefined
     showRequest('order', orderable === undefined ? undefined : { body: { petId: orderable.id } })
     announce(`${available} available, ${pending} pending, ${sold} sold; ${units} in stock; open orders: ${orders}`)
@@ -105,10 +106,14 @@ export function setUpGlance (keyOf) {
 
   return {
     draw,
-    /** @param {Store} newStore */
-    open (newStore) {
+    /**
+     * @param {Store} newStore
+     * @param {boolean} isWritable whether the key may write
+     */
+    open (newStore, isWritable) {
       store = newStore
-      fill.disabled = false
+      mayWrite = isWritable
+      fill.disabled = !mayWrite
       showRequest('events', {})
       draw()
     },

@@ -4,7 +4,7 @@ import { ApiError, loadKey, newIdempotencyKey, readList, send, Unreachable } fro
 /** Attempts to place the order whose answer is lost. */
 const MAX_ATTEMPTS = 3
 
-/** Interval at which the panel looks whether the tab has a key. */
+/** Interval at which the panel looks whether the page uses a key. */
 const CHECK_MS = 500
 
 /** The snapshot that the panel restores. @type {number | undefined} */
@@ -15,9 +15,9 @@ const BUTTONS = ['lab-lose', 'lab-sunset', 'lab-snapshot', 'lab-empty']
 setInterval(showState, CHECK_MS)
 showState()
 
-/** Enables the buttons while the tab has a key. */
+/** Enables the buttons while the page uses a key that may write. */
 function showState () {
-  const hasKey = loadKey() !== undefined
+  const hasKey = loadKey() !== undefined && document.documentElement.dataset['key'] === 'writes'
   for (const id of BUTTONS) byId(id, HTMLButtonElement).disabled = !hasKey
   byId('lab-restore', HTMLButtonElement).disabled = !hasKey || snapshot === undefined
 }

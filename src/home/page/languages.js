@@ -12,12 +12,12 @@
 
 /** @param {Shown} request @returns {Array<[name: string, value: string]>} */
 function headersOf ({ method, body, idempotencyKey, isPublic = false }) {
-  return [
-    ...isPublic ? [] : [(['Authorization', 'Bearer <API_KEY>'])],
-    ...body === undefined ? [] : [(['Content-Type', 'application/json'])],
-    ...idempotencyKey === undefined ? [] : [(['Idempotency-Key', idempotencyKey])],
-    ...method === 'GET' ? [(['Accept', 'text/event-stream'])] : []
-  ]
+  return Object.entries({
+    ...isPublic ? {} : { Authorization: 'Bearer <API_KEY>' },
+    ...body === undefined ? {} : { 'Content-Type': 'application/json' },
+    ...idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey },
+    ...method === 'GET' ? { Accept: 'text/event-stream' } : {}
+  })
 }
 
 /** @param {Shown} request @param {string} server */

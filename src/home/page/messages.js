@@ -80,7 +80,10 @@ export function setUpMessages (keyOf) {
   }
 
   return {
-    open: renewKey,
+    open (/** @type {boolean} */ mayWrite) {
+      if (mayWrite) renewKey()
+      else showRequest('message', undefined)
+    },
     /** @param {StoreEvent} event */
     handle (event) {
       if (event.type !== 'message.delivered' && event.type !== 'message.failed') return

@@ -17,19 +17,21 @@ const keyOf = () => account.keyOf()
 const messages = setUpMessages(keyOf)
 const glance = setUpGlance(keyOf)
 const account = setUpAccount({
-  enter (key) {
+  enter (key, mayWrite) {
     session?.abort()
     session = new AbortController()
-    byId('message-form').querySelector('fieldset')?.removeAttribute('disabled')
-    messages.open()
-    watch(key, session.signal)
+    byId('message-form').querySelector('fieldset')?.toggleAttribute('disabled', !mayWrite)
+    document.documentElement.dataset['key'] = mayWrite ? 'writes' : 'reads'
+    messages.open(mayWrite)
+    watch(key, mayWrite, session.signal)
   },
   leave () {
     session?.abort()
     byId('message-form').querySelector('fieldset')?.setAttribute('disabled', '')
+    delete document.documentElement.dataset['key']
     messages.clear()
     glance.close()
-    showState('off', 'Create a store first.')
+    showState('off', byId('needs-key').textContent ?? '')
   }
 })
 offerRequests(keyOf)
@@ -40,15 +42,16 @@ for (const id of ['open-form', 'key-form']) byId(id).querySelector('fieldset')?.
  * Reads the store and follows its events, until `signal` aborts or the key is rejected.
  *
  * @param {string} key
+ * @param {boolean} mayWrite
  * @param {AbortSignal} signal
  */
-async function watch (key, signal) {
+async function watch (key, mayWrite, signal) {
   while (!signal.aborted) {
     try {
       showState('waiting', 'Reading the store …')
       const replaced = new AbortController()
       const store = await readStore(key, signal)
-      glance.open(store)
+      glance.open(store, mayWrite)
       await follow({
         key,
         after: store.position,
