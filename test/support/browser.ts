@@ -24,10 +24,14 @@ export interface Visit {
 
 export interface TestBrowser { visit: (path: string, options?: BrowserContextOptions) => Promise<Visit> }
 
-/** Opens Chromium for pages of `origin`. It closes when the test ends. */
-export async function openBrowser (t: Test, origin: string): Promise<TestBrowser> {
+/**
+ * Opens Chromium for pages of `origin`. It closes when the test ends.
+ *
+ * @param args more arguments of its command line
+ */
+export async function openBrowser (t: Test, origin: string, args: string[] = []): Promise<TestBrowser> {
   // Chromium cannot use its sandbox as root.
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', ...args] })
   t.teardown(async () => { await browser.close() })
   return {
     async visit (path, options = {}) {
