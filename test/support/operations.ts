@@ -16,6 +16,7 @@ export interface Schema {
   items?: Schema
   example?: unknown
   required?: string[]
+  minProperties?: number
   properties?: Record<string, Schema>
 }
 
@@ -86,6 +87,8 @@ export function bodyOf (
   fields: Record<string, unknown> = {}
 ): Record<string, unknown> | undefined {
   if (body === undefined) return undefined
+  // A body that needs one of its members, whichever.
+  if (body.minProperties !== undefined && Object.keys(fields).length === 0) return body.example as Record<string, unknown>
   const required = (body.required ?? []).map((name) => [name, ids[name] ?? body.properties?.[name]?.example])
   return { ...Object.fromEntries(required), ...fields }
 }
