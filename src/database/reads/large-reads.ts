@@ -17,7 +17,7 @@ const LONG_STATEMENT_MS = 5
 const PAUSE_FACTOR = 2
 
 /** Maximum pause: on a very slow database, large reads must still end before their time-out. */
-const MAX_PAUSE_MS = 500
+const MAX_PAUSE_MS = 1_000
 
 /** A process is idle if these turns of its event loop pass at once. */
 const IDLE_TURNS = 64
