@@ -136,9 +136,9 @@ t.test('the document for generators, viewers and test tools', async (t) => {
 
   await t.test('is read by YAML 1.1 as by YAML 1.2', async (t) => {
     // Printed by another process: tap changes the tags of the package yaml in this one.
-    const { out: yaml } = await petstore(t, ['openapi', '--yaml'])
-    const expected = JSON.parse((await petstore(t, ['openapi'])).out)
-    t.same(expected.paths, JSON.parse(text).paths)
+    const { out: yaml } = await petstore(t, ['openapi', '--yaml'], { env: { LAB: 'true' } })
+    const expected = JSON.parse((await petstore(t, ['openapi'], { env: { LAB: 'true' } })).out)
+    t.same(Object.keys(expected.paths), Object.keys(document.paths))
     t.same(load(yaml), expected)
     const python = 'import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)'
     await t.test('by PyYAML', await skipWithout('python3', ['-c', 'import yaml']), async (t) => {
