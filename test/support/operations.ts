@@ -88,7 +88,9 @@ export function bodyOf (
 ): Record<string, unknown> | undefined {
   if (body === undefined) return undefined
   // A body that needs one of its members, whichever.
-  if (body.minProperties !== undefined && Object.keys(fields).length === 0) return body.example as Record<string, unknown>
+  if (body.minProperties !== undefined && Object.keys(fields).length === 0) {
+    return body.example as Record<string, unknown>
+  }
   const required = (body.required ?? []).map((name) => [name, ids[name] ?? body.properties?.[name]?.example])
   return { ...Object.fromEntries(required), ...fields }
 }
