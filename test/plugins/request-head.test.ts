@@ -317,10 +317,7 @@ t.test('every operation rejects unknown and read-only body fields', async (t) =>
       '"\\u005f_proto__": null',
       '"constructor": {"prototype": {"x": 1}}'
     ]) {
-      const text = JSON.stringify(bodyOf(operation, ids))
-        .replace('{', '{"x9":0,')
-        .replace('"x9":0', member)
-        .replace(',}', '}')
+      const text = JSON.stringify(bodyOf(operation, ids, { x9: 0 })).replace('"x9":0', member)
       const answer = await client.request(operation.method, pathOf(operation, ids), {
         headers: { 'content-type': 'application/json' },
         body: text
