@@ -29,6 +29,8 @@ type Tamper = (exchange: Exchange, forward: (exchange: Exchange) => Promise<Repl
 /** Most requests pass unchanged. */
 const isChosen = (): boolean => Math.random() < 0.2
 
+const MAX_ATTEMPTS = 5
+
 /** Enough that clients meet and each kind of request occurs. */
 const OPERATIONS = 300
 
@@ -87,7 +89,8 @@ const FAULTS: Record<string, { tamper: () => Tamper, violation: RegExp }> = {
       const after = /after=(\d+)/.exec(exchange.path)![1]!
       return { ...reply, headers: { ...reply.headers, 'event-id': after }, text: '[]' }
     },
-    violation: /ended at event/
+    // Without a later poll, the events that the last one hides seem to be missing.
+    violation: /ended at event|no common order/
   }
 }
 
@@ -95,10 +98,11 @@ const FAULTS: Record<string, { tamper: () => Tamper, violation: RegExp }> = {
 const FEED_FAULTS: Record<string, { plant: (events: Event[]) => void, violation: RegExp }> = {
   'two events of one object changed places': {
     plant (events) {
-      const first = events.find(({ type }) => type === 'order.placed')!
-      const second = events.find(({ object, id, type }) =>
-        object === first.object && id > first.id && type === first.type)!
-      exchange(events, first, second)
+      const laterOne = (first: Event): Event | undefined => events.find(({ object, id, type }) =>
+        object === first.object && id > first.id && type === first.type)
+      // Which pets are ordered twice differs from run to run.
+      const first = events.find((event) => event.type === 'order.placed' && laterOne(event) !== undefined)!
+      exchange(events, first, laterOne(first)!)
     },
     violation: /no common order/
   },
@@ -154,8 +158,13 @@ t.test('histories of a service', async (t) => {
 
   for (const [fault, { tamper, violation }] of Object.entries(FAULTS)) {
     await t.test(`are not linearizable after ${fault}`, async (t) => {
-      const { history, feed, violations } = await record(t, service, contract, tamper())
-      t.match([...violations, ...checkHistory(history, feed).violations].join('\n'), violation)
+      let found = ''
+      // The fault hits requests at random, and may hit none that it changes: an order that is refused is not doubled.
+      for (let attempt = 0; attempt < MAX_ATTEMPTS && !violation.test(found); attempt++) {
+        const { history, feed, violations } = await record(t, service, contract, tamper())
+        found = [...violations, ...checkHistory(history, feed).violations].join('\n')
+      }
+      t.match(found, violation)
     })
   }
 })
