@@ -13,7 +13,7 @@ export const MAX_INT64 = '9223372036854775807'
 
 const DATE_TIME = 'an RFC 3339 date and time with an offset, such as 2026-11-21T10:00:00Z, in the years 1 to 9999'
 
-/** The rules of patterns in words, after "must": nobody should have to read a regular expression. */
+/** The rules of patterns in words, after "must": clients never see a regular expression. */
 const PATTERN_RULES = new Map<string, string>()
 
 /** Returns a pattern for a schema. Messages describe it by its rule, such as "be two digits". */

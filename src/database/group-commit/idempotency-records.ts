@@ -14,7 +14,7 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000
 
 /**
  * Maximum time to wait for a key of another process. The other writes of the group wait as well, so it is just long
- * enough for a transaction that commits; whoever waits longer does so outside the group.
+ * enough for a transaction that commits; a write that waits longer does so outside the group.
  */
 const CLAIM_TIMEOUT = '100ms'
 
