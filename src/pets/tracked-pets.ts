@@ -107,9 +107,12 @@ export async function loadTrackedPets (
 async function loadRows (
   { dialect, query }: Transaction, requests: PetRequest[], closesOrders: boolean
 ): Promise<PetRow[]> {
+  const open = dialect.keyset(
+    [['o.account_id', 'p.account_id'], ['o.pet_id', 'p.id'], ['o.complete', 'false']], 'o.id', '0', false)
   const openOrders = `
     SELECT count(*) FROM (
-      SELECT 1 FROM orders o WHERE o.pet_id = p.id AND NOT o.complete
+      SELECT 1 FROM ${dialect.useIndex('orders o', 'o', 'orders_account_id_pet_id_complete_id_idx')}
+      WHERE ${open.where} ORDER BY ${open.orderBy}
       LIMIT ${closesOrders ? MAX_OPEN_ORDERS : 1}) AS open`
   return await query<PetRow>(`
     SELECT p.id, p.account_id AS account, p.name, p.category_id AS "categoryId",

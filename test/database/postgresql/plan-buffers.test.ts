@@ -1,6 +1,7 @@
 import pg from 'pg'
 import t from 'tap'
 import type { Test } from 'tap'
+import type { Transaction } from '../../../src/database/group-commit/transaction.ts'
 import { PLANNER } from '../../../src/database/postgresql/connection-pool.ts'
 import { postgresql } from '../../../src/database/postgresql/dialect.ts'
 import { singleStatement } from '../../../src/database/reads/query-texts.ts'
@@ -9,6 +10,7 @@ import { pageQuery, type ListDefinition } from '../../../src/database/sql/keyset
 import { findInventoryItem, inventoryList } from '../../../src/inventory/queries.ts'
 import { findOrder, orderList } from '../../../src/orders/queries.ts'
 import { findPet, petList } from '../../../src/pets/queries.ts'
+import { loadTrackedPets } from '../../../src/pets/tracked-pets.ts'
 import { database, freshDatabase } from '../../support/database.ts'
 
 // Plans must not depend on statistics, because a table can grow faster than PostgreSQL analyzes it. A plan that reads
@@ -123,6 +125,13 @@ async function assertPages (t: Test, client: pg.Client): Promise<void> {
   await findPet(read, LARGE, first)
   await findOrder(read, LARGE, first)
   await findInventoryItem(read, LARGE, first)
+
+  const query: Transaction['query'] = async (sql, inputs) => {
+    t.ok(await pagesOfStatement(client, `(text) AS ${sql}`, [JSON.stringify(inputs)]) <= MAX_PAGES, sql)
+    return []
+  }
+  // The first pet has thousands of shipped orders, and few open ones.
+  await loadTrackedPets({ dialect: postgresql, query } as Transaction, [{ account: LARGE, id: first }], true)
 }
 
 /** Returns all combinations of filters, each with all its values. */
