@@ -21,6 +21,11 @@ export class AccountClocks {
     this.#listeners.push(listener)
   }
 
+  /** Whether the clock of any account was moved. */
+  get areMoved (): boolean {
+    return this.#offsets.size > 0
+  }
+
   /** Returns the accounts whose clocks were moved. */
   movedAccounts (): number[] {
     return [...this.#offsets.keys()]

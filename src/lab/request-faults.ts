@@ -42,8 +42,8 @@ export function addRequestFaults (app: FastifyInstance, states: AccountStates, o
   app.decorateRequest('fault', null)
 
   app.addHook('onRequest', (request, reply, done) => {
+    if (!states.hasFaults(request.auth.account)) return done()
     const { auth: { account, key: keyId }, id: requestId } = request
-    if (!states.hasFaults(account)) return done()
     const operation = operations.get(operationIdOf(request))
     if (operation === undefined) return done()
     const { operationId, isOrdinary, hasStream } = operation
@@ -60,6 +60,7 @@ export function addRequestFaults (app: FastifyInstance, states: AccountStates, o
 
   app.addHook('onSend', (request, reply, payload, done) => {
     const { fault } = request
+    if (fault === null && !clocks.areMoved) return done(null, payload)
     const account = (request.auth as FastifyRequest['auth'] | null)?.account ?? null
     if (clocks.offsetOf(account) > 0) reply.header('petstore-clock', timeText(clocks.now(account)))
     if (fault === null || fault.effect.type === 'refuse') return done(null, payload)

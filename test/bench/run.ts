@@ -9,6 +9,7 @@ import { databaseOf, type DatabaseName } from '../../src/database/dialect.ts'
 import { measureAgainst } from './against.ts'
 import { chart } from './chart.ts'
 import { measureGrowth } from './growth.ts'
+import { measureLab } from './lab.ts'
 import { measureMemory, measureStart } from './long.ts'
 import { measureManyAccounts } from './many-accounts.ts'
 import { measure, Void, type Plan, type Sample } from './measure.ts'
@@ -39,6 +40,7 @@ Instead of that:
   --against FOLDER      petstore and the version built in another folder, in turns
   --many-accounts       petstore with 1,001 accounts, without and with statistics of the planner
   --two-processes       two processes of petstore on one PostgreSQL, and one, in turns
+  --lab                 petstore with the lab and without, in turns
   --slow-disk           reads beside writes on SQLite while each sync takes longer (Linux with a C compiler);
                         with --against, of the other version as well
   --memory [--seconds]  ten minutes of mixed load: resident size and write-ahead log of petstore
@@ -58,6 +60,7 @@ const { values: options } = parseArgs({
     against: { type: 'string' },
     'many-accounts': { type: 'boolean', default: false },
     'two-processes': { type: 'boolean', default: false },
+    lab: { type: 'boolean', default: false },
     'slow-disk': { type: 'boolean', default: false },
     memory: { type: 'boolean', default: false },
     growth: { type: 'boolean', default: false },
@@ -109,10 +112,11 @@ async function run (): Promise<void> {
     const name = join(RESULTS, new Date().toISOString().replaceAll(':', '-').slice(0, 19))
     const result: Record<string, unknown> = { at: new Date().toISOString(), plan, machine: machine() }
     const other = options.against
-    const isSection = options['slow-disk'] || options['many-accounts'] || options['two-processes']
+    const isSection = options['slow-disk'] || options['many-accounts'] || options['two-processes'] || options.lab
     if (options['slow-disk']) result['slowDisk'] = await measureSlowDisk(plan, other, folder, generator, say)
     if (options['many-accounts']) result['manyAccounts'] = await measureManyAccounts(plan, folder, generator, say)
     if (options['two-processes']) result['twoProcesses'] = await measureTwoProcesses(plan, folder, generator, say)
+    if (options.lab) result['lab'] = await measureLab(plan, folder, generator, say)
     if (!isSection && other === undefined) Object.assign(result, await measureServers(name))
     if (!isSection && other !== undefined) {
       result['against'] = await measureAgainst(plan, other, folder, generator, say)
