@@ -3,7 +3,8 @@
 FROM node:24.11.1-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# The build runs no install script but that of SQLite, which downloads or compiles its native part.
+# The build runs no install script but that of SQLite, which downloads its native part. With a Node newer than 24.18, it
+# must not compile that part (see scripts/prepare/object-wrap.h).
 RUN npm ci --include=dev --ignore-scripts --no-audit && npm rebuild better-sqlite3
 COPY . .
 RUN node scripts/prepare.mjs build && \

@@ -20,8 +20,9 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 export async function npm (folder, ...args) {
   // npm sets npm_execpath in the scripts that it runs. Without it, use npm from the PATH, a .cmd file on Windows.
   const own = process.env.npm_execpath
-  // npm_config_jobs lets node-gyp compile SQLite on all cores.
-  const env = { ...process.env, ...headers(), npm_config_jobs: 'max' }
+  // npm_config_jobs lets node-gyp compile SQLite on all cores. The reason for the flag is in the file that it names.
+  const flags = `${process.env.CXXFLAGS ?? ''} -include "${join(import.meta.dirname, 'object-wrap.h')}"`
+  const env = { ...process.env, ...headers(), npm_config_jobs: 'max', CXXFLAGS: flags }
   // The outer npm says by these which project it runs a script of.
   for (const name of ['npm_config_local_prefix', 'npm_config_prefix', 'npm_package_json']) delete env[name]
   const options = { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'], env }

@@ -34,6 +34,8 @@ interface Running {
 
 export interface Options {
   cwd?: string
+  /** The program of another version of Node. */
+  node?: string
   /** A user other than root, to whom file permissions apply. */
   account?: { uid?: number, gid?: number }
 }
@@ -43,12 +45,12 @@ export async function run (
   t: Test,
   script: string,
   settings: Record<string, string>,
-  { cwd = folder(t), account = {} }: Options = {}
+  { cwd = folder(t), node = process.execPath, account = {} }: Options = {}
 ): Promise<Running> {
   const [program, file = '', ...args] = commandOf(script).split(' ')
   if (program !== 'node') throw new Error(`npm run ${script} does not run node`)
   const port = settings['PORT'] ?? String(await freePort())
-  const child = spawn(process.execPath, [join(ROOT, file), ...args], {
+  const child = spawn(node, [join(ROOT, file), ...args], {
     cwd,
     env: { PATH: process.env['PATH'], PORT: port, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
