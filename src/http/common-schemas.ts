@@ -26,13 +26,13 @@ export const Text = (minLength: number, maxLength: number, description: string, 
   Type.String({ minLength, maxLength, pattern: NO_NUL, description, example })
 
 /** Defines an RFC 3339 timestamp with `T` and an offset. Responses have it in UTC with milliseconds. */
-export const Timestamp = (description: string, example = '2026-11-21T10:00:00.000Z') =>
-  Type.String({ format: 'date-time', description, example })
+export const Timestamp = (description?: string, example = '2026-11-21T10:00:00.000Z') =>
+  Type.String({ format: 'date-time', ...description === undefined ? {} : { description }, example })
 
-interface StringEnumOptions<T> { $id?: string, description: string, example?: T, 'x-enum-varnames'?: string[] }
+interface StringEnumOptions<T> { $id?: string, description?: string, example?: T, 'x-enum-varnames'?: string[] }
 
 /** Defines an enumeration by `enum`, which code generators handle better than `anyOf` with constants. */
-export const StringEnum = <T extends string>(values: readonly T[], options: StringEnumOptions<T>) =>
+export const StringEnum = <T extends string>(values: readonly T[], options: StringEnumOptions<T> = {}) =>
   Type.Unsafe<T>({ type: 'string', enum: [...values], ...options })
 
 /** Makes an unknown or read-only field of a request body an error. */

@@ -9,9 +9,9 @@ const CALL_CORRUPTIONS = ['bad_signature', 'old_timestamp', 'duplicate'] as cons
 function effect<const Type extends string, Members extends TProperties> (
   type: Type, description: string, members: Members
 ): TObject<Members & { type: ReturnType<typeof StringEnum<Type>> }> {
-  return Type.Object({
-    type: StringEnum([type], { description: 'Type of the effect', example: type }), ...members
-  }, { $id: nameOf(type), ...NO_ADDITIONAL_PROPERTIES, description })
+  return Type.Object({ type: StringEnum([type]), ...members }, {
+    $id: nameOf(type), ...NO_ADDITIONAL_PROPERTIES, description
+  })
 }
 
 function nameOf (type: string): string {

@@ -3,7 +3,7 @@ import type { ErrorClass } from '../errors.ts'
 import { exampleOf, resolve, type Answer, type Document, type Operation, type Parameter } from './document.ts'
 import { errorAnswers } from './error-responses.ts'
 import {
-  always, idempotencyKey, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, LIMITS, sometimes, WRITE_IF_NONE_MATCH
+  always, idempotencyKey, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, sometimes, WRITE_IF_NONE_MATCH
 } from './headers.ts'
 import { linksOf, readOf } from './links.ts'
 
@@ -21,6 +21,11 @@ export interface Facts {
 interface SuccessFacts { replayed: boolean, readBy: string | undefined }
 
 const JSON_MEDIA = 'application/json'
+
+/** Descriptions of successes. Those of the schemas would say again what viewers show beside them. */
+const SUCCESSES: Record<string, string> = {
+  'get 200': 'The record.', 'post 201': 'The new record.', 'patch 200': 'The record after the change.'
+}
 
 /** Completes an operation with everything that follows from its method, its schemas and its own errors. */
 export function completeOperation (document: Document, path: string, method: string, facts: Facts): void {
@@ -47,8 +52,6 @@ export function completeOperation (document: Document, path: string, method: str
   const codes = Object.values(failures).flatMap(({ content }) => Object.keys(content![JSON_MEDIA]!.examples ?? {}))
   operation['x-error-codes'] = [...new Set(codes)]
   if (operation.deprecated === true) announceSuccessor(responses)
-  for (const answer of Object.values(responses)) answer.headers = { ...LIMITS, ...answer.headers }
-
   if (facts.stream === true) announceStream(document, operation)
 
   const stability = operation['x-stability']
@@ -89,7 +92,7 @@ function completeSuccess (
   const media = answer.content?.[JSON_MEDIA]
   const schema = media?.schema === undefined ? undefined : resolve(document, media.schema)
   const list = method === 'get' && schema?.type === 'array'
-  if (list) answer.description = 'A page of the list.'
+  answer.description = list ? 'A page of the list.' : SUCCESSES[`${method} ${status}`] ?? answer.description
   if (media !== undefined && media.example === undefined && media.examples === undefined) {
     media.example = exampleOf(document, media.schema!)
   }

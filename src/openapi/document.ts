@@ -42,7 +42,7 @@ export interface Parameter {
 
 export interface Answer {
   description: string
-  headers?: Record<string, Header | Reference>
+  headers?: Record<string, Reference>
   content?: Record<string, Media>
   links?: Record<string, Link>
 }

@@ -1,7 +1,7 @@
 import * as errors from '../errors.ts'
 import type { ErrorClass } from '../errors.ts'
 import type { Answer } from './document.ts'
-import { always, certainly, sometimes } from './headers.ts'
+import { always, sometimes } from './headers.ts'
 
 const DESCRIPTIONS: Record<number, string> = {
   400: 'The request is malformed or breaks a validation rule; the message names the field and the rule.',
@@ -73,8 +73,8 @@ function headersOf (CodedError: ErrorClass): Answer['headers'] {
     case errors.RateLimited:
       return {
         'Retry-After': always('Retry-After'),
-        RateLimit: certainly('RateLimit'),
-        'RateLimit-Policy': certainly('RateLimit-Policy')
+        RateLimit: always('RateLimit'),
+        'RateLimit-Policy': always('RateLimit-Policy')
       }
     default:
       return {}

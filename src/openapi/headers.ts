@@ -4,8 +4,8 @@ import type { Header, Parameter, Reference } from './document.ts'
 const text = (description: string, example: string): Header =>
   ({ description, required: true, schema: { type: 'string' }, example })
 
-/** All header fields of responses, as components. */
-export const HEADERS = {
+/** All header fields of responses. */
+const FIELDS = {
   'Request-Id': text('Identifies the request in the logs of the service. A client can send its own.', 'f3Zk1xQh0aVb-7'),
   ETag: text(
     'Identifies this state of the record or list. Send it in `If-None-Match` to read only what has changed, or in ' +
@@ -26,17 +26,11 @@ export const HEADERS = {
   'Retry-After': {
     description: 'Seconds to wait before you try again.', required: true, schema: { type: 'integer' }, example: 1
   },
-  RateLimit: {
-    ...text(
-      'Only where the service has a limit: `r` requests are left, and all are available again in `t` seconds.',
-      '"default";r=599;t=12'
-    ),
-    required: false
-  },
-  'RateLimit-Policy': {
-    ...text('Only where the service has a limit: `q` requests in `w` seconds.', '"default";q=600;w=60'),
-    required: false
-  },
+  RateLimit: text(
+    'Where the service has a limit: `r` requests are left, and all are available again in `t` seconds.',
+    '"default";r=599;t=12'
+  ),
+  'RateLimit-Policy': text('Where the service has a limit: `q` requests in `w` seconds.', '"default";q=600;w=60'),
   'Event-Id': text('Number of the newest event of the account, 0 before the first event.', '42'),
   'X-Accel-Buffering': text('Asks proxies to forward a stream without buffering.', 'no'),
   'Idempotency-Replayed': {
@@ -45,24 +39,33 @@ export const HEADERS = {
   }
 } satisfies Record<string, Header>
 
-export type HeaderName = keyof typeof HEADERS
+export type HeaderName = keyof typeof FIELDS
+
+const OPTIONAL = 'Optional-'
+
+/** The components of header fields: each field, and a field that most responses must have once more as optional. */
+export const HEADERS: Record<string, Header> = {
+  ...FIELDS,
+  ...Object.fromEntries(Object.entries(FIELDS).filter(([, { required }]) => required)
+    .map(([name, header]) => [OPTIONAL + name, { ...header, required: false }]))
+}
 
 /** Returns a reference to the component of a field. The component says whether all such responses have the field. */
 export function always (name: HeaderName): Reference {
   return { $ref: `#/components/headers/${name}` }
 }
 
-/** Returns a field as required, although its component is optional. */
-export function certainly (name: HeaderName): Header {
-  return { ...HEADERS[name], required: true }
+/** Returns a field as optional: only some of these responses have it. */
+export function sometimes (name: HeaderName): Reference {
+  return always(FIELDS[name].required ? OPTIONAL + name as HeaderName : name)
 }
 
-/** The fields of all responses of operations with a rate limit. */
-export const LIMITS = { RateLimit: always('RateLimit'), 'RateLimit-Policy': always('RateLimit-Policy') }
-
-/** Returns a field as optional: only some of these responses have it. */
-export function sometimes (name: HeaderName): Header {
-  return { ...HEADERS[name], required: false }
+/** Returns the header fields of a response as optional, except the one that every response has. */
+export function optional (headers: Record<string, Reference>): Record<string, Reference> {
+  return Object.fromEntries(Object.entries(headers).map(([name, header]) => {
+    const component = header.$ref.split('/').at(-1)!
+    return [name, name === 'Request-Id' || !(component in FIELDS) ? header : sometimes(component as HeaderName)]
+  }))
 }
 
 const field = (name: string, description: string, example: string, schema = {}): Parameter =>
@@ -96,7 +99,7 @@ export const LAST_EVENT_ID = field(
 export function idempotencyKey (operationId: string): Parameter {
   return field(
     'Idempotency-Key',
-    'A key of your choice. Sent again within 24 hours, it makes the service repeat its first response.',
+    'A key of your choice. Within 24 hours, a repeated request gets the first response.',
     `${operationId}-1`,
     // Bare, or in quotes, which are no part of the key.
     { pattern: '^("[!-~]{1,255}"|[!#-~][!-~]{0,254}|"([!-~]{0,253}[!#-~])?)$' }

@@ -13,6 +13,7 @@ import { catalogRoutes, documentRoutes } from './document-routes.ts'
 import { PLACEHOLDER_ORIGIN } from './origin.ts'
 import { shareComponents } from './share-components.ts'
 import { introduction, navigation, tagsInOrder } from './description.ts'
+import { announceLimits } from './rate-limit-fields.ts'
 import { relaxReplaceable } from './replaceable-answers.ts'
 import { viewerRoutes } from './viewer-routes.ts'
 
@@ -98,6 +99,7 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { config
         const replacing = operation.security === undefined ? errorsOfAll : []
         const errors = [...own.errors ?? [], ...replacing]
         completeOperation(document, path, method, { ...own, errors })
+        announceLimits(operation, config)
         relaxReplaceable(operation, replacing)
       }
       for (const { path, method, operation } of operations) {

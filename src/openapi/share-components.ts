@@ -1,4 +1,4 @@
-import type { Answer, Document, Example, Media, Parameter, Reference } from './document.ts'
+import type { Answer, Document, Example, Media, Parameter, Reference, Schema } from './document.ts'
 
 /** Parts that occur repeatedly, by their names in `components`. */
 type Shared<Part> = Record<string, Part>
@@ -13,9 +13,16 @@ export interface SharedDocument extends Omit<Document, 'paths' | 'components'> {
   paths: Record<string, Record<string, object>>
 }
 
-/** Names of responses that have no code of their own. */
+/** Names of responses that most operations have. They are short, because the document repeats them. */
 const STATUS_NAMES: Record<string, string> = {
-  204: 'NoContent', 304: 'NotModified', 400: 'BadRequest', 409: 'Conflict', 503: 'ServiceUnavailable'
+  204: 'NoContent',
+  304: 'NotModified',
+  400: 'BadRequest',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  502: 'BadGateway',
+  503: 'Unavailable',
+  504: 'GatewayTimeout'
 }
 
 /**
@@ -43,10 +50,39 @@ export function shareComponents (document: Document): SharedDocument {
   const components = {
     ...document.components,
     parameters: parameters.named(),
-    responses: responses.named(),
-    examples
+    ...withExamplesOfOne(responses.named(), examples, JSON.stringify(paths))
   }
-  return { ...document, components, paths }
+  return { ...document, components: { ...components, schemas: usedSchemas(components, paths) }, paths }
+}
+
+/** Moves the examples that one shared response alone refers to into that response. */
+function withExamplesOfOne (
+  responses: Shared<Answer>, examples: Shared<unknown>, paths: string
+): { responses: Shared<Answer>, examples: Shared<unknown> } {
+  const text = JSON.stringify(responses)
+  const isOfOne = (name: string): boolean => {
+    const reference = `"#/components/examples/${name}"`
+    return !paths.includes(reference) && text.indexOf(reference) === text.lastIndexOf(reference)
+  }
+  const [moved, kept] = [true, false].map((isMoved) =>
+    Object.fromEntries(Object.entries(examples).filter(([name]) => isOfOne(name) === isMoved)))
+  const withExamples = text.replace(/\{"\$ref":"#\/components\/examples\/(\w+)"\}/g, (reference, name: string) =>
+    name in moved! ? JSON.stringify(moved![name]) : reference)
+  return { responses: JSON.parse(withExamples) as Shared<Answer>, examples: kept! }
+}
+
+/** Returns the schemas that operations refer to. Without the lab, its requests are in no operation. */
+function usedSchemas ({ schemas, ...others }: SharedDocument['components'], paths: object): Shared<Schema> {
+  const used = new Set<string>()
+  const addSchemasOf = (part: object): void => {
+    for (const [, name = ''] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+      if (used.has(name)) continue
+      used.add(name)
+      addSchemasOf(schemas[name] ?? {})
+    }
+  }
+  addSchemasOf([paths, others])
+  return Object.fromEntries(Object.entries(schemas).filter(([name]) => used.has(name)))
 }
 
 interface Pool<Part> {
@@ -64,11 +100,11 @@ function createPool<Part extends object> (kind: 'parameters' | 'responses', part
     replace (part, nameOf) {
       if (counts.get(JSON.stringify(part)) === 1) return part
       const name = nameOf(part)
-      const known = named.get(name)
-      // Variants with another example stay where they are used.
-      if (known !== undefined && !isSame(known, part)) return part
-      named.set(name, part)
-      return { $ref: `#/components/${kind}/${name}` }
+      let unique = name
+      // Variants, such as a parameter with another example, get a number.
+      for (let i = 2; named.has(unique) && !isSame(named.get(unique), part); i++) unique = `${name}${i}`
+      named.set(unique, part)
+      return { $ref: `#/components/${kind}/${unique}` }
     },
     named: () => Object.fromEntries(named)
   }
@@ -100,15 +136,16 @@ function nameOfParameter ({ name, in: place, description = '' }: Parameter): str
   return prefix + pascalCase(name)
 }
 
-/** Names an error response after its codes if it has one or two, and another response after its status. */
+/** Names a response after its status if most operations have it, and an error of few operations after its codes. */
 function nameOfResponse (status: string, { content, headers = {} }: Answer): string {
   const codes = Object.keys(content?.['application/json']?.examples ?? {})
-  // Only the lab answers with these, and with the same code.
-  if (status === '502') return 'BadGateway'
-  if (status === '504') return 'GatewayTimeout'
-  if (codes.length === 1 || codes.length === 2) return codes.map(pascalCase).join('Or')
-  const name = STATUS_NAMES[status] ?? `Status${status}`
-  return status === '304' && 'Link' in headers ? `${name}List` : name
+  const name = STATUS_NAMES[status]
+  if (status === '304' && 'Link' in headers) return `${name}List`
+  if (status === '400' && codes.includes('invalid_json')) return `${name}Body`
+  if (name !== undefined) return name
+  // Every write with a key has this code.
+  const own = codes.filter((code) => code !== 'idempotency_key_in_use')
+  return (own.length === 0 ? codes : own).map(pascalCase).join('Or')
 }
 
 /** Converts `pet_not_found`, `petId` and `If-Match` to `PetNotFound`, `PetId` and `IfMatch`. */

@@ -134,10 +134,14 @@ t.test('the OpenAPI document', async (t) => {
             []
           )
         }
+        t.equal(carried(answer).includes('RateLimit'), status === '429', `RateLimit of ${id} ${status}, without a limit`)
         if (status === '503') t.ok(carried(answer).includes('Retry-After'))
         if (status === '201') t.ok(carried(answer).includes('Location'), `Location of ${id}`)
         if (id === 'getPet' && ['200', '304', '404', '410'].includes(status)) {
           t.same(['Deprecation', 'Sunset', 'Link'].filter((name) => !carried(answer).includes(name)), [])
+        }
+        if (id === 'getPet' && answer.headers!['Link'] !== undefined) {
+          t.match(answer.headers!['Link'], { $ref: /Successor$/ }, `Link of ${id} ${status}`)
         }
       }
       t.equal(responses['304'] !== undefined, method === 'get')

@@ -1,5 +1,7 @@
 import t from 'tap'
+import type { Operation } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'
+import { expandComponents } from '../support/expand-components.ts'
 
 const WRONG = { authorization: 'Bearer psk_AAAAAAAA_notakey' }
 
@@ -32,6 +34,22 @@ t.test('an account above its limit gets 429 with Retry-After, and other accounts
     status: 429
   })
   t.equal((await calm.get('/account')).status, 200)
+})
+
+t.test('the document has the fields of a limit on the responses that can have them', async (t) => {
+  const found = async (settings: Record<string, string>): Promise<object> => {
+    const { nobody } = await startApp(t, settings)
+    const { paths } = expandComponents((await nobody.get('/openapi.json')).body as object)
+    const statusesOf = ({ responses }: Operation): string[] =>
+      Object.keys(responses).filter((status) => responses[status]!.headers!['RateLimit'] !== undefined)
+    return { signup: statusesOf(paths['/accounts']!['post']!), read: statusesOf(paths['/account']!['get']!) }
+  }
+  const signup = ['201', '400', '403', '408', '412', '413', '414', '429', '431', '500', '503']
+  const read = ['200', '304', '400', '401', '408', '412', '414', '429', '431', '500', '503']
+  t.same(await found({ LAB: 'false' }), { signup: ['429'], read: ['429'] })
+  t.same(await found({ LAB: 'false', RATE_LIMIT_SIGNUP: '2' }), { signup, read: ['429'] })
+  t.same(await found({ LAB: 'false', RATE_LIMIT_FAILED_AUTH: '2' }), { signup: ['429'], read: ['401', '429'] })
+  t.same(await found({ LAB: 'false', RATE_LIMIT_PER_ACCOUNT: '2' }), { signup: ['429'], read })
 })
 
 t.test('all keys of an account share its limit', async (t) => {
