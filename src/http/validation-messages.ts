@@ -1,5 +1,5 @@
 import type { ErrorObject } from 'ajv'
-import { problemOfHttpUrl } from './http-url.ts'
+import { HTTP_URL_PATTERN, problemOfHttpUrl } from './http-url.ts'
 
 /** The part of a request that a schema describes, as Fastify names it. */
 export type HttpPart = 'body' | 'querystring' | 'params' | 'headers'
@@ -104,7 +104,9 @@ function explainRule ({ error: { keyword, params: untyped, schema, message }, va
     case 'uniqueItems': return 'must not contain the same item twice'
     case 'minimum': return `must be ${params.limit} or more`
     case 'maximum': return `must be ${params.limit} or less`
-    case 'pattern': return `must ${explainPattern(typeof schema === 'string' ? schema : params.pattern)}`
+    case 'pattern':
+      if (params.pattern === HTTP_URL_PATTERN) return problemOfHttpUrl(String(value))!
+      return `must ${explainPattern(typeof schema === 'string' ? schema : params.pattern)}`
     case 'format': return params.format === 'uri' ? problemOfHttpUrl(String(value))! : `must be ${DATE_TIME}`
     default: return String(message)
   }

@@ -1,19 +1,18 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { EventTypeReference } from '../events/schemas.ts'
 import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, SortQuery, Timestamp } from '../http/common-schemas.ts'
+import { HTTP_URL_PATTERN } from '../http/http-url.ts'
 
-const url = Type.String({
+const ADDRESS = {
   format: 'uri',
-  minLength: 1,
-  maxLength: 2048,
   description: 'The http or https address that receives events by POST',
   example: 'https://example.com/hooks/petstore'
-})
-const ENABLED = {
-  description: 'If true, the webhook receives events. Deliveries that wait while it is disabled expire after a day',
-  example: true
 }
-const enabled = Type.Boolean(ENABLED)
+const url = Type.String({ ...ADDRESS, minLength: 1, maxLength: 2048, pattern: HTTP_URL_PATTERN })
+const ENABLED = { description: 'If true, the webhook receives events', example: true }
+const enabled = Type.Boolean({
+  ...ENABLED, description: `${ENABLED.description}. Deliveries that wait while it is disabled expire after a day`
+})
 const secret = Type.String({
   description: 'The secret that signs deliveries, as the Standard Webhooks specification says. It is shown only in ' +
     'this response',
@@ -46,7 +45,11 @@ export const WebhookUpdateSchema = Type.Partial(Type.Object({ url, events, enabl
 export type WebhookUpdate = Static<typeof WebhookUpdateSchema>
 
 const webhook = {
-  id: Id('Identifier of the webhook', 1), url, events, enabled, createdAt: Timestamp('Creation time')
+  id: Id('Identifier of the webhook', 1),
+  url: Type.String(ADDRESS),
+  events,
+  enabled: Type.Boolean(ENABLED),
+  createdAt: Timestamp('Creation time')
 }
 
 export const WebhookSchema = Type.Object(webhook, { $id: 'Webhook', description: 'An address that receives events.' })

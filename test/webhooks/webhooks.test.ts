@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { Document } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'
 import {
   assertResponse,
@@ -96,6 +97,8 @@ t.test('webhooks', async (t) => {
   await t.test('a URL is a URI with a host, without user information and fragment, and is kept as sent', async (t) => {
     const ada = await openAccount()
     const id = await newWebhook(ada)
+    const { components } = app.swagger() as unknown as Document
+    const pattern = new RegExp(components.schemas['NewWebhook']!.properties!['url']!.pattern!, 'u')
     for (const [url, says] of [
       ['mailto:a@example.com', 'http:// or https://'],
       ['/hooks', 'http:// or https://'],
@@ -117,6 +120,8 @@ t.test('webhooks', async (t) => {
       ['http://[v1.x]/', 'host and port'],
       ['http://example.com:65536/', 'host and port']
     ] as const) {
+      // A pattern cannot express the range of ports.
+      if (!url.includes(':65536')) t.notMatch(url, pattern)
       for (const answer of [await ada.post('/webhooks', { url }), await ada.patch(`/webhooks/${id}`, { url })]) {
         assertError(t, answer, 400, 'validation_failed', 'url must', url)
         t.match(answer.body.message, says)
@@ -125,8 +130,9 @@ t.test('webhooks', async (t) => {
     }
     for (const url of [
       'HTTPS://EXAMPLE.com', 'http://example.com:/', 'http://example.com?', 'http://EXAMPLE.com/%7Ea/../b//c?d=e?/f',
-      'https://example.com:8443/a;b=(c)!$&\'*+,=:@~'
+      'https://example.com:8443/a;b=(c)!$&\'*+,=:@~', 'https://[2606:4700::1111]:443?a=/@:?', 'http://a%61.example/-._'
     ]) {
+      t.match(url, pattern)
       t.match((await ada.patch(`/webhooks/${id}`, { url })).body, { url })
       t.match((await ada.get(`/webhooks/${id}`)).body, { url })
     }
