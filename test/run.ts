@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { bundleTests, type Bundle } from './runner/bundle.ts'
 import { DATABASES, prepareDatabase, type DatabaseName, type TestDatabase } from './runner/databases.ts'
 import { planJobs, type Job } from './runner/jobs.ts'
+import { collectErrors } from './runner/met-errors.ts'
 import { add, noCounts, summary, type Counts } from './runner/results.ts'
 import { runTestFiles } from './runner/run-files.ts'
 
@@ -25,12 +26,15 @@ const folder = mkdtempSync(join(tmpdir(), 'petstore-test-'))
 chmodSync(folder, 0o711)
 const totals = new Map<DatabaseName, Counts>()
 const prepared = new Map<DatabaseName, TestDatabase>()
+const errors = collectErrors(folder)
 let bundle: Bundle | undefined
 /** Failures that belong to no test file. */
 const suiteFailures: string[] = []
 
 try {
   await runSuite()
+  // A part of the suite meets a part of the errors.
+  if (process.argv.length === 2 && !stop.signal.aborted) reportErrors()
 } catch (error) {
   suiteFailures.push(error instanceof Error ? error.message : String(error))
 } finally {
@@ -59,7 +63,7 @@ async function runSuite (): Promise<void> {
 
 async function runJob (job: Job, tests: Bundle): Promise<void> {
   const began = performance.now()
-  const settings = { ...prepared.get(job.database)!.settings, TMPDIR: folder }
+  const settings = { ...prepared.get(job.database)!.settings, ...errors.settings, TMPDIR: folder }
   const { counts, report } = await runTestFiles(job.files, tests.argumentsFor(job.files), settings, stop.signal)
   if (stop.signal.aborted) return
   const seconds = (performance.now() - began) / 1000
@@ -67,6 +71,14 @@ async function runJob (job: Job, tests: Bundle): Promise<void> {
   console.log(`${mark} ${DATABASES[job.database]} ${job.files.join(' ')}: ${summary(counts)} ${seconds.toFixed(1)} s`)
   for (const line of report) console.log(line)
   add(totals.get(job.database)!, counts)
+}
+
+/** Prints the documented errors that no test met. */
+function reportErrors (): void {
+  const { report, failures } = errors.read()
+  console.log(`\n${report.join('\n')}`)
+  // A failed test may be the one that meets an error.
+  if ([...totals.values()].every(({ failed }) => failed === 0)) suiteFailures.push(...failures)
 }
 
 function chooseDatabases (): DatabaseName[] {

@@ -7,6 +7,7 @@ import { allErrors } from '../../src/openapi/plugin.ts'
 import { createResources } from '../../src/resources.ts'
 import type { Answer } from './app.ts'
 import { expandComponents } from './expand-components.ts'
+import { recordDocumented, recordMet } from './met-errors.ts'
 
 /** The OpenAPI document as a judge of answers. */
 export interface Contract {
@@ -73,6 +74,7 @@ const MEANINGFUL = [
 
 function createContract (served: Document, basePath: string): Contract {
   const document = expandComponents(served)
+  recordDocumented(document, errorCodes())
   const codes = new Set(errorCodes().map(({ code, status }) => `${code} ${status}`))
   const validatorOf = validators(document)
   const isError = validatorOf({ $ref: '#/components/schemas/Error' })
@@ -93,16 +95,22 @@ function createContract (served: Document, basePath: string): Contract {
     const below = path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : undefined
     const methods = below === undefined ? undefined : paths.find(({ pattern }) => pattern.test(below))?.methods
     const operation = methods?.[method === 'HEAD' ? 'get' : method.toLowerCase()]
-    if (operation !== undefined) return problemOfOperation(operation, answer, bodiless)
+    if (operation !== undefined) {
+      return problemOfOperation(operation, answer, bodiless) ?? met(operation.operationId, answer)
+    }
     if (status >= 400) {
-      return (
-        problemOfError(answer, bodiless, undefined) ?? (status === 405 ? problemOfAllow(answer, methods) : undefined)
-      )
+      return problemOfError(answer, bodiless, undefined) ??
+        (status === 405 ? problemOfAllow(answer, methods) : undefined) ??
+        met(undefined, answer)
     }
     if (method === 'OPTIONS') return status === 204 ? problemOfAllow(answer, methods) : `OPTIONS is answered ${status}`
     if (methods !== undefined) return `${method} is not documented, but answered ${status}`
     if (!SERVICE.test(path) && !SERVICE.test(below ?? (path === basePath ? '/' : ''))) { return `nothing is documented at this address, but it answers ${status}` }
     return undefined
+  }
+
+  function met (operationId: string | undefined, { status, body }: Answer): undefined {
+    if (status >= 400 && body !== undefined) recordMet(operationId, status, body.code)
   }
 
   function problemOfOperation (operation: Operation, answer: Answer, bodiless: boolean): string | undefined {

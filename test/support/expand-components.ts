@@ -1,4 +1,4 @@
-import type { Document, Reference } from '../../src/openapi/document.ts'
+import type { Answer, Document, Reference } from '../../src/openapi/document.ts'
 
 /**
  * Returns a served document with its parameters, responses and examples written out where they are used, as the tests
@@ -15,4 +15,9 @@ export function expandComponents<D extends object> (served: D): D & Document {
     return Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, expand(inner)]))
   }
   return { ...document, paths: expand(document.paths) } as unknown as D & Document
+}
+
+/** Returns the error codes of a response, which its examples show. */
+export function exampleCodes ({ content }: Answer): string[] {
+  return Object.keys(content?.['application/json']?.examples ?? {})
 }
