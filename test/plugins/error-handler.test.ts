@@ -3,7 +3,7 @@ import t from 'tap'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { startApp, type Answer, type TestApp } from '../support/app.ts'
 import { readerOf, assertError } from '../support/checks.ts'
-import { errorCodes } from '../support/contract.ts'
+import { contractOf, errorCodes } from '../support/contract.ts'
 import { database } from '../support/database.ts'
 import { loadFixtures, mergeTables, type RaisedError, type RaisingApp } from '../support/fixture.ts'
 import { sendBytes } from '../support/socket.ts'
@@ -25,7 +25,7 @@ const COMMON: Record<string, RaisedError> = {
   method_not_allowed: { raise: async ({ nobody }) => await nobody.request('PUT', '/pets') },
   request_timeout: {
     raise: async (app) =>
-      await bare((await sibling(app, { REQUEST_TIMEOUT_MS: '200' })).port, 'GET /pets HTTP/1.1\r\n')
+      await bare(await sibling(app, { REQUEST_TIMEOUT_MS: '200' }), 'GET /pets HTTP/1.1\r\n')
   },
   precondition_failed: { raise: async (_app, client) => await client.delete('/account', { 'if-match': '"0"' }) },
   payload_too_large: {
@@ -34,7 +34,7 @@ const COMMON: Record<string, RaisedError> = {
   },
   uri_too_long: { raise: async ({ nobody }) => await nobody.get(`/${'x'.repeat(9000)}`) },
   headers_too_large: {
-    raise: async ({ port }) => await bare(port, `GET /pets HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(17_000)}\r\n\r\n`)
+    raise: async (app) => await bare(app, `GET /pets HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(17_000)}\r\n\r\n`)
   },
   idempotency_key_reused: {
     raise: async (_app, client) => {
@@ -49,7 +49,7 @@ const COMMON: Record<string, RaisedError> = {
       return await client.get('/pets')
     }
   },
-  not_implemented: { raise: async ({ port }) => await bare(port, 'FETCH /pets HTTP/1.1\r\nHost: x\r\n\r\n') },
+  not_implemented: { raise: async (app) => await bare(app, 'FETCH /pets HTTP/1.1\r\nHost: x\r\n\r\n') },
   internal_error: {
     settings: {},
     raise: async ({ app }, client) => {
@@ -110,8 +110,13 @@ async function sibling ({ t, config }: RaisingApp, settings: Record<string, stri
   return await startApp(t, { DATABASE_URL: config.DATABASE_URL, ...settings })
 }
 
-async function bare (port: number, bytes: string): Promise<Answer> {
-  return whole(await sendBytes(port, bytes))
+/** Sends bytes, and compares the answer with the document as a client of the tests does. */
+async function bare ({ app, config, port }: TestApp, bytes: string): Promise<Answer> {
+  const answer = whole(await sendBytes(port, bytes))
+  const [method = '', path = ''] = bytes.split(' ')
+  const problem = contractOf(app, config).problemOf(method, path, answer)
+  if (problem !== undefined) throw new Error(problem)
+  return answer
 }
 
 async function sendSlowly (port: number, first: string, ms: number, second: string): Promise<Answer> {
