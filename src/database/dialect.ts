@@ -51,6 +51,8 @@ export interface Dialect {
   forUpdateSkipLocked: string
   /** Whether a statement may contain others that write (data-modifying CTEs): one round trip for several. */
   supportsWritableCtes: boolean
+  /** Whether a FROM item may refer to those before it (LATERAL): one statement takes the first rows for many inputs. */
+  supportsLateral: boolean
   /**
    * Allocates ids of a table, as many as `input` says in its one row, as ranges without gaps in rows `first` and
    * `last`. Only inside a commit.

@@ -60,6 +60,7 @@ export const postgresql: Dialect = {
   forKeyShare: 'FOR KEY SHARE',
   forUpdateSkipLocked: 'FOR UPDATE SKIP LOCKED',
   supportsWritableCtes: true,
+  supportsLateral: true,
   // Another process may allocate some at the same time: then there are several ranges.
   allocateIds: (table, column, input) => `
     SELECT min(id) AS first, max(id) AS last FROM (

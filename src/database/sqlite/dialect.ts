@@ -32,6 +32,7 @@ export const sqlite: Dialect = {
   forKeyShare: '',
   forUpdateSkipLocked: '',
   supportsWritableCtes: false,
+  supportsLateral: false,
   // Only the single writer allocates ids, so it can continue after the last id.
   allocateIds: (table, _column, input) => `
     SELECT s.seq + 1 AS first, s.seq + i.count AS last
