@@ -37,12 +37,18 @@ export interface WorkerOptions {
   retrySchedule?: readonly number[] | undefined
 }
 
-/** Minimum pause between two polls: a base and a part per due webhook, so that polls stay a small share of the load. */
+/** Minimum pause between two polls. After a long poll it is a multiple of its time: polls take a fifth of the time. */
 const MIN_POLL_INTERVAL_MS = 25
-const POLL_INTERVAL_PER_WEBHOOK_MS = 0.05
+const PAUSE_PER_POLL = 4
+
+/** Limits this pause on a slow database: deliveries start soon all the same. */
+const MAX_POLL_PAUSE_MS = 500
 
 /** Maximum pause between two polls: a notification may get lost. */
 const MAX_POLL_INTERVAL_MS = 5_000
+
+/** Interval of checks of a webhook that another worker serves: that worker may end, and return its deliveries. */
+const SERVED_CHECK_INTERVAL_MS = 1_000
 
 /** Interval of checks of a disabled webhook: the first of its deliveries is not always the first to expire. */
 const DISABLED_CHECK_INTERVAL_MS = 3_600_000
@@ -161,9 +167,11 @@ function startPoll (worker: Worker): void {
 }
 
 async function poll (worker: Worker): Promise<void> {
-  const { newestMessage, webhooks } = await findDueWork(worker.read, worker.clocks)
+  const began = Date.now()
+  const { newestMessage, webhooks } = await findDueWork(worker.read, worker.clocks, worker.context.worker)
   const now = Date.now()
-  worker.polls.notBefore = now + MIN_POLL_INTERVAL_MS + POLL_INTERVAL_PER_WEBHOOK_MS * webhooks.length
+  const pause = Math.max(MIN_POLL_INTERVAL_MS, Math.min(PAUSE_PER_POLL * (now - began), MAX_POLL_PAUSE_MS))
+  worker.polls.notBefore = now + pause
   for (const webhook of webhooks) notifyWhenDue(worker, webhook, now)
   forgetEnabled(worker, webhooks)
   const { unsubscribed, context } = worker
@@ -173,10 +181,12 @@ async function poll (worker: Worker): Promise<void> {
 }
 
 function notifyWhenDue (worker: Worker, webhook: DueWebhook, now: number): void {
-  const { id, at, disabled } = webhook
+  const { id, at, disabled, leasedUntil } = webhook
   const { disabledCheckedAt } = worker
   const dueAt = disabled ? Math.min(at, (disabledCheckedAt.get(id) ?? 0) + DISABLED_CHECK_INTERVAL_MS) : at
   if (dueAt > now) return schedulePollBefore(worker, dueAt)
+  // A claim would lock the webhook, and get nothing.
+  if (leasedUntil > now) return schedulePollBefore(worker, Math.min(leasedUntil, now + SERVED_CHECK_INTERVAL_MS))
   if (disabled) disabledCheckedAt.set(id, now)
   dispatcherOf(worker, webhook).notify()
 }

@@ -7,6 +7,8 @@ export interface DueWebhook {
   /** Time in ms at which a dispatcher has to act; now or earlier when it is due. */
   at: number
   disabled: boolean
+  /** Time in ms at which the last lease of another worker ends; 0 without one. */
+  leasedUntil: number
 }
 
 /** Work that a delivery worker has to do. */
@@ -22,8 +24,13 @@ const firstPending = (webhook: string, column: string): string => `
   SELECT d.${column} FROM deliveries d WHERE d.state = 'waiting' AND d.webhook_id ${webhook}
   ORDER BY d.webhook_id, d.next_try_at, d.event_id LIMIT 1`
 
+/** Selects the end of the last lease that another worker has for a webhook. */
+const LEASE_ELSEWHERE = `(
+  SELECT max(o.next_try_at) FROM deliveries o
+  WHERE o.webhook_id = walk.webhook AND o.leased_by IS NOT NULL AND o.leased_by <> i.worker)`
+
 /** Skips in the index from webhook to webhook: its cost does not depend on the number of pending deliveries. */
-const dueQuery: Query<object, { messages: bigint | null, webhooks: string | null }> = {
+const dueQuery: Query<{ worker: string }, { messages: bigint | null, webhooks: string | null }> = {
   sql: (dialect) => `
     SELECT i.ord,
       (SELECT m.position FROM messages m WHERE m.status = 'queued' AND m.waiting = 0
@@ -36,21 +43,31 @@ const dueQuery: Query<object, { messages: bigint | null, webhooks: string | null
       SELECT ${dialect.join(`
         walk.webhook || ' ' || f.account_id || ' ' ||
         CASE WHEN w.id IS NULL OR (w.gone AND f.event_id <> 0) THEN ''
-          WHEN w.enabled OR f.event_id = 0 THEN ${dialect.time('f.next_try_at')}
+          WHEN w.enabled OR f.event_id = 0
+            THEN ${dialect.time('f.next_try_at')} || coalesce(' ' || ${dialect.time(LEASE_ELSEWHERE)}, '')
           ELSE ${dialect.time('f.give_up_at')} || ' disabled' END`, 'walk.webhook')}
       FROM walk
       JOIN deliveries f ON f.id = (${firstPending('= walk.webhook', 'id')})
       LEFT JOIN webhooks w ON w.id = walk.webhook) AS webhooks
-    FROM ${dialect.jsonRows('i', { ord: 'ordinality' })}`
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', worker: 'text' })}`
 }
 
-/** @param clocks deliveries are due by the clocks of their accounts */
-export async function findDueWork (read: Read, clocks: AccountClocks): Promise<DueWork> {
-  const row = await read(dueQuery, {})
-  const webhooks = (row?.webhooks ?? '').split(',').filter((text) => text !== '').map((text) => {
-    const [id, account, at = '', disabled] = text.split(' ')
-    const dueAt = at === '' ? 0 : Date.parse(at) - clocks.offsetOf(Number(account))
-    return { id: Number(id), account: Number(account), at: dueAt, disabled: disabled !== undefined }
-  })
-  return { newestMessage: Number(row?.messages ?? 0), webhooks }
+/**
+ * Finds the due work for a worker.
+ *
+ * @param clocks deliveries are due, and leases end, by the clocks of their accounts
+ */
+export async function findDueWork (read: Read, clocks: AccountClocks, worker: string): Promise<DueWork> {
+  const row = await read(dueQuery, { worker })
+  const texts = (row?.webhooks ?? '').split(',').filter((text) => text !== '')
+  return { newestMessage: Number(row?.messages ?? 0), webhooks: texts.map((text) => parseWebhook(text, clocks)) }
+}
+
+function parseWebhook (text: string, clocks: AccountClocks): DueWebhook {
+  const [id, account, at = '', state = ''] = text.split(' ')
+  const timeOf = (time: string): number => time === '' ? 0 : Date.parse(time) - clocks.offsetOf(Number(account))
+  const disabled = state === 'disabled'
+  return {
+    id: Number(id), account: Number(account), at: timeOf(at), disabled, leasedUntil: disabled ? 0 : timeOf(state)
+  }
 }

@@ -38,6 +38,27 @@ t.test('a worker that stops returns what it has claimed, and other workers conti
   for (const id of ids) await becomes(ada, id, 'delivered')
 })
 
+t.test('a worker leaves a webhook to the worker that serves it, until that one stops', async (t) => {
+  const { service: { app }, receiver } = await backlog(t, 3)
+  receiver.respond = () => {}
+  const first = startDeliveryWorker(t, app, {})
+  await receiver.until(1)
+  let claims = 0
+  const commit = (async (command, input, context) => {
+    if (command.name === claimDeliveries.name) claims++
+    return await app.commit(command, input, context)
+  }) as Commit
+  const second = startDeliveryWorker(t, Object.assign(Object.create(app), { commit }) as typeof app, {})
+  for (let i = 0; i < 15; i++) {
+    second.wake([])
+    await sleep(100)
+  }
+  t.equal(claims, 0, 'its claims would only lock the webhook')
+  await first.close()
+  await receiver.until(2)
+  t.equal(claims, 1)
+})
+
 t.test('a request that could outlive its lease is not sent', async (t) => {
   const { service, receiver } = await backlog(t, 1)
   // A request can take 2 s, and needs 2 s more to store its result.
