@@ -169,6 +169,33 @@ t.test('beside writes, statements with large rows run one at a time, with pauses
   t.equal(maxInFlight, 2, 'without writes, two run at once')
 })
 
+t.test('a large read that has waited longer than the time-out is refused without a statement', async (t) => {
+  const opened = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
+  t.teardown(opened.close)
+  let statements = 0
+  const reads = Object.create(opened.reads, {
+    runOwn: { value: undefined },
+    queryRaw: {
+      value: async (query: SqlQuery) => {
+        statements++
+        await sleep(100)
+        return await opened.reads.queryRaw(query)
+      }
+    }
+  }) as Database['reads']
+  const read = createRead({ ...opened, reads, readers: 1 }, { queueLimit: 8, timeout: 250 })
+  const query: Query<{ n: number }, object> = { ...successor(), maxRowBytes: 10_000_000 }
+  for (let round = 0; round < 2; round++) {
+    statements = 0
+    const settled = await Promise.allSettled(Array.from({ length: 8 }, async (_, n) => await read(query, { n })))
+    const reasons = settled.flatMap((result) => result.status === 'rejected' ? [result.reason.code] : [])
+    t.ok(reasons.length >= 4, `${reasons.length} are refused`)
+    t.same(new Set(reasons), new Set(['DATABASE_UNAVAILABLE']), 'also in the second round: each frees its place')
+    // Three fit in the time-out. A timer can fire a millisecond early, and start another.
+    t.ok(statements <= 4, `${statements} statements`)
+  }
+})
+
 t.test('the text of a query is built once for a read that is alone, and once for several', async (t) => {
   const { read } = await open(t)
   const built: string[] = []

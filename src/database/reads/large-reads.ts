@@ -69,16 +69,24 @@ export class LargeReads {
   }
 
   #takeBatch (): [Call, ...Call[]] | undefined {
-    const first = this.#waiting.takeIf(() => true)
+    const first = this.#take(() => true)
     if (first === undefined) return undefined
     const { query } = first
     const calls: [Call, ...Call[]] = [first]
     while (calls.length < batchSizeOf(query)) {
-      const next = this.#waiting.takeIf((other) => other.query === query)
+      const next = this.#take((other) => other.query === query)
       if (next === undefined) break
       calls.push(next)
     }
     return calls
+  }
+
+  /** Removes the next call if `accept` returns true for it. Refuses late ones: their rows would have no client. */
+  #take (accept: (call: Call) => boolean): Call | undefined {
+    for (;;) {
+      const call = this.#waiting.takeIf(accept)
+      if (call === undefined || !this.#runner.refuseIfLate(call)) return call
+    }
   }
 
   async #run (calls: [Call, ...Call[]]): Promise<void> {

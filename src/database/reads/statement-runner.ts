@@ -61,6 +61,14 @@ export class StatementRunner {
     this.#waiting++
   }
 
+  /** Rejects an admitted read that has waited longer than the time-out. @returns whether it has */
+  refuseIfLate ({ since, reject }: Call): boolean {
+    if (performance.now() - since < this.#options.timeout) return false
+    this.#waiting--
+    reject(new DatabaseUnavailable())
+    return true
+  }
+
   /** Runs a statement and settles its calls. @returns how long it took, in ms */
   async run (query: AnyQuery, calls: Call[]): Promise<number> {
     const { instrumentation, timeout } = this.#options
