@@ -9,6 +9,7 @@ import { fuzz } from './fuzz.ts'
 import { histories } from './histories/histories.ts'
 import { neighbours } from './neighbours.ts'
 import { overload } from './overload.ts'
+import { pausedProcess } from './paused-process.ts'
 import { processes } from './processes.ts'
 import { shutdown } from './shutdown.ts'
 import type { Scenario } from './harness.ts'
@@ -41,6 +42,11 @@ export const scenarios: Record<string, Entry> = {
   processes: {
     scenario: processes,
     promise: 'three processes on one database are as correct as one',
+    databases: ['postgresql']
+  },
+  'paused-process': {
+    scenario: pausedProcess,
+    promise: 'a process that is paused while it has locks delays no request of the others for long',
     databases: ['postgresql']
   },
   histories: {
