@@ -87,10 +87,14 @@ export const ATTACKS: Record<string, (target: Target) => Promise<Attack>> = {
 
   'N9 the deletion of a large account': async (target) => {
     const pets = target.context.quick ? 1_000 : 300_000
-    const { key } = await openSeededStore(target, { pets, orders: pets, events: 3 * pets })
+    const { account, key } = await openSeededStore(target, { pets, orders: pets, events: 3 * pets })
     return async (stopped) => {
       const { status } = await send(target, 'DELETE', '/account', key)
       if (status !== 204) throw new Error(`DELETE /account is answered ${status}`)
+      // Its rows are erased 15 s later. A version before that has no such column, and has erased them.
+      await run(target, ({ toTime }) =>
+        [`UPDATE accounts SET deleted_at = ${toTime(EARLIER)} WHERE id = ${account} AND deleted_at IS NOT NULL`])
+        .catch(() => {})
       await untilAborted(stopped)
     }
   },
@@ -145,6 +149,9 @@ async function openSeededStore (target: Target, { pets = 0, orders = 0, events =
 
 /** A literal for a time at which nothing is due. */
 const LATER = "'2096-01-01T00:00:00.000Z'"
+
+/** A literal for a time that is long past. */
+const EARLIER = "'2006-01-01T00:00:00.000Z'"
 
 /** Returns a CTE with the numbers from 1. */
 function count (to: number): string {

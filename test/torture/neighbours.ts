@@ -43,7 +43,8 @@ interface Victim { store: Store, receiver: Receiver, services: Service[], ms: nu
 /**
  * Measures a polite account alone, beside an account that attacks, and afterwards. Whatever the attacker does, the
  * other keeps a share of its rate, and is answered soon and without errors, in bounded memory. On PostgreSQL, the
- * attacks also meet two processes, of which the victim uses one. `NEIGHBOURS` selects attacks by a part of their name.
+ * attacks also meet two processes, of which the victim uses one. The regular expression `NEIGHBOURS` selects attacks by
+ * their labels, such as 'N6 webhooks that respond after 14 s, 2 processes'.
  */
 export async function neighbours (context: ScenarioContext): Promise<void> {
   const url = await context.freshUrl()
@@ -53,6 +54,11 @@ export async function neighbours (context: ScenarioContext): Promise<void> {
 
 async function attackAll (context: ScenarioContext, databaseUrl: string, processes: number): Promise<void> {
   const { quick, report, start, openStore, atEnd } = context
+  const wanted = new RegExp(process.env['NEIGHBOURS'] ?? '')
+  const attacks = Object.entries(ATTACKS)
+    .map(([name, prepare]) => ({ label: `${name}, ${processes} process${processes === 1 ? '' : 'es'}`, prepare }))
+    .filter(({ label }) => wanted.test(label))
+  if (attacks.length === 0) return
   const services: Service[] = []
   for (let i = 0; i < processes; i++) {
     services.push(await start({
@@ -72,10 +78,8 @@ async function attackAll (context: ScenarioContext, databaseUrl: string, process
   const victim: Victim = { store, receiver, services, ms: quick ? 700 : 8_000 }
   // The first requests of a process compile code.
   await measure(victim)
-  const wanted = process.env['NEIGHBOURS'] ?? ''
-  for (const [name, prepare] of Object.entries(ATTACKS).filter(([name]) => name.includes(wanted))) {
+  for (const { label, prepare } of attacks) {
     const target: Target = { context, databaseUrl, ports: services.map(({ port }) => port) }
-    const label = processes === 1 ? name : `${name}, ${processes} processes`
     await measureBeside(context, label, victim, await prepare(target))
     report.rounds++
     for (const service of services) if (service.exitReason() !== undefined) await service.start()

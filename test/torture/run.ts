@@ -3,7 +3,7 @@
 //   npm run torture                             all scenarios, in about an hour
 //   npm run torture -- --quick                  short forms in parallel, in about a minute
 //   npm run torture -- crash connections        some scenarios
-//   NEIGHBOURS=N3 npm run torture -- neighbours one attack
+//   NEIGHBOURS='N6.*2' npm run torture -- neighbours  an attack on two processes (see neighbours.ts)
 //   DATABASE=sqlite npm run torture             on one database (sqlite, postgresql)
 //
 // TORTURE_ROOT=<folder> attacks the built service of another checkout, such as one in which scenarios should fail.
