@@ -29,6 +29,9 @@ const POLICY = [
 
 const JAVASCRIPT = 'text/javascript; charset=utf-8'
 
+/** The files that the page loads from its folder, with their types. */
+const FILES: Record<string, string> = { 'start.js': JAVASCRIPT, 'docs.css': 'text/css; charset=utf-8' }
+
 export interface ViewerOptions {
   /** The sample requests of each operation, which are complete once the document is built. */
   samples: Record<string, Sample[]>
@@ -37,15 +40,17 @@ export interface ViewerOptions {
 /** Serves `/docs`, a viewer of the document that can send requests. It works offline. */
 export async function viewerRoutes (app: FastifyInstance, { samples }: ViewerOptions): Promise<void> {
   const page = cachedContent(() => readFileSync(join(FOLDER, 'docs.html'), 'utf8'))
-  const start = cachedContent(() => readFileSync(join(FOLDER, 'start.js'), 'utf8'))
   const program = cachedContent(() => readFileSync(VIEWER, 'utf8'))
   let packed: Promise<Buffer> | undefined
 
   app.get('/docs', { schema: { hide: true } }, async (request, reply) =>
     sendCached(request, reply.header('content-security-policy', POLICY), 'text/html; charset=utf-8', page()))
 
-  app.get('/docs/start.js', { schema: { hide: true } }, async (request, reply) =>
-    sendCached(request, reply, JAVASCRIPT, start()))
+  for (const [name, type] of Object.entries(FILES)) {
+    const file = cachedContent(() => readFileSync(join(FOLDER, name), 'utf8'))
+    app.get(`/docs/${name}`, { schema: { hide: true } }, async (request, reply) =>
+      sendCached(request, reply, type, file()))
+  }
 
   app.get('/docs/samples.json', { schema: { hide: true } }, async (request, reply) => {
     // Builds the document, at its first call.

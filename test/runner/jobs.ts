@@ -86,7 +86,7 @@ const LONG_FILES = [
   'test/cli/studio.test.ts',
   'test/home/journey.test.ts',
   'test/openapi/viewers.test.ts',
-  'test/openapi/viewer-routes.test.ts',
+  'test/openapi/viewer.test.ts',
   'test/start/explain-failure.test.ts',
   'test/generated-clients/generated-clients.test.ts'
 ]

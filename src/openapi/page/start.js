@@ -1,50 +1,53 @@
 /**
  * The viewer, which docs/viewer.js defines.
  *
- * @type {{ createApiReference: (place: string, configuration: object) => void }}
+ * @typedef {{ updateConfiguration: (configuration: object) => void }} Reference
+ * @type {{ createApiReference: (place: string, configuration: object) => Reference }}
  */
 const viewer = Reflect.get(globalThis, 'Scalar')
 
 /** The address of the service: the folder above this file, also behind a proxy that adds a path prefix. */
 const SERVICE = new URL('../', import.meta.url)
 
-const [content, samples] = await Promise.all([read('openapi.json'), read('docs/samples.json')])
+/** The versions of the document. The viewer names a downloaded file after the slug. */
+const VERSIONS = [
+  { title: 'OpenAPI 3.0.3', slug: 'openapi-3-0', url: new URL('openapi.json', SERVICE).href },
+  { title: 'OpenAPI 3.1', slug: 'openapi-3-1', url: new URL('openapi-3.1.json', SERVICE).href },
+  { title: 'OpenAPI 3.2', slug: 'openapi-3-2', url: new URL('openapi-3.2.json', SERVICE).href }
+]
+
+/** Where the first page keeps the API key of this tab. */
+const KEY_ITEM = `petstore key ${SERVICE.pathname}`
 
 /**
  * @typedef {{
  *   operationId: string,
+ *   description?: string,
  *   'x-hideTryItPanel'?: boolean,
  *   'x-sunset'?: string,
  *   'x-badges'?: object[]
  *   'x-codeSamples'?: object[]
  * }} Operation
  */
-const operations = Object.values(content.paths).flatMap((methods) =>
-  /** @type {Operation[]} */ (Object.values(/** @type {object} */ (methods))))
-const untested = operations.filter((operation) => operation['x-hideTryItPanel'] === true)
-for (const operation of operations) {
-  operation['x-codeSamples'] = samples[operation.operationId]
-  const date = operation['x-sunset']
-  if (date !== undefined) operation['x-badges'] = [...operation['x-badges'] ?? [], { name: `ends ${date}` }]
-}
 
-// Styles replace the settings that the viewer does not have.
-viewer.createApiReference('#app', {
-  content,
+let key = sessionStorage.getItem(KEY_ITEM) ?? ''
+let keys = 0
+const samples = read('docs/samples.json')
+const styles = document.head.appendChild(document.createElement('style'))
+
+const configuration = {
+  sources: VERSIONS,
+  fetch: async (/** @type {string} */ url) => Response.json(prepare(await read(url), await samples)),
   // The page can always reach this server, and its content security policy allows it.
   servers: [{ url: SERVICE.href.replace(/\/$/, ''), description: 'This service' }],
-  authentication: {
-    preferredSecurityScheme: 'bearerAuth',
-    securitySchemes: { bearerAuth: { token: sessionStorage.getItem(`petstore key ${SERVICE.pathname}`) ?? '' } }
-  },
-  generateOperationSlug: (/** @type {{ method: string, path: string }} */ { method, path }) =>
-    content.paths[path][method.toLowerCase()].operationId,
-  customCss: [
-    'a[href*="scalar.com"] { display: none }',
-    // The sidebar of a request would list all operations, including those with interactive testing disabled.
-    '.scalar-client .scalar-sidebar-toggle, .scalar-client .scalar-sidebar-toggle + div { display: none !important }',
-    ...untested.map(({ operationId }) => `[id$="/${operationId}"] .show-api-client-button { display: none }`)
-  ].join('\n'),
+  authentication: { preferredSecurityScheme: 'bearerAuth', securitySchemes: { bearerAuth: { token: key } } },
+  generateOperationSlug: (/** @type {{ operationId: string }} */ { operationId }) => operationId,
+  // Addresses of the time when the page showed one version.
+  redirect: (/** @type {string} */ hash) => hash.replace(/^#(?!openapi-|$)/, `#${VERSIONS[0]?.slug}/`),
+  // A file as the service sends it, without the samples and their key.
+  documentDownloadType: 'direct',
+  // The colours follow the system, as those of the first page do.
+  forceDarkModeState: matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light',
   // The document contains its own samples.
   hiddenClients: true,
   agent: { disabled: true },
@@ -54,7 +57,52 @@ viewer.createApiReference('#app', {
   hideClientButton: true,
   defaultOpenAllTags: true,
   orderSchemaPropertiesBy: 'preserve'
+}
+const reference = viewer.createApiReference('#app', configuration)
+
+document.addEventListener('change', ({ target }) => {
+  const isKey = target instanceof HTMLInputElement && target.closest('.scalar-reference-intro-auth') !== null
+  if (isKey && target.value !== key) useKey(target.value)
 })
+
+/** Shows another key in the samples, and keeps it for the first page. */
+function useKey (/** @type {string} */ entered) {
+  key = entered
+  if (key === '') sessionStorage.removeItem(KEY_ITEM)
+  else sessionStorage.setItem(KEY_ITEM, key)
+  keys++
+  // The viewer reads a document again when its address is another one.
+  const sources = VERSIONS.map((version) => ({ ...version, url: `${version.url}#${keys}` }))
+  reference.updateConfiguration({ ...configuration, sources })
+}
+
+/**
+ * Adds to a document what this page shows and the document does not contain.
+ *
+ * @typedef {{ summary?: string, 'x-displayName'?: string }} Tag
+ *
+ * @param {{ paths: Record<string, Record<string, Operation>>, tags: Tag[] }} content
+ * @param {Record<string, Array<{ source: string }>>} samples
+ */
+function prepare (content, samples) {
+  // The viewer does not read the summary, which OpenAPI 3.2 added.
+  for (const tag of content.tags) if (tag.summary !== undefined) tag['x-displayName'] ??= tag.summary
+  const operations = Object.values(content.paths).flatMap((methods) => Object.values(methods))
+  const untested = operations.filter((operation) => operation['x-hideTryItPanel'] === true)
+  for (const operation of untested) {
+    operation.description = `${operation.description}\n\nInteractive testing is turned off for this operation.`
+  }
+  // A style, because the viewer has a setting for all operations only.
+  styles.textContent = untested.map(({ operationId }) =>
+    `[id$="/${operationId}"] .show-api-client-button { display: none }`).join('\n')
+  for (const operation of operations) {
+    const date = operation['x-sunset']
+    if (date !== undefined) operation['x-badges'] = [...operation['x-badges'] ?? [], { name: `ends ${date}` }]
+    operation['x-codeSamples'] = (samples[operation.operationId] ?? []).map(({ source, ...sample }) =>
+      ({ ...sample, source: key === '' ? source : source.replace('<API_KEY>', () => key) }))
+  }
+  return content
+}
 
 /** Reads a document of the service, with the address of this page in place of the one that the service knows. */
 async function read (/** @type {string} */ path) {

@@ -1,0 +1,275 @@
+import type { Locator, Page } from 'playwright-core'
+import t from 'tap'
+import type { Document } from '../../src/openapi/document.ts'
+import { startApp } from '../support/app.ts'
+import { openBrowser, withoutBrowser } from '../support/browser.ts'
+
+/** Scalar's button on each operation. */
+const TEST_BUTTON = '.show-api-client-button'
+
+/** Scalar's choice of the document. */
+const VERSION_BUTTON = '.document-selector button'
+
+/** The colours that a person sees first, as the browser computes them. */
+const LOOK = `(() => {
+  const style = (selector) => getComputedStyle(document.querySelector(selector))
+  return { paper: style('body').backgroundColor, link: style('nav a').color, name: style('.brand').fontFamily }
+})()`
+
+// Loading the page takes a browser most of the time of these tests, so that they share one page.
+t.test('/docs in a browser, behind a prefix and a proxy', { skip: withoutBrowser }, async (t) => {
+  const { app, port } = await startApp(t, { BASE_PATH: '/v1', PUBLIC_URL: 'https://pets.example' })
+  const document = app.swagger() as unknown as Document
+  const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods))
+  const ids = operations.map(({ operationId }) => operationId)
+  const origin = `http://127.0.0.1:${port}`
+  const { visit } = await openBrowser(t, origin)
+  const { page, complaints, foreign } = await visit('/v1')
+  await page.locator('#open-form button:enabled').click()
+  const key = await page.locator('#new-key-text').innerText()
+  const lookOfFirstPage = await page.evaluate(LOOK)
+  await page.getByRole('link', { name: 'Reference', exact: true }).click()
+  await untilRendered(page, ids.length)
+
+  await t.test('the page has the name and the look of the first page, in light and dark', async (t) => {
+    t.equal(await page.locator('.brand').innerText(), 'Petstore')
+    t.same(await page.evaluate(LOOK), lookOfFirstPage)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      const { paper, accent } = await page.evaluate<Record<string, string>>(`(() => {
+        const [paper, accent] = ['background', 'color'].map((name) => {
+          const probe = document.body.appendChild(document.createElement('i'))
+          probe.style[name] = name === 'color' ? 'var(--accent)' : 'var(--paper)'
+          const value = getComputedStyle(probe)[name === 'color' ? name : 'backgroundColor']
+          probe.remove()
+          return value
+        })
+        return { paper, accent }
+      })()`)
+      t.equal(await computed(page, '.scalar-app', 'background-color'), paper, `${colorScheme} paper`)
+      t.equal(await computed(page, TEST_BUTTON, 'background-color'), accent, `${colorScheme} accent`)
+    }
+    await page.emulateMedia({ colorScheme: 'light' })
+  })
+
+  await t.test('the sidebar lists the operations in their groups', async (t) => {
+    const lines = await sidebarOf(page)
+    const order = [
+      'Pets',
+      'Animals',
+      'List pets',
+      'Categories',
+      'Store',
+      'Orders',
+      'Place an order',
+      'Inventory',
+      'Platform',
+      'Messages',
+      'Accounts'
+    ]
+    t.same(order.filter((name) => !lines.includes(name)), [], 'all are there')
+    t.same([...order].sort((a, b) => lines.indexOf(a) - lines.indexOf(b)), order, 'in this order')
+  })
+
+  await t.test('badges mark beta, experimental and deprecated operations', async (t) => {
+    t.match(await textOf(page, 'cancelOrder'), /\bbeta\b/)
+    t.match(await textOf(page, 'updateInventory'), /\bexperimental\b/)
+    t.match(await textOf(page, 'getPet'), /\bDeprecated\b.*\bends 2030-12-05\b.*From 2030-12-05 on/s)
+    t.notMatch(await textOf(page, 'createPet'), /\b(beta|experimental|Deprecated)\b/)
+  })
+
+  await t.test('each body is described once', async (t) => {
+    const { schemas } = document.components
+    const bodies = operations.flatMap(({ operationId, requestBody }) => {
+      const name = requestBody?.content['application/json']?.schema?.$ref?.split('/').at(-1)
+      const description = name === undefined ? undefined : schemas[name]?.description
+      return description === undefined ? [] : { operationId, description: description.replaceAll('`', '') }
+    })
+    t.ok(bodies.length > 8)
+    for (const { operationId, description } of bodies) {
+      const text = (await textOf(page, operationId)).replaceAll(/\s+/g, ' ')
+      t.equal(text.split(description.split('. ')[0]!).length - 1, 1, `${operationId}: ${description}`)
+    }
+  })
+
+  await t.test('every operation can be tried, but GET /store/orders, which says so', async (t) => {
+    for (const id of ids) {
+      const isTried = id !== 'listOrders'
+      t.equal(await sectionOf(page, id).locator(TEST_BUTTON).isVisible(), isTried, id)
+      const sentence = sectionOf(page, id).getByText('Interactive testing is turned off for this operation')
+      t.equal(await sentence.count(), isTried ? 0 : 1, id)
+    }
+  })
+
+  await t.test('a try sends its request to this service, with the key of the first page', async (t) => {
+    for (const [operation, path, status] of [
+      ['getAccount', '/v1/account', 200],
+      ['createAccount', '/v1/accounts', 201]
+    ] as const) {
+      await sectionOf(page, operation).locator(TEST_BUTTON).click()
+      const answered = page.waitForResponse((response) => new URL(response.url()).pathname === path)
+      const client = page.getByRole('dialog', { name: 'API Client' })
+      await client.getByRole('button', { name: 'Send', exact: false }).first().click()
+      const response = await answered
+      t.equal(new URL(response.url()).origin, origin)
+      t.equal(response.status(), status, operation)
+      await client.getByText(String(status)).first().waitFor()
+
+      await page.keyboard.press('Control+b')
+      await page.waitForTimeout(500)
+      const others = client.getByText('Orders', { exact: true }).filter({ visible: true })
+      t.equal(await others.count(), 0, 'a list of the other operations stays hidden')
+      t.equal(await client.locator('.scalar-sidebar-toggle').isVisible(), false)
+      await page.keyboard.press('Escape')
+      await client.waitFor({ state: 'hidden' })
+    }
+  })
+
+  await t.test('samples are in curl, JavaScript and Python, with the key that was entered', async (t) => {
+    await page.goto(`${origin}/v1/docs?samples#tag/animals/createPet`)
+    await untilRendered(page, ids.length)
+    t.match(page.url(), 'docs?samples#openapi-3-0/tag/animals/createPet', 'the first version, if none is named')
+    const section = sectionOf(page, 'createPet')
+    await section.getByText('curl https://pets.example/v1/pets').waitFor()
+    t.match(await section.innerText(), `Authorization: Bearer ${key}'`)
+    await section.getByRole('button', { name: 'curl' }).click()
+    t.same(await page.getByRole('option').allInnerTexts(), ['curl', 'JavaScript', 'Python'])
+    await page.getByRole('option', { name: 'Python' }).click()
+    await section.getByText('from urllib.request').waitFor()
+    t.match(await section.innerText(), `Bearer ${key}"`)
+    t.notMatch(await textOf(page, 'createAccount'), 'psk_', 'an operation without authentication has no key')
+
+    const field = page.locator('.scalar-reference-intro-auth input')
+    await field.fill('psk_another')
+    await field.press('Tab')
+    await page.getByText('Bearer psk_another').first().waitFor({ state: 'attached' })
+    t.equal(await page.getByText(key).count(), 0)
+    t.equal(await page.evaluate<string>("sessionStorage['petstore key /v1/']"), 'psk_another', 'the first page has it')
+    await field.fill('')
+    await field.press('Tab')
+    await page.getByText('Bearer <API_KEY>').first().waitFor({ state: 'attached' })
+    t.equal(await page.evaluate<number>('sessionStorage.length'), 0)
+  })
+
+  await t.test('the keyboard reaches the reference, the versions and a request', async (t) => {
+    await page.goto(`${origin}/v1/docs?keyboard`)
+    await untilRendered(page, ids.length)
+    const active = async (): Promise<string> =>
+      await page.evaluate<string>('document.activeElement.innerText || document.activeElement.id')
+    const focused: string[] = []
+    for (let press = 0; press < 7; press++) {
+      await page.keyboard.press('Tab')
+      focused.push(await active())
+    }
+    t.strictSame(focused.slice(0, 6),
+      ['Skip to the reference', 'Petstore', 'Home', 'OpenAPI JSON', 'YAML', 'OpenAPI 3.0.3'])
+    await page.locator('.skip').focus()
+    await page.keyboard.press('Enter')
+    t.equal(await page.evaluate<string>('document.activeElement.id'), 'app')
+
+    await page.locator(VERSION_BUTTON).focus()
+    for (const press of ['Enter', 'ArrowDown', 'Enter']) await page.keyboard.press(press)
+    await page.locator(VERSION_BUTTON).getByText('OpenAPI 3.1').waitFor()
+
+    await sectionOf(page, 'getAccount').locator(TEST_BUTTON).focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'API Client' }).waitFor()
+    await page.keyboard.press('Escape')
+  })
+
+  await t.test('the versions of the document can be chosen', async (t) => {
+    for (const [version, path] of [['3.1', '/v1/openapi-3.1.json'], ['3.2', '/v1/openapi-3.2.json']] as const) {
+      await page.goto(`${origin}/v1/docs?${version}`)
+      await untilRendered(page, ids.length)
+      t.notMatch(await sidebarOf(page), /Receive pet\.created/, 'webhooks came with 3.1')
+      await page.locator(VERSION_BUTTON).click()
+      const read = page.waitForResponse((response) => new URL(response.url()).pathname === path)
+      await page.getByRole('option', { name: `OpenAPI ${version}` }).click()
+      t.equal((await read).status(), 200)
+      await page.getByText('Receive pet.created').first().waitFor()
+      const lines = await sidebarOf(page)
+      for (const name of ['Pets', 'Animals', 'Store', 'Platform', 'List pets']) t.ok(lines.includes(name), name)
+      await page.reload()
+      await page.locator(VERSION_BUTTON).getByText(`OpenAPI ${version}`).waitFor()
+      await untilRendered(page, ids.length)
+      t.equal(await sectionOf(page, 'listOrders').locator(TEST_BUTTON).isVisible(), false)
+    }
+  })
+
+  await t.test('a downloaded document has no samples, and no key', async (t) => {
+    const downloaded = page.waitForEvent('download')
+    await page.getByText('Download OpenAPI Document').click()
+    const file = await downloaded
+    t.equal(file.suggestedFilename(), 'openapi-3-2.json')
+    const chunks = []
+    for await (const chunk of await file.createReadStream()) chunks.push(chunk)
+    const text = Buffer.concat(chunks).toString()
+    t.equal(JSON.parse(text).openapi, '3.2.0')
+    t.notMatch(text, /x-codeSamples/)
+  })
+
+  await t.test('a link leads home', async (t) => {
+    await page.getByRole('link', { name: 'Home', exact: true }).click()
+    await page.getByRole('heading', { name: 'A pet store you can rely on' }).waitFor()
+    t.equal(page.url(), `${origin}/v1/`)
+  })
+
+  await t.test('the page calls no other service, and shows no link or text of its maker', async (t) => {
+    t.same(foreign, [])
+    t.same(complaints, [])
+    await page.goto(`${origin}/v1/docs`)
+    await untilRendered(page, ids.length)
+    t.equal(await page.locator('a[href*="scalar.com"]').filter({ visible: true }).count(), 0)
+    t.equal(await page.getByText(/Powered by|Ask AI|Generate SDK/i).filter({ visible: true }).count(), 0)
+  })
+
+  await t.test('a phone shows all of it', async (t) => {
+    const { page, complaints } = await visit('/v1/docs', { viewport: { width: 360, height: 740 }, hasTouch: true })
+    await untilRendered(page, ids.length)
+    t.equal(await page.evaluate<number>('document.documentElement.scrollWidth'), 360, 'nothing is wider')
+    t.ok(await page.getByRole('link', { name: 'Home', exact: true }).isVisible())
+    await page.getByRole('button', { name: 'Open Menu' }).tap()
+    await page.locator(VERSION_BUTTON).tap()
+    await page.getByRole('option', { name: 'OpenAPI 3.1' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('link', { name: 'Place an order' }).or(page.getByText('Place an order')).first().tap()
+    await sectionOf(page, 'placeOrder').getByText('curl https://pets.example/v1/store/orders').waitFor()
+    await sectionOf(page, 'placeOrder').locator(TEST_BUTTON).tap()
+    const send = page.getByRole('dialog', { name: 'API Client' }).getByRole('button', { name: 'Send' }).first()
+    await send.waitFor()
+    t.equal(await page.evaluate<number>('document.documentElement.scrollWidth'), 360)
+    t.same(complaints, [])
+  })
+
+  await t.test('the name of the page is painted before its program has arrived', async (t) => {
+    const { page } = await visit('/livez')
+    await page.route('**/docs/viewer.js', () => {})
+    await page.goto(`${origin}/v1/docs`, { waitUntil: 'commit' })
+    await page.locator('.brand').waitFor()
+    await page.waitForFunction("performance.getEntriesByName('first-contentful-paint').length === 1")
+    t.match(await page.locator('#app').innerText(), 'Loading the reference')
+  })
+})
+
+/** Waits until the viewer has rendered the sections of all operations. */
+async function untilRendered (page: Page, count: number): Promise<void> {
+  await page.locator(TEST_BUTTON).nth(count - 1).waitFor({ state: 'attached' })
+}
+
+async function computed (page: Page, selector: string, property: string): Promise<string> {
+  return await page.locator(selector).first().evaluate(
+    (element, name) => (globalThis as any).getComputedStyle(element).getPropertyValue(name), property)
+}
+
+async function sidebarOf (page: Page): Promise<string[]> {
+  return (await page.locator('.t-doc__sidebar').first().innerText()).split('\n').map((line) => line.trim())
+}
+
+/** Where the page shows an operation. */
+function sectionOf (page: Page, operationId: string): Locator {
+  return page.locator(`[id$="/${operationId}"]`).first()
+}
+
+async function textOf (page: Page, operationId: string): Promise<string> {
+  return await sectionOf(page, operationId).innerText()
+}
