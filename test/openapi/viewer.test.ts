@@ -36,18 +36,9 @@ t.test('/docs in a browser, behind a prefix and a proxy', { skip: withoutBrowser
     t.same(await page.evaluate(LOOK), lookOfFirstPage)
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
-      const { paper, accent } = await page.evaluate<Record<string, string>>(`(() => {
-        const [paper, accent] = ['background', 'color'].map((name) => {
-          const probe = document.body.appendChild(document.createElement('i'))
-          probe.style[name] = name === 'color' ? 'var(--accent)' : 'var(--paper)'
-          const value = getComputedStyle(probe)[name === 'color' ? name : 'backgroundColor']
-          probe.remove()
-          return value
-        })
-        return { paper, accent }
-      })()`)
+      const { paper, link } = await page.evaluate<Record<string, string>>(LOOK)
       t.equal(await computed(page, '.scalar-app', 'background-color'), paper, `${colorScheme} paper`)
-      t.equal(await computed(page, TEST_BUTTON, 'background-color'), accent, `${colorScheme} accent`)
+      t.equal(await computed(page, TEST_BUTTON, 'background-color'), link, `${colorScheme} accent`)
     }
     await page.emulateMedia({ colorScheme: 'light' })
   })
@@ -137,7 +128,7 @@ t.test('/docs in a browser, behind a prefix and a proxy', { skip: withoutBrowser
     await page.getByRole('option', { name: 'Python' }).click()
     await section.getByText('from urllib.request').waitFor()
     t.match(await section.innerText(), `Bearer ${key}"`)
-    t.notMatch(await textOf(page, 'createAccount'), 'psk_', 'an operation without authentication has no key')
+    t.notMatch(await textOf(page, 'createAccount'), key, 'an operation without authentication has no key')
 
     const field = page.locator('.scalar-reference-intro-auth input')
     await field.fill('psk_another')
@@ -151,7 +142,7 @@ t.test('/docs in a browser, behind a prefix and a proxy', { skip: withoutBrowser
     t.equal(await page.evaluate<number>('sessionStorage.length'), 0)
   })
 
-  await t.test('the keyboard reaches the reference, the versions and a request', async (t) => {
+  await t.test('the keyboard reaches the reference, a request and the versions', async (t) => {
     await page.goto(`${origin}/v1/docs?keyboard`)
     await untilRendered(page, ids.length)
     const active = async (): Promise<string> =>
@@ -167,33 +158,30 @@ t.test('/docs in a browser, behind a prefix and a proxy', { skip: withoutBrowser
     await page.keyboard.press('Enter')
     t.equal(await page.evaluate<string>('document.activeElement.id'), 'app')
 
-    await page.locator(VERSION_BUTTON).focus()
-    for (const press of ['Enter', 'ArrowDown', 'Enter']) await page.keyboard.press(press)
-    await page.locator(VERSION_BUTTON).getByText('OpenAPI 3.1').waitFor()
-
     await sectionOf(page, 'getAccount').locator(TEST_BUTTON).focus()
     await page.keyboard.press('Enter')
     await page.getByRole('dialog', { name: 'API Client' }).waitFor()
     await page.keyboard.press('Escape')
+
+    t.notOk((await sidebarOf(page)).includes('Receive pet.created'), 'webhooks came with 3.1')
+    await page.locator(VERSION_BUTTON).focus()
+    for (const press of ['Enter', 'ArrowDown', 'Enter']) await page.keyboard.press(press)
+    await page.locator(VERSION_BUTTON).getByText('OpenAPI 3.1').waitFor()
+    await page.getByText('Receive pet.created').first().waitFor()
   })
 
-  await t.test('the versions of the document can be chosen', async (t) => {
-    for (const [version, path] of [['3.1', '/v1/openapi-3.1.json'], ['3.2', '/v1/openapi-3.2.json']] as const) {
-      await page.goto(`${origin}/v1/docs?${version}`)
-      await untilRendered(page, ids.length)
-      t.notMatch(await sidebarOf(page), /Receive pet\.created/, 'webhooks came with 3.1')
-      await page.locator(VERSION_BUTTON).click()
-      const read = page.waitForResponse((response) => new URL(response.url()).pathname === path)
-      await page.getByRole('option', { name: `OpenAPI ${version}` }).click()
-      t.equal((await read).status(), 200)
-      await page.getByText('Receive pet.created').first().waitFor()
-      const lines = await sidebarOf(page)
-      for (const name of ['Pets', 'Animals', 'Store', 'Platform', 'List pets']) t.ok(lines.includes(name), name)
-      await page.reload()
-      await page.locator(VERSION_BUTTON).getByText(`OpenAPI ${version}`).waitFor()
-      await untilRendered(page, ids.length)
-      t.equal(await sectionOf(page, 'listOrders').locator(TEST_BUTTON).isVisible(), false)
-    }
+  await t.test('a version that was chosen stays after a reload', async (t) => {
+    await page.locator(VERSION_BUTTON).click()
+    t.same(await page.getByRole('option').allInnerTexts(), ['OpenAPI 3.0.3', 'OpenAPI 3.1', 'OpenAPI 3.2'])
+    const read = page.waitForResponse((response) => new URL(response.url()).pathname === '/v1/openapi-3.2.json')
+    await page.getByRole('option', { name: 'OpenAPI 3.2' }).click()
+    t.equal((await read).status(), 200)
+    await page.reload()
+    await untilRendered(page, ids.length)
+    await page.locator(VERSION_BUTTON).getByText('OpenAPI 3.2').waitFor()
+    const lines = await sidebarOf(page)
+    for (const name of ['Pets', 'Animals', 'Store', 'Platform', 'List pets']) t.ok(lines.includes(name), name)
+    t.equal(await sectionOf(page, 'listOrders').locator(TEST_BUTTON).isVisible(), false)
   })
 
   await t.test('a downloaded document has no samples, and no key', async (t) => {
@@ -208,19 +196,17 @@ t.test('/docs in a browser, behind a prefix and a proxy', { skip: withoutBrowser
     t.notMatch(text, /x-codeSamples/)
   })
 
+  await t.test('the page calls no other service, and shows no link or text of its maker', async (t) => {
+    t.equal(await page.locator('a[href*="scalar.com"]').filter({ visible: true }).count(), 0)
+    t.equal(await page.getByText(/Powered by|Ask AI|Generate SDK/i).filter({ visible: true }).count(), 0)
+    t.same(foreign, [])
+    t.same(complaints, [])
+  })
+
   await t.test('a link leads home', async (t) => {
     await page.getByRole('link', { name: 'Home', exact: true }).click()
     await page.getByRole('heading', { name: 'A pet store you can rely on' }).waitFor()
     t.equal(page.url(), `${origin}/v1/`)
-  })
-
-  await t.test('the page calls no other service, and shows no link or text of its maker', async (t) => {
-    t.same(foreign, [])
-    t.same(complaints, [])
-    await page.goto(`${origin}/v1/docs`)
-    await untilRendered(page, ids.length)
-    t.equal(await page.locator('a[href*="scalar.com"]').filter({ visible: true }).count(), 0)
-    t.equal(await page.getByText(/Powered by|Ask AI|Generate SDK/i).filter({ visible: true }).count(), 0)
   })
 
   await t.test('a phone shows all of it', async (t) => {
