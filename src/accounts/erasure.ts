@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Command } from '../database/group-commit/command.ts'
 import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import type { Client } from '../database/prisma-client.ts'
 import { startSweep } from '../database/sweep.ts'
 import type { Table } from '../database/table.ts'
 
@@ -95,6 +96,17 @@ async function eraseAccount ({ dialect, query, tables }: Transaction, account: n
   return erased.length > 0
 }
 
+/** Returns accounts whose rows no process uses any more, those that were deleted first. */
+export async function findDeletedAccounts (client: Client): Promise<number[]> {
+  const rows = await client.account.findMany({
+    where: { deletedAt: { lte: new Date(Date.now() - KEPT_MS) } },
+    orderBy: { deletedAt: 'asc' },
+    take: ACCOUNTS_PER_SEARCH,
+    select: { id: true }
+  })
+  return rows.map(({ id }) => Number(id))
+}
+
 /** Erases deleted accounts, in every process. After a crash, any of them continues. */
 export const erasure = fp(async function erasure (app: FastifyInstance) {
   startSweep(app, eraseDeletedAccounts, { intervalMs: INTERVAL_MS, failure: 'cannot erase deleted accounts' })
@@ -103,18 +115,9 @@ export const erasure = fp(async function erasure (app: FastifyInstance) {
     let erased: boolean
     do {
       erased = false
-      for (const account of await findDeletedAccounts()) erased = await eraseAll(account, stopped) || erased
+      const accounts = await findDeletedAccounts(app.database.reader)
+      for (const account of accounts) erased = await eraseAll(account, stopped) || erased
     } while (erased && !stopped.aborted)
-  }
-
-  async function findDeletedAccounts (): Promise<number[]> {
-    const rows = await app.database.reader.account.findMany({
-      where: { deletedAt: { lte: new Date(Date.now() - KEPT_MS) } },
-      orderBy: { deletedAt: 'asc' },
-      take: ACCOUNTS_PER_SEARCH,
-      select: { id: true }
-    })
-    return rows.map(({ id }) => Number(id))
   }
 
   /** @returns whether the account is erased */

@@ -60,13 +60,15 @@ interface KeyRow {
   lastUsedAt: string | null
 }
 
+/** As a join, PostgreSQL may plan to read the accounts first, while there are few. */
+const ofLiveAccount = '(SELECT a.deleted_at IS NULL FROM accounts a WHERE a.id = k.account_id)'
+
 const keyByHash: Query<{ hash: string }, KeyRow> = {
   sql: (dialect) => `
     SELECT i.ord, k.account_id AS account, k.id AS key, k.prefix, k.read_only AS "readOnly",
       ${dialect.time('k.expires_at')} AS "expiresAt", ${dialect.time('k.last_used_at')} AS "lastUsedAt"
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', hash: 'text' })}
-    JOIN api_keys k ON k.hash = i.hash
-    JOIN accounts a ON a.id = k.account_id AND a.deleted_at IS NULL`
+    JOIN api_keys k ON k.hash = i.hash AND ${ofLiveAccount}`
 }
 
 export async function findKey (read: Read, hash: string): Promise<ApiKeyCredential | undefined> {
@@ -85,8 +87,7 @@ export async function findKey (read: Read, hash: string): Promise<ApiKeyCredenti
 const keyById: Query<{ key: number }, { id: bigint }> = {
   sql: (dialect) => `
     SELECT i.ord, k.id FROM ${dialect.jsonRows('i', { ord: 'ordinality', key: 'bigint' })}
-    JOIN api_keys k ON k.id = i.key
-    JOIN accounts a ON a.id = k.account_id AND a.deleted_at IS NULL`
+    JOIN api_keys k ON k.id = i.key AND ${ofLiveAccount}`
 }
 
 /** Returns `undefined` when the key was revoked, or its account deleted. */

@@ -20,7 +20,8 @@ export function lockWebhook (webhookId: number): RowLock {
 
 /** Webhooks, as subscribers of the event log. */
 export const webhookSubscribers: EventSubscribers = {
-  exist: (account) => `EXISTS (SELECT 1 FROM webhooks w WHERE w.account_id = ${account} AND w.enabled)`,
+  // For EXISTS, PostgreSQL may read the webhooks of all accounts into a hash table.
+  exist: (account) => `(SELECT w.id FROM webhooks w WHERE w.account_id = ${account} AND w.enabled LIMIT 1) IS NOT NULL`,
   enqueue: enqueueDeliveries
 }
 

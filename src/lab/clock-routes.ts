@@ -50,7 +50,10 @@ export const clockRoutes: FastifyPluginAsyncTypebox = async function clockRoutes
 
   /** Repeats small steps, so that the writes of other accounts get their turns. */
   async function deleteWhatExpired (account: number): Promise<void> {
-    while ((await app.commit(deleteExpiredRecordsOfAccount, { account }, { account })).record) continue
+    let after: string | undefined = ''
+    while (after !== undefined) {
+      after = (await app.commit(deleteExpiredRecordsOfAccount, { account, after }, { account })).record
+    }
     await app.deleteExpiredEventsOf(account)
   }
 }

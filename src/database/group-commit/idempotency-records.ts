@@ -1,10 +1,11 @@
 import type { FastifyError } from '@fastify/error'
 import { IdempotencyKeyReused } from '../../errors.ts'
 import { timeText } from '../account-clocks.ts'
+import type { Dialect } from '../dialect.ts'
 import { classifyError } from '../error-classification.ts'
 import type { Table } from '../table.ts'
 import type { Command, CompletedCommand, QueuedCommand, WriteResult } from './command.ts'
-import type { Transaction } from './transaction.ts'
+import { inSequence, type Transaction } from './transaction.ts'
 
 /** The one table that group commits write by themselves; the records of a deleted account are erased as well. */
 export const idempotencyTable: Table = { name: 'idempotency_records', id: 'key', idType: 'text', columns: {} }
@@ -132,9 +133,13 @@ export function storeResponses (
     WHERE account_id = i.account AND idempotency_records.key = i.key`, responses)
   const unused = refused.flatMap(({ context: { account, idempotency } }) =>
     idempotency === undefined ? [] : [{ account, key: idempotency.key }])
-  defer((parameter) => `
+  defer((parameter) => deleteSql(dialect, parameter), unused)
+}
+
+function deleteSql (dialect: Dialect, parameter = 1): string {
+  return `
     DELETE FROM idempotency_records WHERE (account_id, key) IN
-      (SELECT i.account, i.key FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text' }, parameter)})`, unused)
+      (SELECT i.account, i.key FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text' }, parameter)})`
 }
 
 /** Maximum number of expired records removed in one transaction: few enough that no write waits noticeably for it. */
@@ -163,17 +168,24 @@ export async function renewClaim ({ dialect, execute, now }: Transaction, accoun
   [{ account, key, now: now(account), expires: expiryOf(now(account)) }])
 }
 
-/** Deletes some of an account's expired records, by its clock. Returns `true` when there may be more. */
-export const deleteExpiredRecordsOfAccount: Command<{ account: number }, boolean> = {
+/**
+ * Deletes those of the next 500 records of an account that have expired by its clock, in the order of their keys.
+ * Returns the last of the keys, or `undefined` after the last record.
+ */
+export const deleteExpiredRecordsOfAccount: Command<{ account: number, after: string }, string | undefined> = {
   name: 'deleteExpiredRecordsOfAccount',
-  async run ({ dialect, query, now }, inputs) {
-    const deleted = await query<{ account: number }>(`
-      DELETE FROM idempotency_records WHERE (account_id, key) IN (
-        SELECT r.account_id, r.key FROM idempotency_records r
-        JOIN ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })} ON r.account_id = i.account
-        WHERE r.expires_at <= ${dialect.toTime('i.now')}
-        LIMIT ${SWEEP_SIZE})
-      RETURNING account_id AS account`, inputs.map(({ account }) => ({ account, now: now(account) })))
-    return inputs.map(() => ({ record: deleted.length === SWEEP_SIZE }))
-  }
+  run: async ({ dialect, query, execute, now }, inputs) => await inSequence(inputs, async ({ account, after }) => {
+    const { where, orderBy } = dialect.keyset(
+      [['r.account_id', '(SELECT i.account FROM i)']], 'r.key', '(SELECT i.after FROM i)', false)
+    const rows = await query<{ key: string, expired: boolean | number }>(`
+      WITH i AS (
+        SELECT i.account, i.after, ${dialect.toTime('i.now')} AS now
+        FROM ${dialect.jsonRows('i', { account: 'bigint', after: 'text', now: 'text' })})
+      SELECT r.key, r.expires_at <= (SELECT i.now FROM i) AS expired
+      FROM idempotency_records r WHERE ${where} ORDER BY ${orderBy} LIMIT ${SWEEP_SIZE}`,
+    [{ account, after, now: now(account) }])
+    const expired = rows.filter(({ expired }) => Boolean(expired))
+    await execute(deleteSql(dialect), expired.map(({ key }) => ({ account, key })))
+    return { record: rows.length === SWEEP_SIZE ? rows.at(-1)!.key : undefined }
+  })
 }
