@@ -3,10 +3,9 @@ import { oncePerDialect } from '../database/dialect.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { eventJson } from '../events/queries.ts'
-import { updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
-import type { DeliveryOutcome } from '../messages/rules.ts'
+import { updateMessageStatuses } from '../messages/delivery-status.ts'
 import { loadTargets, secretsOf, type Target } from './claim-targets.ts'
-import { endUnsendable, STEP_SIZE } from './end-unsendable.ts'
+import { endUnsendable } from './end-unsendable.ts'
 import { DELIVERY_LIFETIME_MS, HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
 
 /** A delivery that a worker has claimed, with everything that its request needs. */
@@ -62,22 +61,16 @@ export const claimDeliveries: Command<ClaimInput, ClaimResult> = {
   locks: ({ webhookId }) => [lockWebhook(webhookId)],
   async run (tx, inputs) {
     const targets = await loadTargets(tx, inputs)
+    const { steps, unfinished } = await endUnsendable(tx, inputs, targets)
     const results = new Map<ClaimInput, ClaimResult>()
-    const steps: MessageStep[] = []
     for (const batch of batchesOf(tx, inputs)) {
-      const ended = new Map<number, number>()
-      for (const input of batch) {
-        const { ended: deliveries, outcome } = await endUnsendable(tx, input, targets.get(input.webhookId))
-        steps.push(...stepsOf(deliveries, outcome))
-        ended.set(input.webhookId, deliveries.length)
-      }
       await returnExpiredLeases(tx, batch)
       const claimed = await claim(tx, batch, targets)
       const busy = await findLeasedElsewhere(tx, batch.filter(({ webhookId }) => !claimed.has(webhookId)))
       for (const input of batch) {
         const { webhookId, limit } = input
         const own = claimed.get(webhookId) ?? []
-        const hasMore = own.length === limit || ended.get(webhookId) === STEP_SIZE
+        const hasMore = own.length === limit || unfinished.has(webhookId)
         results.set(input, { claimed: own, hasMore, isBusy: busy.has(webhookId) })
       }
     }
@@ -99,10 +92,6 @@ function batchesOf ({ dialect }: Transaction, inputs: ClaimInput[]): ClaimInput[
     batches[earlier]!.push(input)
   }
   return batches
-}
-
-function stepsOf (deliveries: Array<{ message: number | null }>, outcome: DeliveryOutcome): MessageStep[] {
-  return deliveries.flatMap(({ message }) => message === null ? [] : [{ position: message, outcome }])
 }
 
 /**

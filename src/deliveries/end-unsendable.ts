@@ -1,27 +1,50 @@
 import type { Transaction } from '../database/group-commit/transaction.ts'
+import type { MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryOutcome } from '../messages/rules.ts'
 import type { ClaimInput } from './claim.ts'
 import type { Target } from './claim-targets.ts'
 
-/** Limits the deliveries that one transaction fails or deletes. */
-export const STEP_SIZE = 500
+/** Limits the deliveries that one transaction fails or deletes, all webhooks together. */
+const STEP_SIZE = 500
 
-interface EndedDeliveries {
-  ended: Array<{ message: number | null }>
-  outcome: DeliveryOutcome
+interface Ended {
+  /** The changes of the messages whose deliveries have ended. */
+  steps: MessageStep[]
+  /** Webhooks of which there may be more to end. */
+  unfinished: Set<number>
 }
 
 /**
- * Ends some of the deliveries that will not be sent: those of a webhook that was deleted, or whose account was, the
- * unclaimed ones after a 410, and the expired ones of a webhook that is disabled. They come in the order of the index
- * of waiting deliveries, which a statement that names the webhook once walks without a sort.
+ * Ends some of the deliveries that will not be sent: those of webhooks that were deleted, or whose account was, the
+ * unclaimed ones after a 410, and the expired ones of webhooks that are disabled.
  */
 export async function endUnsendable (
-  tx: Transaction, { webhookId: webhook, account }: ClaimInput, target: Target | undefined
-): Promise<EndedDeliveries> {
+  tx: Transaction, inputs: ClaimInput[], targets: Map<number, Target>
+): Promise<Ended> {
+  const steps: MessageStep[] = []
+  const unfinished = new Set<number>()
+  let left = STEP_SIZE
+  for (const input of inputs) {
+    const target = targets.get(input.webhookId)
+    if (target !== undefined && Boolean(target.enabled)) continue
+    const outcome: DeliveryOutcome = target === undefined ? 'dropped' : 'failed'
+    const ended = left > 0 ? await endSome(tx, input, target, left) : []
+    left -= ended.length
+    if (left === 0) unfinished.add(input.webhookId)
+    for (const { message } of ended) if (message !== null) steps.push({ position: message, outcome })
+  }
+  return { steps, unfinished }
+}
+
+/**
+ * Ends deliveries of one webhook. They come in the order of the index of waiting deliveries, which a statement that
+ * names the webhook once walks without a sort.
+ */
+async function endSome (
+  tx: Transaction, { webhookId: webhook, account }: ClaimInput, target: Target | undefined, limit: number
+): Promise<Array<{ message: number | null }>> {
   const { dialect, query } = tx
   const now = tx.now(account)
-  if (target !== undefined && Boolean(target.enabled)) return { ended: [], outcome: 'failed' }
   const at = '(SELECT n.now FROM n)'
   const isUnclaimed = `(d.leased_by IS NULL OR d.next_try_at <= ${at})`
   const condition = target === undefined
@@ -29,18 +52,18 @@ export async function endUnsendable (
     : `AND d.event_id <> 0 ${target.gone ? '' : `AND d.give_up_at <= ${at}`} AND ${isUnclaimed}`
   const withNow = `
     WITH n AS (
-      SELECT i.webhook, ${dialect.toTime('i.now')} AS now, ${dialect.toTime('i.settled')} AS settled
-      FROM ${dialect.jsonRows('i', { webhook: 'bigint', now: 'text', settled: 'text' })})`
+      SELECT i.webhook, i."limit" AS max_count, ${dialect.toTime('i.now')} AS now,
+        ${dialect.toTime('i.settled')} AS settled
+      FROM ${dialect.jsonRows('i', { webhook: 'bigint', limit: 'bigint', now: 'text', settled: 'text' })})`
   const ids = `
     SELECT d.id FROM deliveries d
     WHERE d.state = 'waiting' AND d.webhook_id = (SELECT n.webhook FROM n) ${condition}
-    ORDER BY d.next_try_at, d.event_id LIMIT ${STEP_SIZE}`
+    ORDER BY d.next_try_at, d.event_id LIMIT (SELECT n.max_count FROM n)`
   const sql = target === undefined
     ? `${withNow} DELETE FROM deliveries WHERE id IN (${ids}) RETURNING message_position AS message`
     : `${withNow}
       UPDATE deliveries SET state = ${dialect.toEnum("'failed'", 'delivery_state')}, leased_by = NULL,
         settled_at = (SELECT n.settled FROM n)
       WHERE id IN (${ids}) RETURNING message_position AS message`
-  const ended = await query<{ message: number | null }>(sql, [{ webhook, now, settled: tx.startedAt }])
-  return { ended, outcome: target === undefined ? 'dropped' : 'failed' }
+  return await query(sql, [{ webhook, limit, now, settled: tx.startedAt }])
 }

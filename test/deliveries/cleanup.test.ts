@@ -1,4 +1,5 @@
 import t from 'tap'
+import { claimDeliveries } from '../../src/deliveries/claim.ts'
 import { deleteSettledDeliveries } from '../../src/deliveries/cleanup.ts'
 import { startApp } from '../support/app.ts'
 import { newWebhook } from '../support/fixtures.ts'
@@ -19,4 +20,25 @@ t.test('finished deliveries are deleted after an hour, and no other deliveries',
   }
   t.equal((await app.commit(deleteSettledDeliveries, {}, { account: null })).record, false)
   t.same((await delivery.findMany({ orderBy: { id: 'asc' } })).map(({ id }) => Number(id)), [3, 4])
+})
+
+t.test('a transaction drops at most 500 deliveries of deleted webhooks, all webhooks together', async (t) => {
+  const { app, openAccount } = await startApp(t, { DELIVERY: 'false' })
+  const { account } = await openAccount()
+  const { delivery } = app.database.writer
+  // Of webhooks that do not exist any more.
+  const webhooks = [1001, 1002, 1003]
+  const at = ago(HOUR)
+  await delivery.createMany({
+    data: webhooks.flatMap((webhookId) => Array.from({ length: 300 }, (_, eventId) =>
+      ({ accountId: account!, webhookId, eventId, nextTryAt: at, giveUpAt: at })))
+  })
+  const claimAll = async (): Promise<boolean[]> => await Promise.all(webhooks.map(async (webhookId) => {
+    const input = { webhookId, account: account!, worker: 'a', limit: 1 }
+    return (await app.commit(claimDeliveries, input, { account: null })).record.hasMore
+  }))
+  t.same(await claimAll(), [false, true, true])
+  t.equal(await delivery.count(), 400)
+  t.same(await claimAll(), [false, false, false])
+  t.equal(await delivery.count(), 0)
 })

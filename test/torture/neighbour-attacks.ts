@@ -99,16 +99,22 @@ export const ATTACKS: Record<string, (target: Target) => Promise<Attack>> = {
     }
   },
 
-  'N10 the deletion of a webhook with many deliveries': async (target) => {
+  'N10 the deletion of webhooks with many deliveries': async (target) => {
     const { key, account } = await openSeededStore(target, {})
-    const { body: { id } } = await send(target, 'POST', '/webhooks', key, { url: 'http://127.0.0.1:9/' })
-    const deliveries = target.context.quick ? 2_000 : 500_000
+    const ids = await inParallel(20, 1, async () => {
+      const { body: { id } } = await send(target, 'POST', '/webhooks', key, { url: 'http://127.0.0.1:9/' })
+      return id as number
+    })
+    const deliveries = target.context.quick ? 200 : 50_000
     await run(target, ({ toTime }) => [`
       INSERT INTO deliveries (account_id, webhook_id, event_id, next_try_at, give_up_at) ${count(deliveries)}
-      SELECT ${account}, ${id}, n.i, ${toTime(LATER)}, ${toTime(LATER)} FROM n`])
+      SELECT ${account}, w.id, n.i, ${toTime(LATER)}, ${toTime(LATER)} FROM n
+      CROSS JOIN webhooks w WHERE w.account_id = ${account}`])
     return async (stopped) => {
-      const { status } = await send(target, 'DELETE', `/webhooks/${id}`, key)
-      if (status !== 204) throw new Error(`DELETE /webhooks is answered ${status}`)
+      await Promise.all(ids.map(async (id) => {
+        const { status } = await send(target, 'DELETE', `/webhooks/${id}`, key)
+        if (status !== 204) throw new Error(`DELETE /webhooks is answered ${status}`)
+      }))
       await untilAborted(stopped)
     }
   }
