@@ -38,6 +38,9 @@ const PASTED: Record<string, { file: string, how: RegExp }> = {
 const NOT_RUN: Array<[command: RegExp, because: string]> = [
   [/^docker /, 'a Docker daemon is not on every machine; test/docs/image.test.ts reads the files'],
   [/^jq /, 'needs another program; test/monitoring/logger.test.ts checks the fields of the log'],
+  [/^npx (openapi-typescript|@hey-api\/openapi-ts|orval|kubb) /, 'test/generated-clients calls the same generators'],
+  [/^(java -jar openapi-generator|oapi-codegen|openapi-python-client)/, 'needs Java, Go or Python'],
+  [/^cargo progenitor /, 'needs Rust'],
   [/^litestream /, 'needs another program, and a bucket'],
   [/^npm run bench$/, 'takes 40 minutes of an idle machine']
 ]
