@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from 'pg'
 import { mergeChanges, type Changes } from './group-commit/command.ts'
 import type { Database } from './database.ts'
+import { TOO_MANY_CONNECTIONS } from './error-classification.ts'
 
 /**
  * Announces changes to the other processes on the same PostgreSQL, and receives theirs. Sent after COMMIT, outside the
@@ -19,6 +20,8 @@ export interface NotifierOptions {
   /** Called with the changes of other processes. */
   onChange: (changes: Changes) => void
   onError: (error: unknown) => void
+  /** `TIMEOUT_MS` by default. */
+  timeoutMs?: number
 }
 
 const CHANNEL = 'petstore_changes'
@@ -29,21 +32,29 @@ const COLLECT_MS = 10
 /** Maximum number of ids in a notification of 8000 bytes; polls and the ends of leases find what does not fit. */
 const MAX_IDS = 400
 
-/** A server that does not accept the connection within this time is tried again. */
-const CONNECT_TIMEOUT_MS = 10_000
+/**
+ * A server that does not accept the connection, or answer a statement, within this time is tried again. The connection
+ * is checked at this interval: one that is lost receives nothing.
+ */
+const TIMEOUT_MS = 10_000
 
 /** Pause before a lost connection is made again. */
 const RECONNECT_DELAY_MS = 1_000
 
+/** The same if the server had too few connections: those of requests go first. */
+const SCARCE_DELAY_MS = 10_000
+
 export function createNotifier (database: Database, options: NotifierOptions): Notifier {
   if (!database.dialect.hasRowLocks) return { announce () {}, close: async () => {} }
   const notifier = new PostgresNotifier(options)
+  database.onStarved?.(() => { notifier.yieldConnection() })
   notifier.start()
   return notifier
 }
 
 class PostgresNotifier implements Notifier {
   readonly #options: NotifierOptions
+  readonly #timeoutMs: number
   /** Identifies this process, whose own notifications come back as well. */
   readonly #origin = randomBytes(6).toString('hex')
   #pending: Changes = {}
@@ -51,10 +62,13 @@ class PostgresNotifier implements Notifier {
   #timer: NodeJS.Timeout | undefined
   /** One notification at a time: on a connection that went silent they would pile up. */
   #sending = false
+  /** Whether the server has too few connections. */
+  #isScarce = false
   #closed = false
 
   constructor (options: NotifierOptions) {
     this.#options = options
+    this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS
   }
 
   start (): void {
@@ -64,6 +78,13 @@ class PostgresNotifier implements Notifier {
   announce (changes: Changes): void {
     mergeChanges(this.#pending, changes)
     this.#timer ??= setTimeout(() => { this.#send() }, COLLECT_MS)
+  }
+
+  /** Leaves the connection to requests. Polls find the changes meanwhile. */
+  yieldConnection (): void {
+    if (this.#client === undefined) return
+    this.#isScarce = true
+    disconnect(this.#client)
   }
 
   async close (): Promise<void> {
@@ -80,11 +101,20 @@ class PostgresNotifier implements Notifier {
     this.#pending = {}
     this.#sending = true
     // One transaction, which waits for no disk: a notification lost in a crash costs nothing.
-    this.#client.query(`SET LOCAL synchronous_commit = off; NOTIFY ${CHANNEL}, '${payload}'`)
-      .catch(this.#options.onError).finally(() => {
-        this.#sending = false
-        if (!this.#closed) this.#timer ??= setTimeout(() => { this.#send() }, COLLECT_MS)
-      })
+    void this.#run(this.#client, `SET LOCAL synchronous_commit = off; NOTIFY ${CHANNEL}, '${payload}'`).finally(() => {
+      this.#sending = false
+      if (!this.#closed) this.#timer ??= setTimeout(() => { this.#send() }, COLLECT_MS)
+    })
+  }
+
+  /** Runs a statement. A connection on which it fails or takes too long is lost, and replaced. */
+  async #run (connection: Client, sql: string): Promise<void> {
+    try {
+      await connection.query(sql)
+    } catch (error) {
+      if (!this.#closed) this.#options.onError(error)
+      disconnect(connection)
+    }
   }
 
   async #listen (): Promise<void> {
@@ -92,7 +122,8 @@ class PostgresNotifier implements Notifier {
     for (;;) {
       const connection = new pg.Client({
         connectionString: this.#options.url,
-        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+        connectionTimeoutMillis: this.#timeoutMs,
+        query_timeout: this.#timeoutMs,
         keepAlive: true,
         application_name: 'petstore events'
       })
@@ -100,11 +131,13 @@ class PostgresNotifier implements Notifier {
         await this.#listenOn(connection)
       } catch (error) {
         if (!this.#closed) this.#options.onError(error)
+        this.#isScarce ||= (error as { code?: string }).code === TOO_MANY_CONNECTIONS
       }
       this.#client = undefined
-      await connection.end().catch(() => {})
+      disconnect(connection)
       if (this.#closed) return
-      await sleep(RECONNECT_DELAY_MS, undefined, { ref: false })
+      await sleep(this.#isScarce ? SCARCE_DELAY_MS : RECONNECT_DELAY_MS, undefined, { ref: false })
+      this.#isScarce = false
     }
   }
 
@@ -123,9 +156,15 @@ class PostgresNotifier implements Notifier {
     // A call of `close` in the meantime did not end this connection.
     if (this.#closed) return
     this.#client = connection
+    const check = setInterval(() => { void this.#run(connection, 'SELECT 1') }, this.#timeoutMs).unref()
     this.#send()
-    await lost
+    await lost.finally(() => { clearInterval(check) })
   }
+}
+
+/** Ends a connection without waiting for its server, which may not answer. */
+function disconnect (connection: Client): void {
+  connection.end().catch(() => {})
 }
 
 /** Keeps as many ids as a notification has room for, and the channels with few ids whole. */

@@ -24,6 +24,8 @@ export interface Database {
   writer: Client
   /** Returns false while a server accepts reads only, as after a failover. */
   acceptsWrites: () => Promise<boolean>
+  /** Calls the listener when a server refuses the service its only connection. Exists where there is a server. */
+  onStarved?: (listener: () => void) => void
   close: () => Promise<void>
 }
 

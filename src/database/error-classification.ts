@@ -22,6 +22,9 @@ const UNAVAILABLE_CLASSES = new Set(['53', '57', '58', '08'])
 /** PostgreSQL: read_only_sql_transaction. After a failover, the server accepts reads only. */
 const READ_ONLY = '25006'
 
+/** PostgreSQL: too_many_connections. The server, or this user, has no connection left. */
+export const TOO_MANY_CONNECTIONS = '53300'
+
 /** SQLite: BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL, NOTADB. */
 const UNAVAILABLE_SQLITE = /^SQLITE_(BUSY|LOCKED|READONLY|IOERR|CORRUPT|FULL|CANTOPEN|PROTOCOL|NOTADB)/
 

@@ -63,11 +63,13 @@ export const authentication = fp(async function authentication (app: FastifyInst
       throw new Unauthorized('This is not an API key. Send the whole key, exactly as you received it')
     }
     request.keyPrefix = prefixOf(text)
+    const start = performance.now()
     const credential = await findKey(app.read, hash)
     if (credential === undefined) {
       throw new Unauthorized('This API key does not exist or was revoked. Use another API key')
     }
-    cache.set(hash, credential)
+    // From the start of the query: a revocation since then may be one that the query did not see.
+    cache.set(hash, credential, { start })
     return authorize(credential, request)
   }
 

@@ -1,7 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { migrate } from '../../src/database/migrations/migrate.ts'
+import { saveCopy } from '../../src/database/sqlite/backup.ts'
 import { startApp } from '../support/app.ts'
 import { build, folder, petstore, startService } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
@@ -58,6 +60,24 @@ t.test('a backup under concurrent writes is consistent and contains all acknowle
     'an event for each message, and no gap'
   )
   t.equal((await withKey(apiKey).post('/messages', { message: 'And on' })).status, 201, 'it serves')
+})
+
+t.test('a backup flushes the copy, and then the folder with its name', onSqlite, async (t) => {
+  const url = await freshDatabase(t)
+  const to = folder(t)
+  const flushed: string[][] = []
+  const handle = await open(to)
+  const prototype = Object.getPrototypeOf(handle) as typeof handle
+  await handle.close()
+  const { sync } = prototype
+  prototype.sync = async function (this: typeof handle) {
+    flushed.push([(await this.stat()).isDirectory() ? 'folder' : 'file', ...readdirSync(to)])
+    await sync.call(this)
+  }
+  t.teardown(() => { prototype.sync = sync })
+  await saveCopy(url, join(to, 'copy.db'))
+  t.same(flushed.map(([kind]) => kind), ['file', 'folder'])
+  t.same(flushed[1], ['folder', 'copy.db'])
 })
 
 t.test('a backup overwrites nothing and explains the conflict', onSqlite, async (t) => {

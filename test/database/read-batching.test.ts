@@ -220,6 +220,16 @@ t.test('reads beyond the queue limit are refused, and later reads succeed', asyn
   t.equal(Number((await read(query, { n: 1 }))?.next), 2)
 })
 
+t.test('polls of the service are never refused', async (t) => {
+  const { read } = await open(t, { queueLimit: 3 })
+  const query = successor()
+  const others = Array.from({ length: 5 }, async (_, n) => await read(query, { n }).catch(() => {}))
+  const poll = read({ ...successor(), isPoll: true }, { n: 1 })
+  await t.rejects(read(query, { n: 1 }), { code: 'OVERLOADED' }, 'another read at that moment is refused')
+  t.equal(Number((await poll)?.next), 2)
+  await Promise.all(others)
+})
+
 t.test('a query that fails does not affect the next one', async (t) => {
   const { read } = await open(t)
   const broken: Query<object, object> = { sql: () => 'SELECT nothing FROM nowhere' }

@@ -5,6 +5,8 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 export interface StallingNetwork {
   url: string
   stall: () => void
+  /** Stops forwarding what the server sends on the connections that exist. Later ones work. */
+  silence: () => void
   goOn: () => void
 }
 
@@ -14,9 +16,12 @@ export async function stallingNetwork (
 ): Promise<StallingNetwork> {
   const { hostname, port } = new URL(to)
   const sockets = new Set<Socket>()
+  const servers = new Set<Socket>()
   let stalled = false
   const server = createServer((near) => {
     const far = connect(Number(port), hostname)
+    servers.add(far)
+    far.on('close', () => { servers.delete(far) })
     for (const [from, into] of [[near, far], [far, near]] as const) {
       sockets.add(from)
       from.on('data', (bytes: Buffer) => { into.write(bytes) }).on('error', () => {}).on('close', () => {
@@ -38,6 +43,9 @@ export async function stallingNetwork (
     stall () {
       stalled = true
       for (const socket of sockets) socket.pause()
+    },
+    silence () {
+      for (const socket of servers) socket.pause()
     },
     goOn () {
       stalled = false

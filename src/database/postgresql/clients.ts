@@ -16,8 +16,16 @@ const MAX_WRITERS = 3
 export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): Promise<Database> {
   const writers = Math.min(MAX_WRITERS, Math.max(1, Math.floor(pool / 2)))
   const readers = Math.max(1, pool - writers)
-  const writing = await connectOver(new ConnectionPool(url, { size: writers, timeout }))
-  const reading = await connectOver(new ConnectionPool(url, { size: readers, timeout }))
+  const listeners: Array<() => void> = []
+  const onStarved = (): void => { for (const listener of listeners) listener() }
+  const pools = {
+    reading: new ConnectionPool(url, { size: readers, timeout, onStarved }),
+    writing: new ConnectionPool(url, { size: writers, timeout, onStarved })
+  }
+  pools.reading.partner = pools.writing
+  pools.writing.partner = pools.reading
+  const reading = await connectOver(pools.reading)
+  const writing = await connectOver(pools.writing)
   const Generated = PrismaClient as unknown as new (options: ClientOptions) => Client
   const clientOver = (adapter: SqlDriverAdapter): Client => createClient(Generated, adapter, timeout)
   return {
@@ -29,6 +37,7 @@ export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): 
     reader: clientOver(reading),
     writer: clientOver(writing),
     acceptsWrites: async () => await acceptsWrites(reading),
+    onStarved: (listener) => { listeners.push(listener) },
     close: async () => { await Promise.all([reading.dispose(), writing.dispose()]) }
   }
 }

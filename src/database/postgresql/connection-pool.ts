@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { TOO_MANY_CONNECTIONS } from '../error-classification.ts'
 
 /**
  * A group waits no longer for a row that another process has locked: the process may be suspended. Then only the write
@@ -19,11 +19,8 @@ const PLANNER = [
   'enable_incremental_sort=off', 'cpu_operator_cost=0.0001', 'jit=off', 'plan_cache_mode=force_generic_plan'
 ]
 
-/** SQLSTATE too_many_connections: the server, or this user, has no connection left. */
-const TOO_MANY_CONNECTIONS = '53300'
-
-/** Pause before another attempt to connect. Meanwhile a connection of the pool may become free. */
-const RETRY_MS = 50
+/** Interval of attempts to open another connection after the server refused one. */
+const RETRY_MS = 100
 
 type Release = (error?: Error | boolean) => void
 type ConnectCallback = (error: Error | undefined, client?: pg.PoolClient, release?: Release) => void
@@ -33,13 +30,42 @@ export interface PoolOptions {
   size: number
   /** Maximum time to wait for a connection, and for a statement, in ms. */
   timeout: number
+  /** Called when the server refuses a connection and there is no other to wait for. */
+  onStarved?: () => void
 }
 
-/** Connections to PostgreSQL with the settings that the statements need. */
-export class ConnectionPool extends pg.Pool {
-  readonly #timeout: number
+/** A caller that waits for a connection. */
+interface Request {
+  callback: ConnectCallback
+  /** Answers the caller when it has waited too long. Set when it begins to wait. */
+  timer: NodeJS.Timeout | undefined
+  hasTimedOut: boolean
+}
 
-  constructor (url: string, { size, timeout }: PoolOptions) {
+/**
+ * Connections to PostgreSQL with the settings that the statements need.
+ *
+ * If the server refuses further connections, callers wait for those that are open. A pool without any borrows from its
+ * partner, whose own callers and borrowers take turns: reads cannot keep the last connection from writes, nor writes
+ * from reads.
+ */
+export class ConnectionPool extends pg.Pool {
+  readonly #size: number
+  readonly #timeout: number
+  readonly #onStarved: () => void
+  /** Number of connections that the server seems to allow. */
+  #capacity: number
+  /** Number of connections that are in use, or being opened. */
+  #inUse = 0
+  readonly #waiting: Request[] = []
+  /** Callers of the partner. */
+  readonly #borrowers: Request[] = []
+  #isBorrowersTurn = true
+  #retryTimer: NodeJS.Timeout | undefined
+  /** The pool that lends its connections to this one. */
+  partner: ConnectionPool | undefined
+
+  constructor (url: string, { size, timeout, onStarved = () => {} }: PoolOptions) {
     // Later than the statement's own time-out, that of a lock would never apply.
     const lockTimeout = Math.min(Math.round(timeout / 2), LOCK_TIMEOUT_MS)
     const settings = [...PLANNER, `statement_timeout=${timeout}`, `lock_timeout=${lockTimeout}`]
@@ -56,34 +82,115 @@ export class ConnectionPool extends pg.Pool {
         await client.query(settings.map((setting) => `SET ${setting}`).join('; '))
       }
     })
+    this.#size = this.#capacity = size
     this.#timeout = timeout
-    // A connection whose ROLLBACK failed is still inside its transaction: the next one would commit the rest of that.
+    this.#onStarved = onStarved
     this.on('release', (_error, connection) => {
+      // A connection whose ROLLBACK failed is still inside its transaction: the next one would commit the rest of that.
       if (connection.getTransactionStatus() !== 'I') connection.end().catch(() => {})
+      this.#inUse--
+      // The pool takes the connection back after this event.
+      if (this.#hasRequests) queueMicrotask(() => { this.#serve() })
     })
   }
 
-  /** Waits when the server has no connection left: one of this pool's becomes free soon. */
   override connect (): Promise<pg.PoolClient>
   override connect (callback: ConnectCallback): void
   override connect (callback?: ConnectCallback): Promise<pg.PoolClient> | void {
-    const connected = this.#connectPatiently()
-    if (callback === undefined) return connected
-    connected.then(
-      (client) => { callback(undefined, client, client.release.bind(client)) },
-      (error: Error) => { callback(error) }
-    )
+    if (callback !== undefined) return this.#request(callback)
+    return new Promise((resolve, reject) => {
+      this.#request((error, client) => {
+        if (error === undefined) resolve(client!)
+        else reject(error)
+      })
+    })
   }
 
-  async #connectPatiently (): Promise<pg.PoolClient> {
-    const deadline = Date.now() + this.#timeout
-    for (;;) {
-      try {
-        return await super.connect()
-      } catch (error) {
-        if ((error as { code?: string }).code !== TOO_MANY_CONNECTIONS || Date.now() > deadline) throw error
-      }
-      await sleep(RETRY_MS)
+  get #hasRequests (): boolean {
+    return this.#waiting.length > 0 || this.#borrowers.length > 0
+  }
+
+  #request (callback: ConnectCallback): void {
+    const request: Request = { callback, timer: undefined, hasTimedOut: false }
+    if (this.#inUse < this.#capacity) this.#open(request)
+    else this.#wait(request)
+  }
+
+  /** Opens a connection, or takes one that is idle. */
+  #open (request: Request): void {
+    this.#inUse++
+    super.connect((error, client, release) => {
+      if (client === undefined) return this.#refuse(request, error!)
+      if (request.hasTimedOut) return release()
+      clearTimeout(request.timer)
+      request.callback(undefined, client, release)
+    })
+  }
+
+  #refuse (request: Request, error: Error): void {
+    this.#inUse--
+    if (request.hasTimedOut) {
+      // The caller was answered.
+    } else if ((error as { code?: string }).code === TOO_MANY_CONNECTIONS) {
+      this.#waiting.unshift(request)
+      this.#startTimer(request)
+      this.#limitTo(this.totalCount)
+    } else {
+      clearTimeout(request.timer)
+      request.callback(error)
     }
+    this.#serve()
+  }
+
+  #wait (request: Request): void {
+    this.#startTimer(request)
+    this.#waiting.push(request)
+    if (this.#capacity === 0) this.#borrow()
+  }
+
+  #startTimer (request: Request): void {
+    request.timer ??= setTimeout(() => {
+      request.hasTimedOut = true
+      request.callback(new Error('timeout exceeded when trying to connect'))
+    }, this.#timeout).unref()
+  }
+
+  /** Sends all callers to the partner, if it has a connection. */
+  #borrow (): void {
+    if (this.partner === undefined || this.partner.totalCount === 0) return this.#onStarved()
+    for (const request of this.#waiting.splice(0)) this.partner.#lend(request)
+  }
+
+  #lend (request: Request): void {
+    if (this.#inUse < this.#capacity) this.#open(request)
+    else this.#borrowers.push(request)
+  }
+
+  /** Gives free connections to those who wait. */
+  #serve (): void {
+    while (this.#inUse < this.#capacity) {
+      const request = this.#nextRequest()
+      if (request === undefined) return
+      if (!request.hasTimedOut) this.#open(request)
+    }
+  }
+
+  #nextRequest (): Request | undefined {
+    const [first, second] = this.#isBorrowersTurn ? [this.#borrowers, this.#waiting] : [this.#waiting, this.#borrowers]
+    this.#isBorrowersTurn = !this.#isBorrowersTurn
+    return first.shift() ?? second.shift()
+  }
+
+  /** Opens no more connections than the server allows, and tries one more at an interval. */
+  #limitTo (connections: number): void {
+    this.#capacity = Math.min(connections, this.#size)
+    this.options.max = Math.max(1, this.#capacity)
+    if (this.#capacity === this.#size) return
+    if (this.#capacity === 0) this.#borrow()
+    this.#retryTimer ??= setTimeout(() => {
+      this.#retryTimer = undefined
+      this.#limitTo(Math.max(this.#capacity, this.totalCount) + 1)
+      this.#serve()
+    }, RETRY_MS).unref()
   }
 }

@@ -10,6 +10,8 @@ export interface Query<Input extends object, Row> {
   sql: (dialect: Dialect) => string
   /** Maximum size of a row in bytes, if rows can be large. */
   maxRowBytes?: number
+  /** The service itself runs it at an interval. It is never refused, or requests could keep it from running at all. */
+  isPoll?: true
   /** Never set: it only declares the type of the statement's rows. */
   row?: Row
   input?: Input

@@ -54,10 +54,10 @@ export class StatementRunner {
   /**
    * Counts a read that `run` will settle.
    *
-   * @throws Overloaded if too many reads wait
+   * @throws Overloaded if too many reads wait, unless it is a poll
    */
-  admit (): void {
-    if (this.#waiting >= this.#options.queueLimit) throw new Overloaded()
+  admit ({ isPoll }: AnyQuery): void {
+    if (this.#waiting >= this.#options.queueLimit && isPoll !== true) throw new Overloaded()
     this.#waiting++
   }
 

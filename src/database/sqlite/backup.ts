@@ -26,6 +26,7 @@ export async function saveCopy (url: string, file: string): Promise<number> {
     })
     const size = await flush(part)
     await rename(part, file)
+    await flushFolder(dirname(file))
     return size
   } catch (error) {
     await rm(part, { force: true })
@@ -59,5 +60,16 @@ async function flush (file: string): Promise<number> {
     return (await copy.stat()).size
   } finally {
     await copy.close()
+  }
+}
+
+/** Flushes the name of the copy. Windows flushes no folders. */
+async function flushFolder (folder: string): Promise<void> {
+  if (process.platform === 'win32') return
+  const opened = await open(folder)
+  try {
+    await opened.sync()
+  } finally {
+    await opened.close()
   }
 }

@@ -1,11 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import t from 'tap'
+import { createNotifier } from '../../../src/database/change-notifications.ts'
 import type { Changes } from '../../../src/database/group-commit/command.ts'
+import { openDatabase } from '../../../src/database/open-database.ts'
 import { startApp } from '../../support/app.ts'
-import { database } from '../../support/database.ts'
+import { database, freshDatabase } from '../../support/database.ts'
 import { newWebhook } from '../../support/fixtures.ts'
 import { eventually } from '../../support/receiver.ts'
+import { rejectedWithin } from '../../support/revocation.ts'
+import { stallingNetwork } from '../../support/stall.ts'
 import { openStream } from '../../support/stream.ts'
 
 const skip = database === 'sqlite' && 'one process serves a SQLite file'
@@ -63,4 +67,66 @@ t.test('services that share a database announce changes to each other', { skip }
     await stream.until(Number(last))
     await admin.end()
   })
+})
+
+t.test('a connection on which nothing arrives any more is replaced', { skip }, async (t) => {
+  const url = await freshDatabase(t)
+  const network = await stallingNetwork(t, url)
+  const opened = await openDatabase({ url, pool: 2, timeout: 5_000 })
+  const heard: number[] = []
+  const notifier = createNotifier(opened, {
+    url: network.url,
+    onChange: ({ numbers = [] }) => { heard.push(...numbers) },
+    onError () {},
+    timeoutMs: 300
+  })
+  const sender = new pg.Client({ connectionString: url })
+  await sender.connect()
+  t.teardown(async () => {
+    await Promise.all([notifier.close(), opened.close(), sender.end()])
+  })
+  const untilHeard = async (number: number): Promise<void> => {
+    await eventually(async () => {
+      await sender.query(`NOTIFY petstore_changes, '{"origin": "other", "changes": {"numbers": [${number}]}}'`)
+      await sleep(20)
+      return heard.includes(number)
+    })
+  }
+  await untilHeard(1)
+  network.silence()
+  await untilHeard(2)
+  t.pass('it was')
+})
+
+t.test('a key ends in time also where its look-up took long and its revocation was not announced', { skip }, async (t) => {
+  const here = await startApp(t)
+  const { DATABASE_URL } = here.config
+  const network = await stallingNetwork(t, DATABASE_URL)
+  const there = await startApp(t, { DATABASE_URL: network.url })
+  const ada = await here.openAccount()
+  const { body: { id, apiKey } } = await ada.post('/account/keys', {})
+  // The connection is open and idle when the key is looked up.
+  await eventually(async () => (await there.nobody.get('/readyz')).status === 200)
+  const admin = new pg.Client({ connectionString: DATABASE_URL })
+  await admin.connect()
+  t.teardown(async () => { await admin.end() })
+  network.silence()
+  const { rows: [{ began }] } = await admin.query('SELECT clock_timestamp() AS began')
+  const client = there.withKey(apiKey, ada.account)
+  const slow = client.get('/account')
+  await eventually(async () => {
+    const { rows } = await admin.query(`
+      SELECT 1 FROM pg_stat_activity
+      WHERE query_start > $1 AND state = 'idle' AND query LIKE '%JOIN api_keys k ON k.hash%'`, [began])
+    return rows.length > 0
+  })
+  await admin.query(`
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'petstore events'`)
+  await ada.delete(`/account/keys/${id}`)
+  const revokedAt = Date.now()
+  await sleep(3_000)
+  network.goOn()
+  t.equal((await slow).status, 200, 'the look-up began before the revocation')
+  await rejectedWithin(t, 5_000 - (Date.now() - revokedAt), async () => (await client.get('/account')).status)
 })
