@@ -100,10 +100,12 @@ function batchesOf ({ dialect }: Transaction, inputs: ClaimInput[]): ClaimInput[
  */
 async function returnExpiredLeases ({ dialect, execute, now }: Transaction, inputs: ClaimInput[]): Promise<void> {
   await execute(`
-    UPDATE deliveries SET leased_by = NULL, attempts = attempts - 1, next_try_at = ${dialect.toTime('i.first')}
-    FROM ${dialect.jsonRows('i', { webhook: 'bigint', now: 'text', first: 'text' })}
-    WHERE webhook_id = i.webhook AND leased_by IS NOT NULL AND next_try_at <= ${dialect.toTime('i.now')}`,
-  inputs.map(({ webhookId, account }) => ({ webhook: webhookId, now: now(account), first: HEAD_OF_QUEUE })))
+    UPDATE deliveries SET leased_by = NULL, attempts = attempts - 1,
+      next_try_at = ${dialect.toTime(`'${HEAD_OF_QUEUE}'`)}
+    WHERE ${dialect.inSubquery('id', `
+      SELECT d.id FROM ${dialect.jsonRows('i', { webhook: 'bigint', now: 'text' })} CROSS JOIN deliveries d
+      WHERE d.webhook_id = i.webhook AND d.leased_by IS NOT NULL AND d.next_try_at <= ${dialect.toTime('i.now')}`)}`,
+  inputs.map(({ webhookId, account }) => ({ webhook: webhookId, now: now(account) })))
 }
 
 type ClaimedRow = Pick<ClaimedDelivery, 'id' | 'account' | 'webhook' | 'event' | 'attempts' | 'message'> & {

@@ -4,6 +4,7 @@ import { distinct, type Transaction } from '../database/group-commit/transaction
 import { updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryResult } from '../monitoring/instrumentation.ts'
 import { HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
+import { isLeasedBy } from './leases.ts'
 import type { WebhookAttempt } from './schemas.ts'
 
 /** The result of a claimed delivery. */
@@ -108,7 +109,7 @@ async function storeResults (
       attempts = deliveries.attempts - i.uncounted, next_try_at = ${dialect.toTime('i.at')},
       settled_at = ${dialect.toTime('i."settledAt"')}
     FROM ${columns}
-    WHERE deliveries.id = i.id AND deliveries.leased_by = i.worker
+    WHERE deliveries.id = i.id AND ${isLeasedBy('i.worker')}
     RETURNING deliveries.id`, completions.map((completion) => rowOf(completion, startedAt)))
   return new Set(rows.map(({ id }) => id))
 }

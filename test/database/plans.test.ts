@@ -1,8 +1,12 @@
+import Database from 'better-sqlite3'
 import t from 'tap'
+import type { Test } from 'tap'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { indexOf, pageQuery } from '../../src/database/sql/keyset-pagination.ts'
+import { startApp } from '../support/app.ts'
 import { database as databaseName, freshDatabase } from '../support/database.ts'
 import { loadFixtures, type ListFixture } from '../support/fixture.ts'
+import { createOwner, hotPaths } from './hot-paths.ts'
 
 const ACCOUNTS = 3
 const PETS = 3_000
@@ -57,12 +61,81 @@ function subsets (names: string[]): string[][] {
   return names.reduce<string[][]>((sets, name) => [...sets, ...sets.map((set) => [...set, name])], [[]])
 }
 
-/** Inserts enough rows for the planner to choose between plans, and collects statistics. */
-async function fill (run: (sql: string) => Promise<void>): Promise<void> {
+/**
+ * Inserts enough rows for the planner to choose between plans, and collects statistics.
+ *
+ * @param account an expression for the account of row `i`
+ */
+async function fill (
+  run: (sql: string) => Promise<void>, account = `i % ${ACCOUNTS} + 1`, accounts = ACCOUNTS
+): Promise<void> {
   const numbers = `(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${PETS}) SELECT i FROM n) AS n`
   const time = databaseName === 'sqlite' ? "'2026-11-21T10:00:00.000Z'" : "timestamp '2026-11-21 10:00:00'"
-  await run(`INSERT INTO accounts (id, name, created_at) SELECT i, 'a', ${time} FROM ${numbers} WHERE i <= ${ACCOUNTS}`)
-  const rows = { from: `FROM ${numbers}`, account: `i % ${ACCOUNTS} + 1`, time }
+  await run(`INSERT INTO accounts (id, name, created_at) SELECT i, 'a', ${time} FROM ${numbers} WHERE i <= ${accounts}`)
+  const rows = { from: `FROM ${numbers}`, account, time }
   for (const { insertRows } of lists) await run(insertRows(rows))
+  await run(`INSERT INTO events (account_id, id, type, timestamp, data) SELECT ${account}, i, 'a', ${time}, '{}' ${rows.from}`)
+  await run(`INSERT INTO idempotency_records (account_id, key, fingerprint, created_at, expires_at)
+    SELECT ${account}, 'k' || i, 'f', ${time}, ${time} ${rows.from}`)
+  await run(`INSERT INTO deliveries (account_id, webhook_id, event_id, next_try_at, give_up_at, settled_at)
+    SELECT ${account}, ${account}, i, ${time}, ${time}, ${time} ${rows.from}`)
+  await run(`INSERT INTO snapshot_rows (account_id, snapshot_id, kind, row_id, data)
+    SELECT ${account}, 1, 'pets', i, '{}' ${rows.from}`)
+  await run(`INSERT INTO lab_states (account_id, changed_at) SELECT id, ${time} FROM accounts`)
   await run('ANALYZE')
+}
+
+/** Every tenth row belongs to an account of its own, and all others to the account 1. */
+const SKEWED = 'CASE WHEN i % 10 = 0 THEN i / 10 + 1 ELSE 1 END'
+
+/** Scans of little: of partial indexes with what is due or open, of what a statement has found, of the service's own. */
+const SMALL_SCAN = new RegExp([
+  'INDEX (messages_plain_idx|faults_open_idx|accounts_moved_clock_idx)',
+  '^SCAN (walk|open|s|locked_\\w+|sqlite_sequence|_prisma_migrations)$'
+].join('|'))
+
+/** A sort. The texts of a page are joined in order: these are few. */
+const SORT = /TEMP B-TREE (?!FOR group_concat)/
+
+/** Statements whose sorts are small: of a group's inputs, and of rows of which an account has at most some hundreds. */
+const SMALL_SORT = /^\s*INSERT INTO (idempotency_records|lab_states)|FROM (api_keys|webhooks|faults) \w+\s+WHERE/
+
+t.test('every statement of the hot paths looks its rows up, also after an ANALYZE of skewed tables', {
+  skip: databaseName !== 'sqlite' && 'plan-buffers.test.ts tests PostgreSQL'
+}, async (t) => {
+  const statements = await collectStatements(t)
+  const client = new Database(new URL(await freshDatabase(t)).pathname)
+  t.teardown(() => { client.close() })
+  await fill(async (sql) => { client.exec(sql) }, SKEWED, PETS / 10 + 1)
+
+  const wasteful: string[] = []
+  for (const sql of statements) {
+    const plan = client.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(parametersOf(sql))
+    for (const { detail } of plan) {
+      const isScan = FULL_SCAN.test(detail) && !SMALL_SCAN.test(detail)
+      if (isScan || (SORT.test(detail) && !SMALL_SORT.test(sql))) wasteful.push(`${detail}: ${sql.replace(/\s+/g, ' ').trim()}`)
+    }
+  }
+  t.same(wasteful, [])
+})
+
+/** Returns the statements that a service runs on its hot paths. */
+async function collectStatements (t: Test): Promise<Set<string>> {
+  const statements = new Set<string>()
+  const { prepare } = Database.prototype
+  Database.prototype.prepare = function (this: Database.Database, sql: string) {
+    if (/^\s*(SELECT|WITH|INSERT|UPDATE|DELETE)/.test(sql)) statements.add(sql)
+    return prepare.call(this, sql)
+  } as typeof prepare
+  t.teardown(() => { Database.prototype.prepare = prepare })
+  const service = await startApp(t)
+  const [ada, eve] = [await service.openAccount(), await service.openAccount()]
+  const owner = await createOwner(ada)
+  statements.clear()
+  for (const action of Object.values(await hotPaths(service, ada, owner, eve.account!))) await action()
+  return statements
+}
+
+function parametersOf (sql: string): null[] {
+  return Array.from(sql.matchAll(/\?/g), () => null)
 }

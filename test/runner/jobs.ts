@@ -69,11 +69,14 @@ const COMPARES_DATABASES: Record<string, string> = {
 /** Files that run in processes of their own, longest first. The others are short and run several in a process. */
 const LONG_FILES = [
   'test/torture/torture.test.ts',
+  'test/database/postgresql/plan-buffers.test.ts',
   'test/start/start.test.ts',
   'test/start/npm-start.test.ts',
   'test/deliveries/delivery.test.ts',
   'test/fuzz/fuzz.test.ts',
   'test/deliveries/delivery-worker.test.ts',
+  'test/start/erasure.test.ts',
+  'test/database/postgresql/few-connections.test.ts',
   'test/events/event-stream.test.ts',
   'test/database/migrations/migrate.test.ts',
   'test/deliveries/retries.test.ts',
