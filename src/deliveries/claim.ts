@@ -167,28 +167,31 @@ const claimSql = oncePerDialect((dialect) => {
     until: 'text',
     expiresAt: 'text'
   })
-  // Without LATERAL there is one input.
-  const [lateral, of] = dialect.supportsLateral
-    ? ['LATERAL', (column: string) => `i.${column}`]
-    : ['', (column: string) => `(SELECT i.${column} FROM i)`]
+  const { supportsLateral } = dialect
+  // Without LATERAL there is one input, and SQLite would read all deliveries to join them with it.
+  const of = (column: string): string => supportsLateral ? `i.${column}` : `(SELECT i.${column} FROM i)`
+  const value = (column: string): string => supportsLateral ? `due.${column}` : of(column)
+  const due = `
+    SELECT d.id AS due_id FROM deliveries d
+    WHERE d.state = 'waiting' AND d.webhook_id = ${of('webhook')} AND d.next_try_at <= ${of('now')}
+      AND (${of('enabled')} OR d.event_id = 0)
+      AND NOT EXISTS (
+        SELECT 1 FROM deliveries o WHERE o.webhook_id = ${of('webhook')} AND o.leased_by IS NOT NULL
+          AND o.leased_by <> ${of('worker')} AND o.next_try_at > ${of('now')})
+    ORDER BY d.next_try_at, d.event_id LIMIT ${of('max_count')} ${dialect.forUpdateSkipLocked}`
+  const whichAreDue = supportsLateral
+    ? `FROM (SELECT i.worker, i.until, i.expires_at, first.due_id FROM i CROSS JOIN LATERAL (${due}) AS first) AS due
+      WHERE deliveries.id = due.due_id`
+    : `WHERE id IN (${due})`
   return `
     WITH i AS (
       SELECT i.webhook, i.enabled, i.worker, i."limit" AS max_count, ${dialect.toTime('i.now')} AS now,
         ${dialect.toTime('i.until')} AS until, ${dialect.toTime('i."expiresAt"')} AS expires_at
       FROM ${columns}
     )
-    UPDATE deliveries SET leased_by = due.worker, next_try_at = due.until, attempts = attempts + 1,
-      give_up_at = CASE WHEN attempts = 0 AND event_id <> 0 THEN due.expires_at ELSE give_up_at END
-    FROM (
-      SELECT i.worker, i.until, i.expires_at, first.due_id FROM i CROSS JOIN ${lateral} (
-        SELECT d.id AS due_id FROM deliveries d
-        WHERE d.state = 'waiting' AND d.webhook_id = ${of('webhook')} AND d.next_try_at <= ${of('now')}
-          AND (${of('enabled')} OR d.event_id = 0)
-          AND NOT EXISTS (
-            SELECT 1 FROM deliveries o WHERE o.webhook_id = ${of('webhook')} AND o.leased_by IS NOT NULL
-              AND o.leased_by <> ${of('worker')} AND o.next_try_at > ${of('now')})
-        ORDER BY d.next_try_at, d.event_id LIMIT ${of('max_count')} ${dialect.forUpdateSkipLocked}) AS first) AS due
-    WHERE deliveries.id = due.due_id
+    UPDATE deliveries SET leased_by = ${value('worker')}, next_try_at = ${value('until')}, attempts = attempts + 1,
+      give_up_at = CASE WHEN attempts = 0 AND event_id <> 0 THEN ${value('expires_at')} ELSE give_up_at END
+    ${whichAreDue}
     RETURNING id, account_id AS account, webhook_id AS webhook, event_id AS event, attempts,
       message_position AS message, ${dialect.time('give_up_at')} AS "expiresAt"`
 })
