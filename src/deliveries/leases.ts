@@ -3,8 +3,8 @@ import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 
 /**
- * Returns an SQL condition: whether a worker leases a delivery. After an ANALYZE, SQLite would otherwise read all leased
- * deliveries for each id.
+ * Returns an SQL condition: whether a worker leases a delivery. After an ANALYZE, SQLite would otherwise read all
+ * leased deliveries for each id.
  */
 export function isLeasedBy (worker: string): string {
   return `coalesce(deliveries.leased_by, '') = ${worker}`

@@ -88,7 +88,7 @@ async function fill (
 /** Every tenth row belongs to an account of its own, and all others to the account 1. */
 const SKEWED = 'CASE WHEN i % 10 = 0 THEN i / 10 + 1 ELSE 1 END'
 
-/** Scans of little: of partial indexes with what is due or open, of what a statement has found, of the service's own. */
+/** Scans of little: of partial indexes with what is due or open, and of what a statement has found. */
 const SMALL_SCAN = new RegExp([
   'INDEX (messages_plain_idx|faults_open_idx|accounts_moved_clock_idx)',
   '^SCAN (walk|open|s|locked_\\w+|sqlite_sequence|_prisma_migrations)$'
