@@ -38,7 +38,7 @@ export class QueryTexts {
   }
 }
 
-export function singleStatement (query: AnyQuery, dialect: Dialect): SingleStatement {
+function singleStatement (query: AnyQuery, dialect: Dialect): SingleStatement {
   let names: string[] = []
   const sql = query.sql({
     ...dialect,
