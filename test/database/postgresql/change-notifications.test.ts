@@ -98,7 +98,7 @@ t.test('a connection on which nothing arrives any more is replaced', { skip }, a
   t.pass('it was')
 })
 
-t.test('a key ends in time also where its look-up took long and no news of its revocation came', { skip }, async (t) => {
+t.test('a key ends in time also where its look-up was slow and no word of its revocation came', { skip }, async (t) => {
   const here = await startApp(t)
   const { DATABASE_URL } = here.config
   const network = await stallingNetwork(t, DATABASE_URL)
