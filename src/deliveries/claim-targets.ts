@@ -1,5 +1,15 @@
 import type { Transaction } from '../database/group-commit/transaction.ts'
 
+export interface ClaimInput {
+  webhookId: number
+  account: number
+  worker: string
+  /** Limits the deliveries that are claimed. */
+  limit: number
+  /** Duration of the lease; `LEASE_MS` by default. */
+  leaseMs?: number | undefined
+}
+
 /** The webhook of a claim. */
 export interface Target {
   id: number

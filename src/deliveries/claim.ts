@@ -4,7 +4,7 @@ import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { eventJson } from '../events/queries.ts'
 import { updateMessageStatuses } from '../messages/delivery-status.ts'
-import { loadTargets, secretsOf, type Target } from './claim-targets.ts'
+import { loadTargets, secretsOf, type ClaimInput, type Target } from './claim-targets.ts'
 import { endUnsendable } from './end-unsendable.ts'
 import { DELIVERY_LIFETIME_MS, HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
 
@@ -29,16 +29,6 @@ export interface ClaimedDelivery {
   worker: string
   /** Time in ms at which the lease expires: from then on any worker may claim the delivery. */
   leasedUntil: number
-}
-
-export interface ClaimInput {
-  webhookId: number
-  account: number
-  worker: string
-  /** Limits the deliveries that are claimed. */
-  limit: number
-  /** Duration of the lease; `LEASE_MS` by default. */
-  leaseMs?: number | undefined
 }
 
 export interface ClaimResult {

@@ -1,8 +1,7 @@
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import type { MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryOutcome } from '../messages/rules.ts'
-import type { ClaimInput } from './claim.ts'
-import type { Target } from './claim-targets.ts'
+import type { ClaimInput, Target } from './claim-targets.ts'
 
 /** Limits the deliveries that one transaction fails or deletes, all webhooks together. */
 const STEP_SIZE = 500
