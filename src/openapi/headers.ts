@@ -71,11 +71,7 @@ export function optional (headers: Record<string, Reference>): Record<string, Re
 const field = (name: string, description: string, example: string, schema = {}): Parameter =>
   ({ name, in: 'header', description, schema: { type: 'string', ...schema }, example })
 
-/**
- * Generators know no such format, and some then leave the pattern to the service: progenitor would otherwise write a
- * type for each parameter with a pattern, and an ETag that was read would not be one.
- */
-const ENTITY_TAGS = { format: 'entity-tags', pattern: ENTITY_TAGS_PATTERN }
+const ENTITY_TAGS = { pattern: ENTITY_TAGS_PATTERN }
 
 export const IF_MATCH = field(
   'If-Match', 'Write only if the record still has one of these ETags; `*` matches any ETag.', '*', ENTITY_TAGS

@@ -67,12 +67,12 @@ t.test('the document for generators, viewers and test tools', async (t) => {
     for (const pattern of patterns) t.notMatch(pattern, /\\u|\(\?[=!<]/)
   })
 
-  await t.test('has a pattern for lists of entity tags, which leaves ETags plain strings in Rust', async (t) => {
+  await t.test('has a pattern for lists of entity tags', async (t) => {
     const fields = operations.flatMap(({ operation: { parameters = [] } }) => parameters)
       .filter(({ name }) => ['If-Match', 'If-None-Match'].includes(name))
     t.ok(fields.length > 40, `${fields.length} fields`)
-    for (const { schema: { type, format, pattern } } of fields) {
-      t.match({ type, format }, { type: 'string', format: 'entity-tags' })
+    for (const { schema: { type, pattern } } of fields) {
+      t.equal(type, 'string')
       for (const field of ['*', '"3"', 'W/"3", "a"', '']) t.match(field, new RegExp(pattern!, 'u'))
       for (const field of ['3', 'W/3', '"3" "4"', '*, "3"']) t.notMatch(field, new RegExp(pattern!, 'u'))
     }
