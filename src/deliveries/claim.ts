@@ -35,6 +35,8 @@ export interface ClaimResult {
   claimed: ClaimedDelivery[]
   /** There may be more to do for this webhook at once. */
   hasMore: boolean
+  /** There are more deliveries to end. */
+  mustEndMore: boolean
   /** Another worker has deliveries of this webhook in flight. */
   isBusy: boolean
 }
@@ -60,8 +62,9 @@ export const claimDeliveries: Command<ClaimInput, ClaimResult> = {
       for (const input of batch) {
         const { webhookId, limit } = input
         const own = claimed.get(webhookId) ?? []
-        const hasMore = own.length === limit || unfinished.has(webhookId)
-        results.set(input, { claimed: own, hasMore, isBusy: busy.has(webhookId) })
+        const mustEndMore = unfinished.has(webhookId)
+        const hasMore = own.length === limit || mustEndMore
+        results.set(input, { claimed: own, hasMore, mustEndMore, isBusy: busy.has(webhookId) })
       }
     }
     await loadBodies(tx, [...results.values()].flatMap(({ claimed }) => claimed))

@@ -9,6 +9,7 @@ import { deliverUnsubscribedMessages } from '../messages/delivery-status.ts'
 import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import { createCompletionBuffer } from './completion-buffer.ts'
 import type { AroundCall } from './delivery-attempt.ts'
+import { createEndingPace } from './ending-pace.ts'
 import { findDueWork, type DueWebhook } from './find-due.ts'
 import type { WebhookClient } from './http-client.ts'
 import { createRequestSlots } from './request-slots.ts'
@@ -108,6 +109,7 @@ export function createDeliveryWorker (options: WorkerOptions): DeliveryWorker {
     retrySchedule,
     stopped: stop.signal,
     slots: createRequestSlots(),
+    endingPace: createEndingPace(),
     complete: createCompletionBuffer(commit, log, stop.signal),
     track (work) {
       pending.add(work)

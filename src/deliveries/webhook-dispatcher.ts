@@ -5,6 +5,7 @@ import { claimDeliveries, type ClaimedDelivery, type ClaimResult } from './claim
 import type { Completion } from './complete.ts'
 import type { Complete } from './completion-buffer.ts'
 import { returnedCompletion, sendDelivery, sentCompletion, type AroundCall } from './delivery-attempt.ts'
+import type { EndingPace } from './ending-pace.ts'
 import type { WebhookClient } from './http-client.ts'
 import type { RequestSlots } from './request-slots.ts'
 import { classifyResponse } from './retry-policy.ts'
@@ -36,6 +37,7 @@ export interface DispatchContext {
   stopped: AbortSignal
   /** The requests in flight in this process. */
   slots: RequestSlots
+  endingPace: EndingPace
   complete: Complete
   /** Makes a stop of the worker wait for the work. */
   track: (work: Promise<void>) => void
@@ -78,8 +80,11 @@ interface Dispatch {
   openRequests: number
   /** Number of claimed deliveries whose results are not stored yet. */
   inFlight: number
-  /** `outdated`: a claim is in flight that may still see the webhook as it was before a change. */
-  claim: 'idle' | 'claiming' | 'outdated'
+  /**
+   * `outdated`: a claim is in flight that may still see the webhook as it was before a change.
+   * `delayed`: the next claim ends more deliveries, and waits for its turn.
+   */
+  claim: 'idle' | 'claiming' | 'outdated' | 'delayed'
   /** There may be more deliveries to claim. */
   mayHaveMore: boolean
   /** A receiver that is slow, or has not been called yet, gets one request at a time and so occupies one slot. */
@@ -141,23 +146,37 @@ function claimMore (dispatch: Dispatch): void {
   dispatch.claim = 'claiming'
   dispatch.mayHaveMore = false
   const limit = Math.min(room, free + reserve)
+  const began = performance.now()
   const claim = commit(claimDeliveries, { webhookId, account, worker, limit, leaseMs }, { account: null })
-  track(claim.then(({ record }) => { enqueueClaimed(dispatch, record) }, (error: unknown) => {
+  track(claim.then(({ record }) => {
+    enqueueClaimed(dispatch, record, performance.now() - began)
+  }, (error: unknown) => {
     dispatch.claim = 'idle'
     pause(dispatch)
     context.log.warn({ err: error }, 'cannot claim deliveries')
   }))
 }
 
-function enqueueClaimed (dispatch: Dispatch, { claimed, hasMore, isBusy }: ClaimResult): void {
+function enqueueClaimed (
+  dispatch: Dispatch, { claimed, hasMore, mustEndMore, isBusy }: ClaimResult, durationMs: number
+): void {
   const isOutdated = dispatch.claim === 'outdated'
   dispatch.claim = 'idle'
+  if (mustEndMore) delayClaim(dispatch, dispatch.context.endingPace.reserve(durationMs))
   dispatch.mayHaveMore ||= hasMore
   dispatch.inFlight += claimed.length
   dispatch.queue.push(...claimed)
   if (isBusy) pause(dispatch)
   if (dispatch.context.stopped.aborted || isPaused(dispatch) || isOutdated) release(dispatch)
   sendQueued(dispatch)
+}
+
+function delayClaim (dispatch: Dispatch, delayMs: number): void {
+  dispatch.claim = 'delayed'
+  setTimeout(() => {
+    dispatch.claim = 'idle'
+    sendQueued(dispatch)
+  }, delayMs).unref()
 }
 
 /** Sends queued deliveries while there are free slots, then claims more or ends the dispatcher. */

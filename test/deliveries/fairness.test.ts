@@ -1,4 +1,5 @@
 import t from 'tap'
+import { createEndingPace } from '../../src/deliveries/ending-pace.ts'
 import { createRequestSlots } from '../../src/deliveries/request-slots.ts'
 import { startApp } from '../support/app.ts'
 import { DELIVERING, send } from '../support/delivery.ts'
@@ -49,4 +50,10 @@ t.test('the request slots are shared between accounts', async (t) => {
   t.same(resumed, ['22 first', '23'], 'accounts take turns')
   slots.free(21)
   t.same(resumed, ['22 first', '23', '22 second'])
+})
+
+t.test('steps that end deliveries take turns, with pauses between them', async (t) => {
+  const pace = createEndingPace()
+  const waits = [1_000, 1_000, 2_000].map((durationMs) => Math.round(pace.reserve(durationMs) / 1_000))
+  t.same(waits, [3, 6, 12])
 })

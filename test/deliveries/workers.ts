@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
 import { completeDeliveries } from '../../src/deliveries/complete.ts'
 import { createDeliveryWorker, type DeliveryWorker, type WorkerOptions } from '../../src/deliveries/delivery-worker.ts'
+import { createEndingPace } from '../../src/deliveries/ending-pace.ts'
 import { createWebhookClient } from '../../src/deliveries/http-client.ts'
 import { createRequestSlots } from '../../src/deliveries/request-slots.ts'
 import type { DispatchContext } from '../../src/deliveries/webhook-dispatcher.ts'
@@ -47,6 +48,7 @@ export function dispatchContext (
     log,
     stopped: stop.signal,
     slots,
+    endingPace: createEndingPace(),
     complete: async (completion) => { await commit(completeDeliveries, completion, { account: null }) },
     track (work) { pending.push(work) },
     schedulePollBefore () {}
