@@ -7,6 +7,7 @@ import { updateMessageStatuses } from '../messages/delivery-status.ts'
 import { loadTargets, secretsOf, type ClaimInput, type Target } from './claim-targets.ts'
 import { endUnsendable } from './end-unsendable.ts'
 import { DELIVERY_LIFETIME_MS, HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
+import { isLeasedElsewhere, newLease } from './leases.ts'
 
 /** A delivery that a worker has claimed, with everything that its request needs. */
 export interface ClaimedDelivery {
@@ -25,8 +26,7 @@ export interface ClaimedDelivery {
   body: string | undefined
   url: string
   secrets: string[]
-  /** The worker that has claimed it. */
-  worker: string
+  lease: string
   /** Time in ms at which the lease expires: from then on any worker may claim the delivery. */
   leasedUntil: number
 }
@@ -112,6 +112,7 @@ async function claim (
   const live = inputs.filter(({ webhookId }) => targets.has(webhookId))
   if (live.length === 0) return new Map()
   const leasedUntil = (account: number, leaseMs = LEASE_MS): number => Date.parse(tx.now(account)) + leaseMs
+  const leases = new Map(live.map(({ webhookId, worker }) => [webhookId, newLease(worker)]))
   const rows = await tx.query<ClaimedRow>(claimSql(tx.dialect), live.map((input) => {
     const { webhookId: webhook, account, worker, limit, leaseMs } = input
     const now = tx.now(account)
@@ -119,6 +120,7 @@ async function claim (
       webhook,
       enabled: Boolean(targets.get(webhook)!.enabled),
       worker,
+      lease: leases.get(webhook)!,
       limit,
       now,
       until: timeText(leasedUntil(account, leaseMs)),
@@ -129,7 +131,7 @@ async function claim (
   const claimed = new Map<number, ClaimedDelivery[]>()
   for (const row of rows.sort((a, b) => a.event - b.event)) {
     const { webhook } = row
-    const { account, worker, leaseMs } = inputOf.get(webhook)!
+    const { account, leaseMs } = inputOf.get(webhook)!
     const now = tx.now(account)
     const offset = tx.clockOffset(account)
     const delivery: ClaimedDelivery = {
@@ -139,7 +141,7 @@ async function claim (
       leasedUntil: leasedUntil(account, leaseMs) - offset,
       url: targets.get(webhook)!.url,
       secrets: secretsOf(targets.get(webhook)!, now),
-      worker,
+      lease: leases.get(webhook)!,
       body: row.event === 0 ? testBody(row, now) : undefined
     }
     const others = claimed.get(webhook)
@@ -155,6 +157,7 @@ const claimSql = oncePerDialect((dialect) => {
     webhook: 'bigint',
     enabled: 'boolean',
     worker: 'text',
+    lease: 'text',
     limit: 'bigint',
     now: 'text',
     until: 'text',
@@ -170,19 +173,19 @@ const claimSql = oncePerDialect((dialect) => {
       AND (${of('enabled')} OR d.event_id = 0)
       AND NOT EXISTS (
         SELECT 1 FROM deliveries o WHERE o.webhook_id = ${of('webhook')} AND o.leased_by IS NOT NULL
-          AND o.leased_by <> ${of('worker')} AND o.next_try_at > ${of('now')})
+          AND ${isLeasedElsewhere('o', of('worker'))} AND o.next_try_at > ${of('now')})
     ORDER BY d.next_try_at, d.event_id LIMIT ${of('max_count')} ${dialect.forUpdateSkipLocked}`
   const whichAreDue = supportsLateral
-    ? `FROM (SELECT i.worker, i.until, i.expires_at, first.due_id FROM i CROSS JOIN LATERAL (${due}) AS first) AS due
+    ? `FROM (SELECT i.lease, i.until, i.expires_at, first.due_id FROM i CROSS JOIN LATERAL (${due}) AS first) AS due
       WHERE deliveries.id = due.due_id`
     : `WHERE id IN (${due})`
   return `
     WITH i AS (
-      SELECT i.webhook, i.enabled, i.worker, i."limit" AS max_count, ${dialect.toTime('i.now')} AS now,
+      SELECT i.webhook, i.enabled, i.worker, i.lease, i."limit" AS max_count, ${dialect.toTime('i.now')} AS now,
         ${dialect.toTime('i.until')} AS until, ${dialect.toTime('i."expiresAt"')} AS expires_at
       FROM ${columns}
     )
-    UPDATE deliveries SET leased_by = ${value('worker')}, next_try_at = ${value('until')}, attempts = attempts + 1,
+    UPDATE deliveries SET leased_by = ${value('lease')}, next_try_at = ${value('until')}, attempts = attempts + 1,
       give_up_at = CASE WHEN attempts = 0 AND event_id <> 0 THEN ${value('expires_at')} ELSE give_up_at END
     ${whichAreDue}
     RETURNING id, account_id AS account, webhook_id AS webhook, event_id AS event, attempts,
@@ -196,7 +199,7 @@ async function findLeasedElsewhere ({ dialect, query, now }: Transaction, inputs
     SELECT i.webhook FROM ${dialect.jsonRows('i', { webhook: 'bigint', worker: 'text', now: 'text' })}
     WHERE EXISTS (
       SELECT 1 FROM deliveries o WHERE o.webhook_id = i.webhook AND o.leased_by IS NOT NULL
-        AND o.leased_by <> i.worker AND o.next_try_at > ${dialect.toTime('i.now')})`,
+        AND ${isLeasedElsewhere('o', 'i.worker')} AND o.next_try_at > ${dialect.toTime('i.now')})`,
   inputs.map(({ webhookId, account, worker }) => ({ webhook: webhookId, worker, now: now(account) })))
   return new Set(rows.map(({ webhook }) => webhook))
 }

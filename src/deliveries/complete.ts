@@ -4,14 +4,15 @@ import { distinct, type Transaction } from '../database/group-commit/transaction
 import { updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryResult } from '../monitoring/instrumentation.ts'
 import { HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
-import { isLeasedBy } from './leases.ts'
+import { hasLease } from './leases.ts'
 import type { WebhookAttempt } from './schemas.ts'
 
 /** The result of a claimed delivery. */
 export interface Completion {
   id: number
   webhookId: number
-  worker: string
+  /** The lease under which it was sent. */
+  lease: string
   /** Position of the message whose status depends on the delivery. */
   message: number | null
   /** The address that was called. */
@@ -24,7 +25,7 @@ export interface Completion {
 /** Limits the attempts that a webhook shows. */
 const MAX_SHOWN_ATTEMPTS = 20
 
-/** Stores the results of deliveries. Ignores a delivery that another worker has claimed in the meantime. */
+/** Stores the results of deliveries. Ignores a delivery that was claimed again in the meantime. */
 export const completeDeliveries: Command<Completion, undefined> = {
   name: 'completeDeliveries',
   locks: ({ webhookId }) => [lockWebhook(webhookId)],
@@ -97,27 +98,27 @@ function retryNow (completion: Completion, now: string): Completion {
   return { ...completion, result: 'retry', attempt: { ...attempt, nextTryAt: now } }
 }
 
-/** @returns the ids of the deliveries that the worker still owned */
+/** @returns the ids of the deliveries whose leases still lasted */
 async function storeResults (
   { dialect, query, startedAt }: Transaction, completions: Completion[]
 ): Promise<Set<number>> {
   const columns = dialect.jsonRows('i', {
-    id: 'bigint', worker: 'text', state: 'text', uncounted: 'bigint', at: 'text', settledAt: 'text'
+    id: 'bigint', lease: 'text', state: 'text', uncounted: 'bigint', at: 'text', settledAt: 'text'
   })
   const rows = await query<{ id: number }>(`
     UPDATE deliveries SET state = ${dialect.toEnum('i.state', 'delivery_state')}, leased_by = NULL,
       attempts = deliveries.attempts - i.uncounted, next_try_at = ${dialect.toTime('i.at')},
       settled_at = ${dialect.toTime('i."settledAt"')}
     FROM ${columns}
-    WHERE deliveries.id = i.id AND ${isLeasedBy('i.worker')}
+    WHERE deliveries.id = i.id AND ${hasLease('i.lease')}
     RETURNING deliveries.id`, completions.map((completion) => rowOf(completion, startedAt)))
   return new Set(rows.map(({ id }) => id))
 }
 
-function rowOf ({ id, worker, result, attempt }: Completion, now: string): object {
+function rowOf ({ id, lease, result, attempt }: Completion, now: string): object {
   return {
     id,
-    worker,
+    lease,
     state: isPending(result) ? 'waiting' : result === 'accepted' ? 'delivered' : 'failed',
     uncounted: result === 'returned' ? 1 : 0,
     // A returned delivery keeps its place before newer events.

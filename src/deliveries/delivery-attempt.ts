@@ -29,12 +29,11 @@ export function webhookIdOf ({ account, event, id }: ClaimedDelivery): string {
 }
 
 /** Returns the completion of a delivery that was not sent, or whose request was aborted. */
-export function returnedCompletion ({ id, webhook, message, url }: ClaimedDelivery, worker: string): Completion {
-  return { id, webhookId: webhook, worker, message, url, result: 'returned' }
+export function returnedCompletion ({ id, webhook, lease, message, url }: ClaimedDelivery): Completion {
+  return { id, webhookId: webhook, lease, message, url, result: 'returned' }
 }
 
 export interface AttemptContext {
-  worker: string
   /** Time in ms at which the request was sent. */
   startedAt: number
   /** Pauses between attempts; `RETRY_SCHEDULE` by default. */
@@ -46,12 +45,12 @@ export function sentCompletion (
   delivery: ClaimedDelivery, response: WebhookResponse, context: AttemptContext
 ): Completion {
   const { status, error } = response
-  const { worker, startedAt } = context
+  const { startedAt } = context
   const now = Date.now()
   const responseClass = classifyResponse(status)
   const nextAt = responseClass === 'refused' ? retryTime(delivery, response, now, context) : undefined
   return {
-    ...returnedCompletion(delivery, worker),
+    ...returnedCompletion(delivery),
     result: responseClass !== 'refused' ? responseClass : nextAt === undefined ? 'exhausted' : 'retry',
     attempt: {
       eventId: delivery.event,

@@ -1,5 +1,6 @@
 import type { AccountClocks } from '../database/account-clocks.ts'
 import type { Query, Read } from '../database/reads/query.ts'
+import { isLeasedElsewhere } from './leases.ts'
 
 export interface DueWebhook {
   id: number
@@ -27,7 +28,7 @@ const firstPending = (webhook: string, column: string): string => `
 /** Selects the end of the last lease that another worker has for a webhook. */
 const LEASE_ELSEWHERE = `(
   SELECT max(o.next_try_at) FROM deliveries o
-  WHERE o.webhook_id = walk.webhook AND o.leased_by IS NOT NULL AND o.leased_by <> i.worker)`
+  WHERE o.webhook_id = walk.webhook AND o.leased_by IS NOT NULL AND ${isLeasedElsewhere('o', 'i.worker')})`
 
 /** Skips in the index from webhook to webhook: its cost does not depend on the number of pending deliveries. */
 const dueQuery: Query<{ worker: string }, { messages: bigint | null, webhooks: string | null }> = {

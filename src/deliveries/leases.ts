@@ -2,12 +2,28 @@ import { timeText } from '../database/account-clocks.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 
+/** Number of leases that this process has named. */
+let leases = 0
+
 /**
- * Returns an SQL condition: whether a worker leases a delivery. After an ANALYZE, SQLite would otherwise read all
- * leased deliveries for each id.
+ * Returns the name of a new lease. It names more than the worker: a worker stores a result again if it does not know
+ * whether it is stored, and may have a later lease of the same delivery by then.
  */
-export function isLeasedBy (worker: string): string {
-  return `coalesce(deliveries.leased_by, '') = ${worker}`
+export function newLease (worker: string): string {
+  return `${worker} ${++leases}`
+}
+
+/**
+ * Returns an SQL condition: whether a delivery has this lease. After an ANALYZE, SQLite would otherwise read all leased
+ * deliveries for each id.
+ */
+export function hasLease (lease: string): string {
+  return `coalesce(deliveries.leased_by, '') = ${lease}`
+}
+
+/** Returns an SQL condition: whether the lease of a leased delivery is one of another worker. */
+export function isLeasedElsewhere (deliveries: string, worker: string): string {
+  return `${deliveries}.leased_by NOT LIKE ${worker} || ' %'`
 }
 
 /**
@@ -33,15 +49,15 @@ export async function shiftLeases (
 }
 
 /** Extends the leases of deliveries that a worker sends later than it planned. */
-export const extendLease: Command<{ account: number, id: number, worker: string, until: number }, undefined> = {
+export const extendLease: Command<{ account: number, id: number, lease: string, until: number }, undefined> = {
   name: 'extendLease',
   async run ({ dialect, execute, clockOffset }, inputs) {
     await execute(`
       UPDATE deliveries SET next_try_at = ${dialect.toTime('i.until')}
-      FROM ${dialect.jsonRows('i', { id: 'bigint', worker: 'text', until: 'text' })}
-      WHERE deliveries.id = i.id AND ${isLeasedBy('i.worker')}`,
-    inputs.map(({ account, id, worker, until }) =>
-      ({ id, worker, until: timeText(until + clockOffset(account)) })))
+      FROM ${dialect.jsonRows('i', { id: 'bigint', lease: 'text', until: 'text' })}
+      WHERE deliveries.id = i.id AND ${hasLease('i.lease')}`,
+    inputs.map(({ account, id, lease, until }) =>
+      ({ id, lease, until: timeText(until + clockOffset(account)) })))
     return inputs.map(() => ({ record: undefined }))
   }
 }

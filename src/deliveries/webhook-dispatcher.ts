@@ -20,7 +20,7 @@ export interface WebhookDispatcher {
 
 /** State and functions that the dispatchers of a worker share. */
 export interface DispatchContext {
-  /** Identifies the worker in the leases of its deliveries. */
+  /** Name of the worker in the leases of its deliveries. */
   worker: string
   commit: Commit
   client: WebhookClient
@@ -182,7 +182,7 @@ function delayClaim (dispatch: Dispatch, delayMs: number): void {
 /** Sends queued deliveries while there are free slots, then claims more or ends the dispatcher. */
 function sendQueued (dispatch: Dispatch): void {
   const { account, context, queue } = dispatch
-  const { client, worker, slots, stopped, track } = context
+  const { client, slots, stopped, track } = context
   while (queue.length > 0 && hasFreeSlot(dispatch) && !stopped.aborted) {
     const delivery = queue.shift()!
     const left = delivery.leasedUntil - Date.now()
@@ -192,7 +192,7 @@ function sendQueued (dispatch: Dispatch): void {
       dispatch.mayHaveMore = true
     } else if (left < client.timeoutMs + LEASE_RESERVE_MS) {
       // The lease may expire before the request ends.
-      complete(dispatch, returnedCompletion(delivery, worker))
+      complete(dispatch, returnedCompletion(delivery))
     } else {
       track(deliver(dispatch, delivery))
     }
@@ -228,7 +228,7 @@ function endIfIdle (dispatch: Dispatch): void {
 
 async function deliver (dispatch: Dispatch, delivery: ClaimedDelivery): Promise<void> {
   const { account, context } = dispatch
-  const { client, aroundCall, worker, retrySchedule, slowMs, slots, stopped } = context
+  const { client, aroundCall, retrySchedule, slowMs, slots, stopped } = context
   dispatch.openRequests++
   slots.take(account)
   const startedAt = Date.now()
@@ -236,8 +236,8 @@ async function deliver (dispatch: Dispatch, delivery: ClaimedDelivery): Promise<
   dispatch.openRequests--
   if (response !== undefined) dispatch.receiver = rateReceiver(Date.now() - startedAt, slowMs)
   slots.free(account)
-  if (response === undefined) return complete(dispatch, returnedCompletion(delivery, worker))
-  complete(dispatch, sentCompletion(delivery, response, { worker, startedAt, retrySchedule }))
+  if (response === undefined) return complete(dispatch, returnedCompletion(delivery))
+  complete(dispatch, sentCompletion(delivery, response, { startedAt, retrySchedule }))
   // The receiver wants no more events. The webhook is disabled by the end of the pause.
   if (classifyResponse(response.status) === 'gone') pause(dispatch)
   if (dispatch.receiver === 'slow' || isPaused(dispatch)) release(dispatch)
@@ -263,6 +263,5 @@ function complete (dispatch: Dispatch, completion: Completion): void {
 
 function release (dispatch: Dispatch): void {
   if (dispatch.claim === 'claiming') dispatch.claim = 'outdated'
-  const { worker } = dispatch.context
-  for (const delivery of dispatch.queue.splice(0)) complete(dispatch, returnedCompletion(delivery, worker))
+  for (const delivery of dispatch.queue.splice(0)) complete(dispatch, returnedCompletion(delivery))
 }

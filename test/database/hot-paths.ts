@@ -214,8 +214,8 @@ function backgroundWork (
     'claim and complete deliveries': async () => {
       const { record: { claimed } } = await commit(claimDeliveries, { ...input, webhookId: webhook }, NO_ACCOUNT)
       const attempt = { at: ago(0), eventId: 1, attempt: 1, status: 200, durationMs: 1 }
-      await Promise.all(claimed.map(async ({ id, message, url, worker }) => await commit(completeDeliveries, {
-        id, webhookId: webhook, worker, message, url, result: 'accepted', attempt
+      await Promise.all(claimed.map(async ({ id, lease, message, url }) => await commit(completeDeliveries, {
+        id, webhookId: webhook, lease, message, url, result: 'accepted', attempt
       }, NO_ACCOUNT)))
       // Another worker has none in flight.
       await commit(claimDeliveries, { ...input, worker: randomUUID(), webhookId: webhook }, NO_ACCOUNT)

@@ -92,8 +92,8 @@ t.test('a returned delivery keeps its place before newer events', async (t) => {
   const claim = async (limit: number): Promise<ClaimedDelivery[]> =>
     (await app.commit(claimDeliveries, { ...target, worker: 'a', limit }, { account: null })).record.claimed
   const first = await claim(3)
-  await Promise.all([...first].reverse().map(async ({ id, message, url }) => {
-    const completion = { id, webhookId, worker: 'a', message, url, result: 'returned' as const }
+  await Promise.all([...first].reverse().map(async ({ id, lease, message, url }) => {
+    const completion = { id, webhookId, lease, message, url, result: 'returned' as const }
     return await app.commit(completeDeliveries, completion, { account: null })
   }))
   const again = await claim(2)
@@ -111,7 +111,7 @@ t.test('deliveries with an expired lease are claimed before newer events', async
   const lost = (await claim('a')).claimed.map(({ event }) => event)
   t.match(await claim('b'), { claimed: [], isBusy: true }, 'no other worker claims while the lease lasts')
   await send(ada)
-  await app.database.writer.delivery.updateMany({ where: { leasedBy: 'a' }, data: { nextTryAt: new Date() } })
+  await app.database.writer.delivery.updateMany({ where: { leasedBy: { not: null } }, data: { nextTryAt: new Date() } })
   const { claimed } = await claim('b')
   t.same(claimed.map(({ event, attempts }) => [event, attempts]), lost.map((event) => [event, 1]))
   t.same((await claim('b')).claimed.map(({ event }) => event), [lost[1]! + 1, lost[1]! + 2])
