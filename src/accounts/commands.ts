@@ -1,5 +1,8 @@
-import type { Changes, Command, CommandResult } from '../database/group-commit/command.ts'
+import {
+  ACCOUNT_DELETED, type Changes, type Command, type CommandResult
+} from '../database/group-commit/command.ts'
 import { distinct, inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import { Unauthorized } from '../errors.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { createCredential } from './api-key.ts'
 import { ApiKeyLimitReached, ApiKeyNotFound, LastApiKey } from './errors.ts'
@@ -39,19 +42,25 @@ export const createAccount: Command<{ account: NewAccount }, AccountWithKey> = {
  */
 export const deleteAccount: Command<{ account: number, conditions: Conditions }, undefined> = {
   name: 'deleteAccount',
-  runsAlone: true,
+  runsAlone: 'with its kind',
   locksAccount: true,
-  run: async (tx, inputs) => await inSequence(inputs, async ({ account, conditions }) => {
-    const failed = checkPreconditions(conditions, ACCOUNT_ETAG)
-    if (failed !== undefined) return failed
-    const { dialect, execute } = tx
-    await execute(`
-      UPDATE accounts SET deleted_at = ${dialect.toTime('i.at')}
-      FROM ${dialect.jsonRows('i', { account: 'bigint', at: 'text' })} WHERE accounts.id = i.account`,
-    [{ account, at: new Date().toISOString() }])
-    const changes = { ...await announcedRows(tx, account), accounts: [account], events: [account] }
-    return { record: undefined, changes }
-  })
+  async run (tx, inputs) {
+    const deleted = new Set<number>()
+    return await inSequence(inputs, async ({ account, conditions }) => {
+      const failed = deleted.has(account)
+        ? new Unauthorized(ACCOUNT_DELETED)
+        : checkPreconditions(conditions, ACCOUNT_ETAG)
+      if (failed !== undefined) return failed
+      deleted.add(account)
+      const { dialect, execute } = tx
+      await execute(`
+        UPDATE accounts SET deleted_at = ${dialect.toTime('i.at')}
+        FROM ${dialect.jsonRows('i', { account: 'bigint', at: 'text' })} WHERE accounts.id = i.account`,
+      [{ account, at: new Date().toISOString() }])
+      const changes = { ...await announcedRows(tx, account), accounts: [account], events: [account] }
+      return { record: undefined, changes }
+    })
+  }
 }
 
 /** Returns the ids of an account's rows in the tables whose changes are announced, by channel. */

@@ -126,9 +126,9 @@ export const erasure = fp(async function erasure (app: FastifyInstance) {
     while (!stopped.aborted) {
       const began = performance.now()
       const { record: progress } = await app.commit(eraseRows, { account, position }, { account: null })
+      await sleep(PAUSE_PER_STEP * (performance.now() - began), undefined, { ref: false })
       if (progress.state !== 'erasing') return progress.state === 'erased'
       position = progress.position
-      await sleep(PAUSE_PER_STEP * (performance.now() - began), undefined, { ref: false })
     }
     return false
   }

@@ -6,6 +6,7 @@ import {
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { listRecords } from '../database/sql/record-queries.ts'
 import type { Table } from '../database/table.ts'
+import { ACCOUNT_DELETED } from '../database/group-commit/command.ts'
 import { Unauthorized } from '../errors.ts'
 
 export const accountTable: Table = {
@@ -47,7 +48,7 @@ export const ACCOUNT_ETAG = etagOf(1)
 
 export async function findAccount (read: Read, account: number): Promise<SerializedRecord> {
   const row = await read(accountById, { account })
-  if (row === undefined) throw new Unauthorized('The account of this API key was deleted')
+  if (row === undefined) throw new Unauthorized(ACCOUNT_DELETED)
   return { record: row.record, etag: ACCOUNT_ETAG }
 }
 

@@ -2,6 +2,9 @@ import type { FastifyError } from '@fastify/error'
 import type { Table } from '../table.ts'
 import type { Transaction } from './transaction.ts'
 
+/** The message of `Unauthorized` to a request that was authenticated before its account was deleted. */
+export const ACCOUNT_DELETED = 'The account of this API key was deleted'
+
 /**
  * A write. `run` gets the inputs of all requests of this command in the group, in order of arrival, and returns a
  * result for each: it must leave the rows as if the requests had come one after another.
@@ -12,8 +15,11 @@ export interface Command<Input, Record> {
   locks?: (input: Input) => RowLock[]
   /** The table in which each input creates one row at most: ids are allocated before the command runs. */
   creates?: Table
-  /** It can take long, and so shares its transaction with no other command. */
-  runsAlone?: true
+  /**
+   * It can take long, or locks whole accounts, and so shares its transaction with no other command: with none at all
+   * (`true`), or with requests of the same command only (`'with its kind'`).
+   */
+  runsAlone?: true | 'with its kind'
   /**
    * Waits until no other write of its account is in flight, and makes later ones wait. The command must run alone:
    * otherwise the others of its group would wait as well.

@@ -3,7 +3,9 @@ import { AccountClocks } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
 import type { Table } from '../table.ts'
 import { orderIntoBatches } from './batches.ts'
-import { mergeChanges, type BeforeCommit, type Changes, type CompletedCommand, type QueuedCommand } from './command.ts'
+import {
+  ACCOUNT_DELETED, mergeChanges, type BeforeCommit, type Changes, type CompletedCommand, type QueuedCommand
+} from './command.ts'
 import { claimIdempotencyKeys, storeResponses } from './idempotency-records.ts'
 import { lockRowsAndAllocateIds } from './row-locks.ts'
 import { createTransaction, type Transaction } from './transaction.ts'
@@ -17,8 +19,6 @@ export interface GroupTransactionOptions {
   /** Maximum time to wait for a row that another process has locked, in ms; by default that of the connection. */
   lockTimeoutMs?: number | undefined
 }
-
-const ACCOUNT_DELETED = 'The account of this API key was deleted'
 
 /** What a committed group owes: an answer to each entry, and announcements to other parts of the service. */
 export interface CommittedGroup {

@@ -7,6 +7,12 @@ const ACCOUNT_SHARE = 1 / 4
 /** The number of writes that an account may have in a group even if the other accounts have fewer. */
 const MIN_SHARE_OF_GROUP = 16
 
+/**
+ * A command that runs alone waits for this many groups of others: each of its transactions makes them wait for another
+ * COMMIT.
+ */
+const GROUPS_PER_ALONE = 3
+
 /** Entries of one lane take one turn: an account, or a command without an account. */
 type Lane = number | string
 
@@ -17,7 +23,8 @@ export class WriteQueue {
   /** Number of entries by lane. */
   readonly #counts = new Map<Lane, number>()
   #entries: QueuedCommand[] = []
-  #lastRanAlone = false
+  /** Number of groups since the last command that ran alone. */
+  #groupsSinceAlone = GROUPS_PER_ALONE
 
   constructor (limit: number) {
     this.#limit = limit
@@ -48,23 +55,24 @@ export class WriteQueue {
    * turns: each has one write in the group before any has a second.
    *
    * While other accounts wait, an account has no more writes in a group than all of them together, or
-   * `MIN_SHARE_OF_GROUP`, because each write delays the whole group. A command that runs alone takes turns with groups
-   * of the others.
+   * `MIN_SHARE_OF_GROUP`, because each write delays the whole group. A command that runs alone takes turns with
+   * `GROUPS_PER_ALONE` groups of the others.
    */
   takeGroup (maxSize: number, tryStart: (entry: QueuedCommand) => boolean): QueuedCommand[] {
     const [oldest] = this.#entries
     if (oldest === undefined) return []
     const order = this.#entries.length > maxSize ? inTurn(this.#entries) : this.#entries
-    const startAlone = !this.#lastRanAlone && runsAlone(oldest)
+    const startAlone = this.#groupsSinceAlone >= GROUPS_PER_ALONE && runsAlone(oldest)
     for (const isAlone of [startAlone, !startAlone]) {
       const group: QueuedCommand[] = []
       const shares = new GroupShares(this.#counts)
       for (const entry of order) {
-        if (group.length === (isAlone ? 1 : maxSize)) break
-        if (runsAlone(entry) === isAlone && shares.tryCount(entry) && tryStart(entry)) group.push(entry)
+        if (group.length === maxSize) break
+        if (runsAlone(entry) !== isAlone || (isAlone && !mayJoin(entry, group))) continue
+        if (shares.tryCount(entry) && tryStart(entry)) group.push(entry)
       }
       if (group.length === 0) continue
-      this.#lastRanAlone = isAlone
+      this.#groupsSinceAlone = isAlone ? 0 : this.#groupsSinceAlone + 1
       this.#remove(group)
       return group
     }
@@ -124,7 +132,12 @@ class GroupShares {
 }
 
 function runsAlone ({ command }: QueuedCommand): boolean {
-  return command.runsAlone === true
+  return command.runsAlone !== undefined
+}
+
+/** Tells whether a command that runs alone may be in a group of such commands. */
+function mayJoin ({ command }: QueuedCommand, [first]: QueuedCommand[]): boolean {
+  return first === undefined || (command === first.command && command.runsAlone === 'with its kind')
 }
 
 /** Returns the lane of an entry: its account, or the name of a command without one, such as a sign-up. */

@@ -1,10 +1,15 @@
 import t from 'tap'
-import type { QueuedCommand } from '../../../src/database/group-commit/command.ts'
+import type { Command, QueuedCommand } from '../../../src/database/group-commit/command.ts'
 import { WriteQueue } from '../../../src/database/group-commit/write-queue.ts'
+
+const COMMANDS: Record<string, Command<any, any>> = {
+  erase: { name: 'erase', runsAlone: true, run: async () => [] },
+  deleteAccount: { name: 'deleteAccount', runsAlone: 'with its kind', run: async () => [] }
+}
 
 /** Returns a write of an account; `name` stands for its command. */
 function write (account: number | null, name = 'add', since = 0): QueuedCommand {
-  const command = { name, run: async () => [], ...name === 'deleteAccount' ? { runsAlone: true as const } : {} }
+  const command = COMMANDS[name] ?? { name, run: async () => [] }
   return { command, input: {}, context: { account }, since, resolve () {}, reject () {} }
 }
 
@@ -71,15 +76,29 @@ t.test('an account has no more writes in a group than all others, if others wait
   t.same(queue.takeGroup(256, always), crowd.slice(35), 'alone, an account has the whole group')
 })
 
-t.test('a command that runs alone takes turns with groups of the others', async (t) => {
+t.test('a command that runs alone waits for three groups of the others', async (t) => {
   const queue = new WriteQueue(100)
-  const [first, second, third] = [1, 2, 3].map((account) => write(account, 'deleteAccount')) as QueuedCommand[]
-  const [a, b, c] = [write(4), write(4), write(4)]
-  for (const entry of [first!, second!, a, b, third!]) queue.add(entry)
+  const [first, second, third] = [1, 2, 3].map((account) => write(account, 'erase')) as QueuedCommand[]
+  for (const entry of [first!, second!, third!]) queue.add(entry)
   t.same(queue.takeGroup(10, always), [first])
-  t.same(queue.takeGroup(10, always), [a, b])
+  for (let i = 0; i < 3; i++) {
+    const others = [write(4), write(4)]
+    for (const entry of others) queue.add(entry)
+    t.same(queue.takeGroup(10, always), others)
+  }
+  const last = write(4)
+  queue.add(last)
   t.same(queue.takeGroup(10, always), [second])
+  t.same(queue.takeGroup(10, always), [last])
   t.same(queue.takeGroup(10, always), [third], 'nothing else waits')
-  queue.add(c)
-  t.same(queue.takeGroup(10, ({ command }) => command.runsAlone !== true), [c])
+})
+
+t.test('a command that runs with its kind shares a group with no other command', async (t) => {
+  const queue = new WriteQueue(100)
+  const [erase, add] = [write(5, 'erase'), write(5)]
+  const deletions = [1, 2, 3].map((account) => write(account, 'deleteAccount'))
+  for (const entry of [deletions[0]!, erase, deletions[1]!, add, deletions[2]!]) queue.add(entry)
+  t.same(queue.takeGroup(10, always), deletions)
+  t.same(queue.takeGroup(10, always), [add])
+  t.same(queue.takeGroup(10, always), [erase])
 })
