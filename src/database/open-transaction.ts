@@ -1,11 +1,15 @@
 import { DriverAdapterError, type SqlQuery, type Transaction } from '@prisma/driver-adapter-utils'
 import { classifyError } from './error-classification.ts'
-import type { Connection } from './statements.ts'
+import type { Connection, OwnStatement, RunTogether } from './statements.ts'
 
 /** Ends a transaction on its connection, and gives the connection back. */
 export interface TransactionEnd {
-  /** @throws when the outcome is unknown, or the database rolled the transaction back */
-  commit: () => Promise<void>
+  /**
+   * Commits, after some last statements where the connection has `runTogether`, and returns their rows.
+   *
+   * @throws when the outcome is unknown, or the transaction failed: then `rollback` is called
+   */
+  commit: (last: readonly OwnStatement[]) => Promise<object[][]>
   /** @param isUsable false when the connection may not answer a ROLLBACK: then it is closed */
   rollback: (isUsable: boolean) => Promise<void>
 }
@@ -22,7 +26,8 @@ export class OpenTransaction implements Transaction {
   readonly options = { usePhantomQuery: true }
   readonly #connection: Connection
   readonly #end: TransactionEnd
-  #hasEnded = false
+  /** No statement runs while the transaction commits: the connection would commit it separately. */
+  #state: 'open' | 'committing' | 'committed' | 'rolled back' = 'open'
   #statementsInFlight = 0
   #failure: Error | undefined
 
@@ -31,11 +36,15 @@ export class OpenTransaction implements Transaction {
     this.adapterName = connection.adapterName
     this.#connection = connection
     this.#end = end
-    const { runOwn } = connection
+    const { runOwn, runTogether } = connection
     this.runOwn = runOwn && ((sql, values) => this.#runNow(() => runOwn(sql, values)))
+    this.runTogether = runTogether && (async (statements) => await this.#run(async () => await runTogether(statements)))
+    this.runAndCommit = runTogether && (async (statements) => await this.#commit(statements))
   }
 
   readonly runOwn: Connection['runOwn']
+  readonly runTogether: RunTogether | undefined
+  readonly runAndCommit: RunTogether | undefined
 
   readonly queryRaw: Transaction['queryRaw'] = async (query: SqlQuery) =>
     await this.#run(async () => await this.#connection.queryRaw(query))
@@ -43,18 +52,19 @@ export class OpenTransaction implements Transaction {
   readonly executeRaw: Transaction['executeRaw'] = async (query: SqlQuery) =>
     await this.#run(async () => await this.#connection.executeRaw(query))
 
+  /** Does nothing after `runAndCommit`. */
   readonly commit = async (): Promise<void> => {
+    if (this.#state === 'committed') return
     if (this.#failure !== undefined) {
       await this.rollback()
       throw this.#failure
     }
-    this.#markEnded()
-    await this.#end.commit()
+    await this.#commit([])
   }
 
   readonly rollback = async (): Promise<void> => {
-    if (this.#hasEnded) return
-    this.#markEnded()
+    if (this.#state === 'committed' || this.#state === 'rolled back') return
+    this.#state = 'rolled back'
     const isReachable = this.#failure === undefined || classifyError(this.#failure) !== 'unavailable'
     await this.#end.rollback(isReachable && this.#statementsInFlight === 0)
   }
@@ -64,14 +74,24 @@ export class OpenTransaction implements Transaction {
     this.#failure ??= error
   }
 
-  #markEnded (): void {
-    if (this.#hasEnded) throw transactionHasEnded()
-    this.#hasEnded = true
+  async #commit (last: readonly OwnStatement[]): Promise<object[][]> {
+    if (this.#failure !== undefined) throw this.#failure
+    try {
+      const rows = await this.#run(async () => {
+        this.#state = 'committing'
+        return await this.#end.commit(last)
+      })
+      this.#state = 'committed'
+      return rows
+    } catch (error) {
+      await this.rollback()
+      throw error
+    }
   }
 
   /** Runs a statement of a connection in this thread: it is never in flight when the transaction ends. */
   #runNow<Result> (statement: () => Result): Result {
-    if (this.#hasEnded) throw transactionHasEnded()
+    if (this.#state !== 'open') throw transactionHasEnded()
     try {
       return statement()
     } catch (error) {
@@ -81,7 +101,7 @@ export class OpenTransaction implements Transaction {
   }
 
   async #run<Result> (statement: () => Promise<Result>): Promise<Result> {
-    if (this.#hasEnded) throw transactionHasEnded()
+    if (this.#state !== 'open') throw transactionHasEnded()
     this.#statementsInFlight++
     try {
       return await statement()

@@ -10,11 +10,23 @@ export interface OwnQuery extends SqlQuery { isOwn: true }
 
 const TEXT: ArgType = { scalarType: 'string', arity: 'scalar' }
 
+/** The text and the parameters of a statement of the service's own. */
+export interface OwnStatement { sql: string, values: readonly unknown[] }
+
 /** A connection that can run the service's own statements without Prisma's conversions. */
 export interface Connection extends SqlQueryable {
   /** Returns the rows of a statement, none if it only writes. 64-bit integers are numbers. */
   runOwn?: ((sql: string, values: readonly unknown[]) => object[] | Promise<object[]>) | undefined
+  /**
+   * Runs statements one after the other in one round trip, and returns the rows of each. Exists where a statement costs
+   * a round trip. After a statement that fails, no other runs.
+   */
+  runTogether?: RunTogether | undefined
+  /** As `runTogether`, and commits in the same round trip. Only for a transaction, which ends with it. */
+  runAndCommit?: RunTogether | undefined
 }
+
+export type RunTogether = (statements: readonly OwnStatement[]) => Promise<object[][]>
 
 /** Runs a statement and returns its rows. Each input is one parameter: a JSON array of objects. */
 export async function queryRows<Row> (
@@ -25,9 +37,10 @@ export async function queryRows<Row> (
 
 /** Runs a statement whose parameters are single values, and returns its rows. */
 export async function queryRowsOfValues<Row> (
-  connection: Connection, sql: string, values: unknown[]
+  connection: Connection, sql: string, values: readonly unknown[]
 ): Promise<Row[]> {
   if (connection.runOwn !== undefined) return await connection.runOwn(sql, values) as Row[]
+  if (connection.runTogether !== undefined) return (await connection.runTogether([{ sql, values }]))[0] as Row[]
   const { columnNames, columnTypes, rows } = await connection.queryRaw(ownQuery(sql, values))
   return rows.map((values) => {
     const row: Record<string, unknown> = {}
@@ -36,16 +49,8 @@ export async function queryRowsOfValues<Row> (
   })
 }
 
-/** Runs a statement that returns no rows. */
-export async function executeStatement (
-  connection: Connection, sql: string, inputs: readonly object[]
-): Promise<void> {
-  if (connection.runOwn !== undefined) await connection.runOwn(sql, [JSON.stringify(inputs)])
-  else await connection.executeRaw(ownQuery(sql, [JSON.stringify(inputs)]))
-}
-
-function ownQuery (sql: string, args: unknown[]): OwnQuery {
-  return { sql, args, argTypes: args.map(() => TEXT), isOwn: true }
+function ownQuery (sql: string, args: readonly unknown[]): OwnQuery {
+  return { sql, args: [...args], argTypes: args.map(() => TEXT), isOwn: true }
 }
 
 /** Adapters return a 64-bit integer as text. Ids and counts fit a double, because the contract keeps ids below 2^53. */

@@ -1,6 +1,7 @@
 import { oncePerDialect, type Dialect } from '../database/dialect.ts'
 import type { BeforeCommit, Changes, CompletedCommand, NewEvent } from '../database/group-commit/command.ts'
-import type { SqlAfterWrites, Transaction } from '../database/group-commit/transaction.ts'
+import { Outdated, type Transaction } from '../database/group-commit/transaction.ts'
+import type { SqlAfterWrites } from '../database/group-commit/transaction-statements.ts'
 
 /** An event with its number in the account's feed. */
 export interface NumberedEvent {
@@ -25,25 +26,59 @@ export interface EventSubscribers {
  */
 export function eventLog (subscribers: EventSubscribers): BeforeCommit {
   const statementsOf = oncePerDialect((dialect) => eventStatements(dialect, subscribers))
+  const withoutSubscribers = new AccountSet()
   return async (tx, completed) => {
     const byAccount = eventsByAccount(completed)
     if (byAccount.size === 0) return {}
-    const counters = await writeEvents(tx, byAccount, statementsOf(tx.dialect))
-    for (const { id, offset } of counters) tx.confirmClock(id, offset * 1000)
+    const accounts = [...byAccount.keys()]
+    const statements = statementsOf(tx.dialect)
+    // What an event tracks is settled by its deliveries, or by a worker when there are none.
+    const tracked = [...byAccount.values()].some((events) => events.some(({ tracks }) => tracks !== undefined))
+    const announced: Changes = tracked ? { deliveries: [] } : {}
+    const nothingFollows = accounts.every((id) => tx.lockedAccounts.has(id) && withoutSubscribers.has(id))
+    if (nothingFollows && tx.dialect.supportsWritableCtes) {
+      await commitEvents(tx, byAccount, statements, withoutSubscribers)
+      return { events: accounts, ...announced }
+    }
+    const counters = await writeEvents(tx, byAccount, statements)
+    for (const { id, offset, subscribed } of counters) {
+      tx.confirmClock(id, offset * 1000)
+      if (!subscribed) withoutSubscribers.add(id)
+    }
     const wanted = counters.filter(({ subscribed }) => subscribed).flatMap(({ id: account, last }) => {
       const events = byAccount.get(account)!
       return events.map(({ type, tracks }, i) => ({ account, id: last - events.length + 1 + i, type, tracks }))
     })
     const enqueued = wanted.length > 0 && await subscribers.enqueue(tx, wanted)
-    // What an event tracks is settled by its deliveries, or by a worker when there are none.
-    const tracked = [...byAccount.values()].some((events) => events.some(({ tracks }) => tracks !== undefined))
-    const changes: Changes = { events: counters.map(({ id }) => id) }
-    return enqueued || tracked ? { ...changes, deliveries: [] } : changes
+    return { events: counters.map(({ id }) => id), ...enqueued ? { deliveries: [] } : announced }
   }
 }
 
-function eventsByAccount (completed: CompletedCommand[]): Map<number, NewEvent[]> {
-  const byAccount = new Map<number, NewEvent[]>()
+/** Maximum number of accounts that are remembered: about 3 MB. */
+const MAX_REMEMBERED = 100_000
+
+/** Accounts that had no subscriber when their last event was written. That can have changed since. */
+class AccountSet {
+  readonly #accounts = new Set<number>()
+
+  has (account: number): boolean {
+    return this.#accounts.has(account)
+  }
+
+  add (account: number): void {
+    if (this.#accounts.size >= MAX_REMEMBERED) this.#accounts.clear()
+    this.#accounts.add(account)
+  }
+
+  delete (account: number): void {
+    this.#accounts.delete(account)
+  }
+}
+
+type EventsByAccount = Map<number, NewEvent[]>
+
+function eventsByAccount (completed: CompletedCommand[]): EventsByAccount {
+  const byAccount: EventsByAccount = new Map()
   for (const { entry: { context }, success: { events = [] } } of completed) {
     for (const event of events) {
       const account = event.account ?? context.account
@@ -70,6 +105,8 @@ interface Counter {
 interface EventStatements {
   /** Increments the counters and inserts the events. */
   both: SqlAfterWrites
+  /** The same, and fails with `SUBSCRIBED` if an account has a subscriber. */
+  bothWithoutSubscribers: SqlAfterWrites
   /** The same in two statements. */
   increment: string
   insert: string
@@ -89,17 +126,42 @@ function eventStatements (dialect: Dialect, { exist }: EventSubscribers): EventS
     INSERT INTO events (account_id, id, type, timestamp, data)
     SELECT i.account, c.${last} - i.later, i.type, ${dialect.toTime('i.now')}, i.data
     FROM ${dialect.jsonRows('i', eventColumns, parameter)} JOIN ${counters} AS c ON c.id = i.account`
+  const both = (select: string): SqlAfterWrites => (parameter, written) => ({
+    with: [
+      `locked AS (${lock(written, parameter)})`,
+      `counted AS (${increment})`,
+      `inserted AS (${insert('counted', 'last', parameter + 1)})`
+    ],
+    select
+  })
   return {
-    both: (parameter, written) => ({
-      with: [
-        `locked AS (${lock(written, parameter)})`,
-        `counted AS (${increment})`,
-        `inserted AS (${insert('counted', 'last', parameter + 1)})`
-      ],
-      select: 'SELECT id, last, "offset", subscribed FROM counted'
-    }),
+    both: both('SELECT id, last, "offset", subscribed FROM counted'),
+    // SQL has no other way to fail under a condition.
+    bothWithoutSubscribers: both(
+      `SELECT CASE WHEN subscribed THEN CAST('${SUBSCRIBED}' || id AS integer) END FROM counted`),
     increment: `WITH locked AS (${lock('true')}) ${increment}`,
     insert: insert('accounts', 'last_event_id')
+  }
+}
+
+/** Part of the message of the error. */
+const SUBSCRIBED = 'subscribers of account '
+
+/**
+ * Writes the events and commits in the same round trip. That is possible if no deliveries are to be enqueued. Only the
+ * database knows, so the statement fails if an account has a subscriber.
+ *
+ * @throws Outdated when an account has a subscriber
+ */
+async function commitEvents (
+  tx: Transaction, byAccount: EventsByAccount, statements: EventStatements, withoutSubscribers: AccountSet
+): Promise<void> {
+  try {
+    await tx.queryAndCommit(statements.bothWithoutSubscribers, ...inputsOf(tx, byAccount))
+  } catch (error) {
+    if (!(error as Error).message.includes(SUBSCRIBED)) throw error
+    for (const account of byAccount.keys()) withoutSubscribers.delete(account)
+    throw new Outdated('an account has a subscriber since its last event', { cause: error })
   }
 }
 
@@ -108,15 +170,20 @@ function eventStatements (dialect: Dialect, { exist }: EventSubscribers): EventS
  * deleted account has no counter, and its events are dropped: a worker may still update its messages.
  */
 async function writeEvents (
-  tx: Transaction, byAccount: Map<number, NewEvent[]>, { both, increment, insert }: EventStatements
+  tx: Transaction, byAccount: EventsByAccount, { both, increment, insert }: EventStatements
 ): Promise<Counter[]> {
-  const { dialect, now } = tx
-  const counts = [...byAccount].map(([account, { length }]) => ({ account, count: length }))
-  const events = [...byAccount].flatMap(([account, list]) =>
-    list.map(({ type, data }, i) => ({ account, later: list.length - 1 - i, type, data, now: now(account) })))
-  if (dialect.supportsWritableCtes) return await tx.queryWithDeferred<Counter>(both, counts, events)
+  const [counts, events] = inputsOf(tx, byAccount)
+  if (tx.dialect.supportsWritableCtes) return await tx.queryWithDeferred<Counter>(both, counts, events)
   const counters = await tx.query<Counter>(increment, counts)
   const live = new Set(counters.map(({ id }) => id))
   await tx.execute(insert, events.filter(({ account }) => live.has(account)))
   return counters
+}
+
+/** Returns the parameters of the statements: the number of events of each account, and the events. */
+function inputsOf ({ now }: Transaction, byAccount: EventsByAccount): [object[], Array<{ account: number }>] {
+  const counts = [...byAccount].map(([account, { length }]) => ({ account, count: length }))
+  const events = [...byAccount].flatMap(([account, list]) =>
+    list.map(({ type, data }, i) => ({ account, later: list.length - 1 - i, type, data, now: now(account) })))
+  return [counts, events]
 }

@@ -7,7 +7,7 @@ import type { Changes, Command, QueuedCommand, WriteContext, WriteResult } from 
 import { createLockWaiters } from './lock-waiters.ts'
 import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
 import { IdempotencyKeyLocked, idempotencyTable } from './idempotency-records.ts'
-import { ClockAdvanced } from './transaction.ts'
+import { Outdated } from './transaction.ts'
 import { WriteQueue } from './write-queue.ts'
 
 export type Commit = <Input, Record>(
@@ -243,7 +243,7 @@ export function createCommitter (database: Database, options: CommitterOptions):
 }
 
 function kindOf (error: unknown): ErrorKind {
-  return error instanceof ClockAdvanced ? 'conflict' : classifyError(error)
+  return error instanceof Outdated ? 'conflict' : classifyError(error)
 }
 
 /** Returns the error that answers a command which failed alone in its transaction. */

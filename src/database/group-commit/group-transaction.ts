@@ -44,12 +44,12 @@ export async function runInTransaction (
     for (const { entry, result } of replays) {
       answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
     }
-    const liveAccounts = await lockRowsAndAllocateIds(tx, fresh)
+    await lockRowsAndAllocateIds(tx, fresh)
     const accepted: QueuedCommand[] = []
     const rejected: QueuedCommand[] = []
     for (const entry of fresh) {
       const { account, rejection } = entry.context
-      const error = account === null || liveAccounts.has(account) ? rejection : new Unauthorized(ACCOUNT_DELETED)
+      const error = account === null || tx.lockedAccounts.has(account) ? rejection : new Unauthorized(ACCOUNT_DELETED)
       if (error === undefined) {
         accepted.push(entry)
       } else {

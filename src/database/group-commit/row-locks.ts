@@ -34,10 +34,10 @@ type ResultRow =
  * process, so lock acquisition cannot deadlock. A row that is locked stands for its children too: a pet for its
  * inventory entry and its orders.
  *
- * @returns the writers' accounts that are not deleted. None is deleted before the end of the transaction.
+ * Adds the writers' accounts to `tx.lockedAccounts`, but those that are deleted.
  */
-export async function lockRowsAndAllocateIds (tx: Transaction, group: QueuedCommand[]): Promise<Set<number>> {
-  const { dialect, query, tables } = tx
+export async function lockRowsAndAllocateIds (tx: Transaction, group: QueuedCommand[]): Promise<void> {
+  const { dialect, query, tables, lockedAccounts } = tx
   const accounts = new Set(group.flatMap(({ context: { account } }) => account ?? []))
   const accountLock = accounts.size === 0
     ? 'none'
@@ -45,8 +45,7 @@ export async function lockRowsAndAllocateIds (tx: Transaction, group: QueuedComm
   const locks = sortByRegistration(locksOf(group), tables)
     .filter(({ needsOwners }) => dialect.hasRowLocks || needsOwners)
   const created = newRowCounts(group)
-  const live = new Set<number>()
-  if (accountLock === 'none' && locks.length === 0 && created.length === 0) return live
+  if (accountLock === 'none' && locks.length === 0 && created.length === 0) return
 
   const inputs = [
     ...accountLock === 'none' ? [] : [Array.from(accounts, (id) => ({ id }))],
@@ -59,11 +58,10 @@ export async function lockRowsAndAllocateIds (tx: Transaction, group: QueuedComm
   for (const { kind, table, first, second } of rows.sort((a, b) => a.first - b.first)) {
     if (kind === 'account') {
       tx.confirmClock(first, second * 1000)
-      live.add(first)
+      lockedAccounts.add(first)
     } else if (kind === 'owner') tx.owners({ name: table }).set(first, second)
     else if (kind === 'ids') tx.addAllocatedIds({ name: table }, idsOf({ first, last: second }))
   }
-  return live
 }
 
 /** The texts by what they lock and allocate: a group has few combinations of commands. */

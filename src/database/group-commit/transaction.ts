@@ -2,12 +2,12 @@ import { timeText, type AccountClocks } from '../account-clocks.ts'
 import type { Dialect } from '../dialect.ts'
 import type { TransactionClient } from '../prisma-client.ts'
 import { insertSql } from '../sql/bulk-insert.ts'
-import { executeStatement, queryRows, type Connection } from '../statements.ts'
 import type { Table } from '../table.ts'
 import type { TransactionAccess } from '../transact.ts'
+import { createStatements, type Statements } from './transaction-statements.ts'
 
 /** One database transaction, shared by all commands of a group. */
-export interface Transaction {
+export interface Transaction extends Statements {
   dialect: Dialect
   /** When the group began, in real time: RFC 3339 in UTC with milliseconds. */
   startedAt: string
@@ -17,23 +17,15 @@ export interface Transaction {
   clockOffset: (account: number | null) => number
   /** Moves the clock of an account within the transaction. */
   advanceClock: (account: number, offsetMs: number) => void
-  /** @throws ClockAdvanced when another process has moved the clock of the account: the group runs again */
+  /** @throws Outdated when another process has moved the clock of the account */
   confirmClock: (account: number, offsetMs: number) => void
+  /**
+   * The writers' accounts, locked until the end of the transaction: none is deleted and none of their clocks is moved
+   * meanwhile.
+   */
+  lockedAccounts: Set<number>
   /** All tables of accounts, in registration order. */
   tables: readonly Table[]
-  /** Runs a statement whose parameters are JSON arrays of inputs, and returns its rows. */
-  query: <Row>(sql: string, ...inputs: Array<readonly object[]>) => Promise<Row[]>
-  /** Runs a statement with one parameter, a JSON array of inputs. Does nothing without inputs. */
-  execute: (sql: string, inputs: readonly object[]) => Promise<void>
-  /**
-   * Defers a write until the next statement, or until the commit hooks, where PostgreSQL runs all deferred writes in
-   * one statement. Two deferred writes must not touch the same row.
-   */
-  defer: (sql: WriteSql, inputs: readonly object[]) => void
-  /** Runs a statement in one with all deferred writes. Needs a dialect that supports writable CTEs. */
-  queryWithDeferred: <Row>(sql: SqlAfterWrites, ...inputs: Array<readonly object[]>) => Promise<Row[]>
-  /** Runs all deferred writes. */
-  flush: () => Promise<void>
   /** Inserts rows, deferred, with allocated ids. */
   insert: (table: Table, rows: readonly object[]) => void
   /** Returns ids for new rows, ascending: those allocated when the group began, if they suffice. */
@@ -48,18 +40,10 @@ export interface Transaction {
   prisma: () => Promise<TransactionClient>
 }
 
-/** A statement that reads its inputs from the parameter with this number. */
-export type WriteSql = (parameter: number) => string
-
-/** A statement behind deferred writes: `written` is a condition that is true once they are done. */
-export type SqlAfterWrites = (parameter: number, written: string) => { with: string[], select: string }
-
 export interface IdRange { first: number, last: number }
 
-/** The transaction used an outdated time for an account. */
-export class ClockAdvanced extends Error {}
-
-interface DeferredWrite { sql: WriteSql, inputs: readonly object[] }
+/** The transaction relied on something that another one has changed: the group runs again. */
+export class Outdated extends Error {}
 
 export function createTransaction (
   { connection, prisma }: TransactionAccess, dialect: Dialect, tables: readonly Table[], clocks: AccountClocks
@@ -69,6 +53,7 @@ export function createTransaction (
   return {
     dialect,
     tables,
+    lockedAccounts: new Set(),
     ...createTimes(clocks),
     ...statements,
     ...createIds(dialect, statements.query),
@@ -83,50 +68,6 @@ export function createTransaction (
     async prisma () {
       await statements.flush()
       return prisma()
-    }
-  }
-}
-
-type Statements = Pick<Transaction, 'query' | 'execute' | 'defer' | 'flush' | 'queryWithDeferred'>
-
-/** Returns functions that run statements of a transaction, each after the writes that were deferred before it. */
-function createStatements (connection: Connection): Statements {
-  let deferred: DeferredWrite[] = []
-
-  function drainDeferred (): DeferredWrite[] {
-    const drained = deferred
-    deferred = []
-    return drained
-  }
-
-  async function flush (): Promise<void> {
-    for (const { sql, inputs } of drainDeferred()) await executeStatement(connection, sql(1), inputs)
-  }
-
-  return {
-    flush,
-    async query<Row> (sql: string, ...inputs: Array<readonly object[]>) {
-      await flush()
-      return await queryRows<Row>(connection, sql, inputs)
-    },
-    async execute (sql, inputs) {
-      if (inputs.length === 0) return
-      await flush()
-      await executeStatement(connection, sql, inputs)
-    },
-    defer (sql, inputs) {
-      if (inputs.length > 0) deferred.push({ sql, inputs })
-    },
-    async queryWithDeferred<Row> (sql: SqlAfterWrites, ...inputs: Array<readonly object[]>) {
-      // In one order always: a statement's text is prepared once, and the same writes are deferred in any order.
-      const writes = drainDeferred().map((write) => ({ ...write, text: write.sql(1) }))
-        .sort((a, b) => a.text < b.text ? -1 : 1)
-      const names = writes.map((_, i) => `written_${i + 1}`)
-      const written = ['true', ...names.map((name) => `(SELECT count(*) FROM ${name}) >= 0`)].join(' AND ')
-      const { with: parts, select } = sql(writes.length + 1, written)
-      const ctes = [...writes.map((write, i) => `${names[i]} AS (${write.sql(i + 1)} RETURNING 1)`), ...parts]
-      const parameters = [...writes.map((write) => write.inputs), ...inputs]
-      return await queryRows<Row>(connection, `WITH ${ctes.join(', ')} ${select}`, parameters)
     }
   }
 }
@@ -179,7 +120,7 @@ function createTimes (clocks: AccountClocks): Times {
     confirmClock (account, offsetMs) {
       if (offsetMs === clockOffset(account)) return
       clocks.advance(account, offsetMs)
-      throw new ClockAdvanced('the clock of an account was moved by another process')
+      throw new Outdated('the clock of an account was moved by another process')
     }
   }
 }

@@ -4,10 +4,12 @@ import { PrismaClient } from '../../generated/postgresql/client.ts'
 import { OpenTransaction } from '../open-transaction.ts'
 import { type Database, type DatabaseOptions } from '../database.ts'
 import { createClient, type Client, type ClientOptions } from '../prisma-client.ts'
+import type { Connection } from '../statements.ts'
 import { createTransact, type TransactionalAdapter } from '../transact.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { postgresql } from './dialect.ts'
 import { statementName } from './statement-names.ts'
+import type { TransactionClient } from './transaction-client.ts'
 
 /** Transactions in flight at once: one that waits for another process's locks does not block the rest. */
 const MAX_WRITERS = 3
@@ -57,12 +59,25 @@ async function connectOver (pool: ConnectionPool): Promise<TransactionalAdapter>
   return Object.assign(adapter, {
     startTransaction: async () => {
       const stock = await start()
-      const run = async (sql: string): Promise<void> => { await stock.executeRaw({ sql, args: [], argTypes: [] }) }
-      return new OpenTransaction(stock, {
+      // The connections of a `ConnectionPool` are of this class.
+      const { client } = stock as unknown as { client: TransactionClient }
+      const connection: Connection = {
+        provider: stock.provider,
+        adapterName: stock.adapterName,
+        queryRaw: async (query) => await stock.queryRaw(query),
+        executeRaw: async (query) => await stock.executeRaw(query),
+        runTogether: async (statements) => await client.runTogether(statements)
+      }
+      return new OpenTransaction(connection, {
         // The stock adapter's `commit` and `rollback` only give the connection back.
-        commit: async () => { await run('COMMIT').finally(async () => { await stock.commit() }) },
+        commit: async (statements) => {
+          const rows = await client.commitAfter(statements)
+          await stock.commit()
+          return rows
+        },
         rollback: async (isUsable) => {
-          if (isUsable) await run('ROLLBACK').catch(() => {})
+          if (isUsable) await client.query('ROLLBACK').catch(() => {})
+          else client.end().catch(() => {})
           await stock.rollback()
         }
       })

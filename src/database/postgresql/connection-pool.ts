@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { TOO_MANY_CONNECTIONS } from '../error-classification.ts'
+import { TransactionClient } from './transaction-client.ts'
 
 /**
  * A group waits no longer for a row that another process has locked: the process may be suspended. Then only the write
@@ -72,6 +73,7 @@ export class ConnectionPool extends pg.Pool {
     super({
       connectionString: url,
       max: size,
+      Client: TransactionClient,
       connectionTimeoutMillis: timeout,
       query_timeout: timeout,
       keepAlive: true,

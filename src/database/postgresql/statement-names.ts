@@ -13,8 +13,11 @@ const MAX_NAMES = 500
  * A name is a hash of the text, so that two processes behind one pool of connections never mean different statements.
  */
 export function statementName (query: SqlQuery): string {
-  if (!('isOwn' in query)) return ''
-  const { sql } = query
+  return 'isOwn' in query ? nameOf(query.sql) : ''
+}
+
+/** Returns the name of a statement of the service's own. */
+export function nameOf (sql: string): string {
   let name = names.get(sql)
   if (name === undefined && names.size < MAX_NAMES) {
     name = `petstore_${createHash('sha256').update(sql).digest('hex').slice(0, 24)}`

@@ -127,26 +127,15 @@ export class SqliteAdapter implements TransactionalAdapter {
       runOwn: (sql, values) => this.#own.all(sql, values)
     }, {
       commit: async () => {
-        try {
-          this.#commit()
-        } finally {
-          end()
-        }
+        this.#own.all('COMMIT', [])
+        end()
+        return []
       },
       rollback: async () => {
         this.#rollback()
         end()
       }
     })
-  }
-
-  #commit (): void {
-    try {
-      this.#own.all('COMMIT', [])
-    } catch (error) {
-      this.#rollback()
-      throw error
-    }
   }
 
   #rollback (): void {

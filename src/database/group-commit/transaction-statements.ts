@@ -1,0 +1,93 @@
+import { queryRowsOfValues, type Connection, type OwnStatement } from '../statements.ts'
+
+type Inputs = ReadonlyArray<readonly object[]>
+
+/** The statements of a transaction. Each runs after the writes that were deferred before it. */
+export interface Statements {
+  /** Runs a statement whose parameters are JSON arrays of inputs, and returns its rows. */
+  query: <Row>(sql: string, ...inputs: Array<readonly object[]>) => Promise<Row[]>
+  /** Runs a statement with one parameter, a JSON array of inputs. Does nothing without inputs. */
+  execute: (sql: string, inputs: readonly object[]) => Promise<void>
+  /**
+   * Defers a write until the next statement, or until the commit hook, where PostgreSQL runs all deferred writes in
+   * one statement. Two deferred writes must not touch the same row.
+   */
+  defer: (sql: WriteSql, inputs: readonly object[]) => void
+  /** Runs a statement in one with all deferred writes. Needs a dialect that supports writable CTEs. */
+  queryWithDeferred: <Row>(sql: SqlAfterWrites, ...inputs: Array<readonly object[]>) => Promise<Row[]>
+  /**
+   * As `queryWithDeferred`, and commits in the same round trip: no statement can follow, and a failed one commits
+   * nothing.
+   */
+  queryAndCommit: <Row>(sql: SqlAfterWrites, ...inputs: Array<readonly object[]>) => Promise<Row[]>
+  /** Runs all deferred writes. */
+  flush: () => Promise<void>
+}
+
+/** A statement that reads its inputs from the parameter with this number. */
+export type WriteSql = (parameter: number) => string
+
+/** A statement behind deferred writes: `written` is a condition that is true once they are done. */
+export type SqlAfterWrites = (parameter: number, written: string) => { with: string[], select: string }
+
+export function createStatements (connection: Connection): Statements {
+  let deferred: Array<{ sql: WriteSql, inputs: readonly object[] }> = []
+
+  async function run (statements: OwnStatement[]): Promise<object[][]> {
+    if (connection.runTogether !== undefined) return await connection.runTogether(statements)
+    const results: object[][] = []
+    for (const { sql, values } of statements) results.push(await queryRowsOfValues<object>(connection, sql, values))
+    return results
+  }
+
+  function drainDeferred (): typeof deferred {
+    const drained = deferred
+    deferred = []
+    return drained
+  }
+
+  function deferredStatements (): OwnStatement[] {
+    return drainDeferred().map(({ sql, inputs }) => statementOf(sql(1), [inputs]))
+  }
+
+  /** Returns a statement in one with all deferred writes. */
+  function withDeferred (sql: SqlAfterWrites, inputs: Inputs): OwnStatement {
+    // In one order always: a statement's text is prepared once, and the same writes are deferred in any order.
+    const writes = drainDeferred().map((write) => ({ ...write, text: write.sql(1) }))
+      .sort((a, b) => a.text < b.text ? -1 : 1)
+    const names = writes.map((_, i) => `written_${i + 1}`)
+    const written = ['true', ...names.map((name) => `(SELECT count(*) FROM ${name}) >= 0`)].join(' AND ')
+    const { with: parts, select } = sql(writes.length + 1, written)
+    const ctes = [...writes.map((write, i) => `${names[i]} AS (${write.sql(i + 1)} RETURNING 1)`), ...parts]
+    return statementOf(`WITH ${ctes.join(', ')} ${select}`, [...writes.map((write) => write.inputs), ...inputs])
+  }
+
+  return {
+    async flush () {
+      if (deferred.length > 0) await run(deferredStatements())
+    },
+    async query<Row> (sql: string, ...inputs: Inputs) {
+      const statement = statementOf(sql, inputs)
+      const writes = deferredStatements()
+      const results = await run([...writes, statement])
+      return results[writes.length] as Row[]
+    },
+    async execute (sql, inputs) {
+      if (inputs.length > 0) await run([...deferredStatements(), statementOf(sql, [inputs])])
+    },
+    defer (sql, inputs) {
+      if (inputs.length > 0) deferred.push({ sql, inputs })
+    },
+    async queryWithDeferred<Row> (sql: SqlAfterWrites, ...inputs: Inputs) {
+      return (await run([withDeferred(sql, inputs)]))[0] as Row[]
+    },
+    async queryAndCommit<Row> (sql: SqlAfterWrites, ...inputs: Inputs) {
+      return (await connection.runAndCommit!([withDeferred(sql, inputs)]))[0] as Row[]
+    }
+  }
+}
+
+/** Each input is one parameter: a JSON array of objects. */
+function statementOf (sql: string, inputs: Inputs): OwnStatement {
+  return { sql, values: inputs.map((list) => JSON.stringify(list)) }
+}

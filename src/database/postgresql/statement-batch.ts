@@ -1,0 +1,142 @@
+import type { Duplex } from 'node:stream'
+import type { OwnStatement } from '../statements.ts'
+
+/** What the batch uses of node-postgres' connection: a function for each message of the protocol. */
+export interface Wire {
+  stream: Duplex
+  /** The texts of the statements that node-postgres believes to be prepared, by name. */
+  parsedStatements: Record<string, string | undefined>
+  parse: (message: { name: string, text: string }) => void
+  bind: (message: { statement: string, values: readonly unknown[] }) => void
+  describe: (message: { type: 'P' }) => void
+  execute: (message: object) => void
+  close: (message: { type: 'S', name: string }) => void
+  sync: () => void
+}
+
+/** A statement with the name under which the connection keeps it prepared, or '' if it does not. */
+export interface NamedStatement extends OwnStatement { name: string }
+
+interface Column { name: string, parse: (text: string) => unknown }
+
+/** The columns of the statements that a connection has prepared, by their names. */
+export type PreparedColumns = Map<string, Column[]>
+
+export const BEGIN: OwnStatement = { sql: 'BEGIN', values: [] }
+export const COMMIT: OwnStatement = { sql: 'COMMIT', values: [] }
+
+type Settle = (error: Error | null, rows?: object[][]) => void
+
+/**
+ * Statements that travel together: one message to the server, one answer. They end with one Sync, so the server skips
+ * what follows a failed statement, COMMIT among it. No statement can run without the BEGIN before it.
+ *
+ * An object that node-postgres accepts as a query: it calls `submit`, and `handle…` for each message of the answer.
+ */
+export class StatementBatch {
+  /** Called once with the outcome. node-postgres wraps it to end a query that takes too long. */
+  callback: Settle
+  readonly #statements: readonly NamedStatement[]
+  readonly #prepared: PreparedColumns
+  readonly #rows: object[][] = []
+  #wire: Wire | undefined
+  #current: object[] = []
+  #columns: Column[] | undefined
+  #failure: Error | undefined
+
+  constructor (statements: readonly NamedStatement[], prepared: PreparedColumns, callback: Settle) {
+    this.#statements = statements
+    this.#prepared = prepared
+    this.callback = callback
+  }
+
+  submit (wire: Wire): null {
+    this.#wire = wire
+    wire.stream.cork()
+    for (const { sql, name, values } of this.#statements) {
+      const isPrepared = this.#prepared.has(name)
+      if (!isPrepared) {
+        // An attempt that failed may have left the statement. The server ignores a Close without one.
+        wire.close({ type: 'S', name })
+        wire.parsedStatements[name] = undefined
+        wire.parse({ name, text: sql })
+      }
+      wire.bind({ statement: name, values })
+      if (!isPrepared) wire.describe({ type: 'P' })
+      wire.execute({})
+    }
+    wire.sync()
+    wire.stream.uncork()
+    return null
+  }
+
+  handleRowDescription ({ fields }: { fields: Array<{ name: string, dataTypeID: number }> }): void {
+    this.#columns = fields.map(({ name, dataTypeID }) => ({ name, parse: this.#parserOf(name, dataTypeID) }))
+  }
+
+  handleDataRow ({ fields }: { fields: Array<string | null> }): void {
+    const columns = this.#columns ??= this.#prepared.get(this.#statements[this.#rows.length]!.name)!
+    const row: Record<string, unknown> = {}
+    for (let i = 0; i < columns.length; i++) {
+      const { name, parse } = columns[i]!
+      const text = fields[i]!
+      row[name] = text === null ? null : parse(text)
+    }
+    this.#current.push(row)
+  }
+
+  handleCommandComplete ({ text }: { text: string }): void {
+    const { sql, name } = this.#statements[this.#rows.length]!
+    if (name !== '' && !this.#prepared.has(name)) {
+      this.#prepared.set(name, this.#columns ?? [])
+      this.#wire!.parsedStatements[name] = sql
+    }
+    if (sql === COMMIT.sql && text !== 'COMMIT') {
+      this.#failure = new Error(`the database answered COMMIT with ${text}`)
+    }
+    this.#rows.push(this.#current)
+    this.#current = []
+    this.#columns = undefined
+  }
+
+  handleReadyForQuery (): void {
+    if (this.#failure === undefined) this.callback(null, this.#rows)
+    else this.callback(this.#failure)
+  }
+
+  handleError (error: Error): void {
+    // The connection was lost after the answer: what is committed did not fail.
+    if (this.#rows.length === this.#statements.length) return this.handleReadyForQuery()
+    // Otherwise, a statement that waits behind this batch would commit by itself.
+    if (this.#rows.length === 0 && this.#statements[0]!.sql === BEGIN.sql) this.#wire?.stream.destroy()
+    this.callback(error)
+  }
+
+  #parserOf (column: string, type: number): Column['parse'] {
+    const parse = type >= FIRST_TYPE_OF_SCHEMA ? asText : PARSERS[type]
+    if (parse === undefined) this.#failure ??= new Error(`column ${column} has the type ${type}: cast it`)
+    return parse ?? asText
+  }
+}
+
+const asText = (text: string): string => text
+/** Ids and counts fit a double, because the contract keeps ids below 2^53. */
+const asNumber = Number
+const asBoolean = (text: string): boolean => text === 't'
+
+/** The types of results, by PostgreSQL's ids (`SELECT oid, typname FROM pg_type`). */
+const PARSERS: Partial<Record<number, Column['parse']>> = {
+  16: asBoolean, // bool
+  20: asNumber, // int8
+  21: asNumber, // int2
+  23: asNumber, // int4
+  25: asText, // text
+  114: asText, // json
+  1043: asText, // varchar
+  1700: asText, // numeric
+  2278: asText, // void
+  3802: asText // jsonb
+}
+
+/** Types with such ids are the enumerations of the schema. */
+const FIRST_TYPE_OF_SCHEMA = 16_384

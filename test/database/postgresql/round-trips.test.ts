@@ -1,0 +1,161 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { classifyError } from '../../../src/database/error-classification.ts'
+import type { Database } from '../../../src/database/database.ts'
+import type { BeforeCommit, Command } from '../../../src/database/group-commit/command.ts'
+import { createCommitter } from '../../../src/database/group-commit/committer.ts'
+import { openDatabase } from '../../../src/database/open-database.ts'
+import type { OwnStatement } from '../../../src/database/statements.ts'
+import { nameOf } from '../../../src/database/postgresql/statement-names.ts'
+import { startApp } from '../../support/app.ts'
+import { database as databaseName, freshDatabase } from '../../support/database.ts'
+import { newCategory } from '../../support/fixtures.ts'
+import { replacing, tamperingNetwork, type TamperingNetwork } from '../../support/tampering.ts'
+
+const skip = databaseName === 'sqlite' && 'SQLite has no round trips'
+
+interface Opened {
+  database: Database
+  network: TamperingNetwork
+  /** The names of the accounts, as a connection of its own sees them. */
+  names: () => Promise<string[]>
+}
+
+/** Opens a database behind a network that changes what is sent. */
+async function open (t: Test): Promise<Opened> {
+  const url = await freshDatabase(t)
+  const network = await tamperingNetwork(t, url)
+  const database = await openDatabase({ url: network.url, pool: 2, timeout: 5_000 })
+  const onlooker = await openDatabase({ url, pool: 2, timeout: 5_000 })
+  t.teardown(async () => { await Promise.all([database.close(), onlooker.close()]) })
+  const names = async (): Promise<string[]> =>
+    (await onlooker.reader.account.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
+  return { database, network, names }
+}
+
+const insert = (name: string): OwnStatement =>
+  ({ sql: 'INSERT INTO accounts (name, created_at) VALUES ($1, now())', values: [name] })
+
+const FAILING: OwnStatement = { sql: 'SELECT 1 / (count(*) - count(*)) FROM accounts', values: [] }
+
+/** Writes in a transaction, and commits afterwards or together with the statements. */
+async function write ({ transact }: Database, how: 'apart' | 'together', ...statements: OwnStatement[]): Promise<void> {
+  await transact(async ({ connection }) => {
+    await (how === 'together' ? connection.runAndCommit!(statements) : connection.runTogether!(statements))
+  })
+}
+
+t.test('a statement does not run when the BEGIN before it fails', { skip }, async (t) => {
+  const { database, network, names } = await open(t)
+  network.tamper = replacing('BEGIN', 'BEGIM')
+  await t.rejects(write(database, 'apart', insert('Ada')), /BEGIM/)
+  await t.rejects(write(database, 'together', insert('Ada')), /BEGIM/)
+  await t.rejects(database.transact(async ({ connection }) => {
+    const both = [connection.runTogether!([insert('Ada')]), connection.runTogether!([insert('Ada')])]
+    await Promise.allSettled(both)
+  }))
+  await t.rejects(database.transact(async ({ prisma }) => {
+    await prisma().account.create({ data: { name: 'Ada', createdAt: '2026-11-21T10:00:00.000Z' } })
+  }))
+  t.same(await names(), [])
+
+  network.tamper = (bytes) => bytes
+  await write(database, 'together', insert('Bob'))
+  t.same(await names(), ['Bob'], 'the next transaction works')
+})
+
+t.test('COMMIT behind a statement that fails commits nothing, and the next transaction works', { skip }, async (t) => {
+  const { database, names } = await open(t)
+  await t.rejects(write(database, 'together', insert('Ada'), FAILING), { code: '22012' })
+  await t.rejects(database.transact(async ({ connection }) => {
+    await connection.runAndCommit!([insert('Ada'), FAILING]).catch(() => {})
+  }), { code: '22012' }, 'a callback that ignores the error changes nothing')
+  await t.rejects(database.transact(async ({ connection }) => {
+    await connection.runTogether!([FAILING]).catch(() => {})
+    await connection.runAndCommit!([insert('Ada')])
+  }), { code: '22012' })
+  t.same(await names(), [])
+  await write(database, 'together', insert('Bob'))
+  t.same(await names(), ['Bob'])
+})
+
+t.test('no statement runs after the one that commits', { skip }, async (t) => {
+  const { database, names } = await open(t)
+  await t.rejects(database.transact(async ({ connection }) => {
+    const committing = connection.runAndCommit!([insert('Ada')])
+    await t.rejects(connection.runTogether!([insert('meanwhile')]))
+    await committing
+    await t.rejects(connection.runAndCommit!([insert('afterwards')]))
+    throw new Error('too late')
+  }), { message: 'too late' })
+  t.same(await names(), ['Ada'])
+})
+
+t.test('a COMMIT that the server answers with ROLLBACK is an error', { skip }, async (t) => {
+  const { database, network, names } = await open(t)
+  network.tamper = replacing('COMMIT', 'ABORT ')
+  await t.rejects(write(database, 'together', insert('Ada')), { message: 'the database answered COMMIT with ROLLBACK' })
+  await t.rejects(write(database, 'apart', insert('Ada')), { message: 'the database answered COMMIT with ROLLBACK' })
+  t.same(await names(), [])
+})
+
+t.test('a statement that failed can be prepared again on its connection', { skip }, async (t) => {
+  const { database, names } = await open(t)
+  const [divide] = [{ sql: 'SELECT 1 / CAST($1 AS integer) AS one', values: ['0'] }]
+  for (let attempt = 0; attempt < 3; attempt++) {
+    await t.rejects(write(database, 'apart', divide), { code: '22012' })
+  }
+  await database.transact(async ({ connection }) => {
+    t.same(await connection.runTogether!([{ ...divide, values: ['1'] }, insert('Ada')]), [[{ one: 1 }], []])
+  })
+  t.same(await names(), ['Ada'])
+})
+
+t.test('a connection lost around COMMIT leaves the outcome unknown, and nothing is repeated', { skip }, async (t) => {
+  const { database, network, names } = await open(t)
+  const commitEarly: BeforeCommit = async (tx) => {
+    await tx.queryAndCommit(() => ({ with: [], select: 'SELECT 1 AS one' }))
+    return {}
+  }
+  const { commit, close } = createCommitter(database, {
+    queueLimit: 10, timeout: 5_000, tables: [], beforeCommit: [commitEarly]
+  })
+  t.teardown(close)
+  const add: Command<{ name: string }, undefined> = {
+    name: 'add',
+    async run ({ defer }, inputs) {
+      defer((parameter) => `
+        INSERT INTO accounts (name, created_at) SELECT i.name, now()
+        FROM ${database.dialect.jsonRows('i', { name: 'text' }, parameter)}`, inputs)
+      return inputs.map(() => ({ record: undefined }))
+    }
+  }
+  const during = async (name: string, tamper: TamperingNetwork['tamper'] | undefined): Promise<unknown> => {
+    network.tamper = (bytes) => bytes.includes(nameOf('COMMIT')) && tamper !== undefined ? tamper(bytes) : bytes
+    return await commit(add, { name }, { account: null }).catch((error: unknown) => error)
+  }
+  await during('Ada', undefined)
+  t.equal(classifyError(await during('lost before', () => 'drop')), 'unavailable')
+  t.equal(classifyError(await during('lost after', () => 'drop the answer')), 'unavailable')
+  await during('Bob', undefined)
+  t.same(await names(), ['Ada', 'lost after', 'Bob'])
+})
+
+t.test('an event is enqueued for a webhook that another process has just added', { skip }, async (t) => {
+  const url = await freshDatabase(t)
+  const [one, two] = [await startApp(t, { DATABASE_URL: url }), await startApp(t, { DATABASE_URL: url })]
+  const ada = await one.openAccount()
+  await newCategory(ada)
+  await newCategory(ada)
+  const elsewhere = two.withKey(ada.key!)
+  const hook = { url: 'https://example.com/', events: ['category.created', 'message.created'] }
+  t.equal((await elsewhere.post('/webhooks', hook)).status, 201)
+  await newCategory(ada)
+  const { body: { id } } = await ada.post('/messages', { message: 'Hi' })
+  const deliveries = await one.app.database.reader.delivery.findMany({ orderBy: { eventId: 'asc' } })
+  t.same(deliveries.map(({ eventId }) => Number(eventId)), [3, 4])
+  const message = await one.app.database.reader.message.findFirst({ where: { id } })
+  t.equal(message!.waiting, 1)
+  const { body: events } = await ada.get('/events')
+  t.same(events.map((event: { id: unknown }) => Number(event.id)), [1, 2, 3, 4], 'the failed attempt left no gap')
+})
