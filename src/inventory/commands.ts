@@ -3,7 +3,7 @@ import { checkPreconditions, type Conditions } from '../http/conditional-request
 import { PetNotFound } from '../pets/errors.ts'
 import { petTable } from '../pets/queries.ts'
 import { setStock } from '../pets/rules.ts'
-import { inventoryRecord, loadTrackedPets, petUpdated } from '../pets/tracked-pets.ts'
+import { inventoryRecord, loadTrackedPets, petUpdated, prefetchTrackedPets } from '../pets/tracked-pets.ts'
 import { inventoryEtag } from './queries.ts'
 import type { InventoryItem } from '../pets/schemas.ts'
 import { inventoryEvents } from './schemas.ts'
@@ -13,6 +13,7 @@ export interface Count { account: number, petId: number, quantity: number, condi
 export const updateInventory: Command<Count, InventoryItem> = {
   name: 'updateInventory',
   locks: ({ petId }) => [{ table: petTable, ids: [petId], mode: 'update' }],
+  prefetch: (tx, inputs) => { prefetchTrackedPets(tx, inputs.map(({ account, petId }) => ({ account, id: petId }))) },
   async run (tx, inputs) {
     const pets = await loadTrackedPets(tx, inputs.map(({ account, petId }) => ({ account, id: petId })))
     const results = inputs.map(({ account, petId, quantity, conditions }): CommandResult<InventoryItem> => {

@@ -1,3 +1,4 @@
+import type { Dialect } from '../database/dialect.ts'
 import { etagOf, nextVersion } from '../database/entity-tag.ts'
 import type { Command, CommandResult, RowLock } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
@@ -6,7 +7,7 @@ import { PetNotAvailable, UnknownPet } from '../pets/errors.ts'
 import { petTable } from '../pets/queries.ts'
 import { completeOrder, releaseStock, reserveStock } from '../pets/rules.ts'
 import {
-  inventoryRecord, loadTrackedPets, petUpdated, type PetRequest, type TrackedPet, type TrackedPets
+  inventoryRecord, loadTrackedPets, petUpdated, prefetchTrackedPets, type PetRequest, type TrackedPet, type TrackedPets
 } from '../pets/tracked-pets.ts'
 import { InsufficientStock, OrderAlreadyShipped, OrderNotFound } from './errors.ts'
 import { orderTable } from './queries.ts'
@@ -17,6 +18,7 @@ export const placeOrder: Command<{ account: number, order: NewOrder }, Order> = 
   name: 'placeOrder',
   locks: ({ order }) => [{ table: petTable, ids: [order.petId], mode: 'update' }],
   creates: orderTable,
+  prefetch: (tx, inputs) => { prefetchTrackedPets(tx, petRequests(inputs)) },
   async run (tx, inputs) {
     const ids = await tx.allocateIds(orderTable, inputs.length)
     const pets = await loadTrackedPets(tx, petRequests(inputs))
@@ -63,6 +65,7 @@ const locks = ({ orderId }: OrderRef): RowLock[] =>
 export const updateOrder: Command<OrderRef & { patch: OrderUpdate }, Order> = {
   name: 'updateOrder',
   locks,
+  prefetch: prefetchOrders,
   async run (tx, inputs) {
     const { orders, pets } = await loadOrders(tx, inputs)
     const changed = new Set<LoadedOrder>()
@@ -87,10 +90,11 @@ export const updateOrder: Command<OrderRef & { patch: OrderUpdate }, Order> = {
       return { record, etag: etagOf(order.version), events: statusChanged ? [...events, petUpdated(pet)] : events }
     })
     pets.save()
-    const { dialect, execute } = tx
-    await execute(`
+    const { dialect, defer } = tx
+    const columns = { id: 'bigint', shipDate: 'text', complete: 'boolean', version: 'bigint' } as const
+    defer((parameter) => `
       UPDATE orders SET ship_date = ${dialect.toTime('i."shipDate"')}, complete = i.complete, version = i.version
-      FROM ${dialect.jsonRows('i', { id: 'bigint', shipDate: 'text', complete: 'boolean', version: 'bigint' })}
+      FROM ${dialect.jsonRows('i', columns, parameter)}
       WHERE orders.id = i.id`, [...changed])
     return results
   }
@@ -99,6 +103,7 @@ export const updateOrder: Command<OrderRef & { patch: OrderUpdate }, Order> = {
 export const cancelOrder: Command<OrderRef, undefined> = {
   name: 'cancelOrder',
   locks,
+  prefetch: prefetchOrders,
   async run (tx, inputs) {
     const { orders, pets } = await loadOrders(tx, inputs)
     const cancelled: Array<{ id: number }> = []
@@ -116,8 +121,9 @@ export const cancelOrder: Command<OrderRef, undefined> = {
       return { record: undefined, events: statusChanged ? [...events, petUpdated(pet)] : events }
     })
     pets.save()
-    const input = tx.dialect.jsonRows('i', { id: 'bigint' })
-    await tx.execute(`DELETE FROM orders WHERE id IN (SELECT i.id FROM ${input})`, cancelled)
+    const { dialect, defer } = tx
+    defer((parameter) =>
+      `DELETE FROM orders WHERE id IN (SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' }, parameter)})`, cancelled)
     return results
   }
 }
@@ -133,21 +139,31 @@ interface LoadedOrder {
   versionFloor: number
 }
 
+function prefetchOrders (tx: Transaction, inputs: OrderRef[]): void {
+  tx.prefetch(ordersSql(tx.dialect), keysOf(inputs))
+}
+
 async function loadOrders (
   tx: Transaction, inputs: OrderRef[]
 ): Promise<{ orders: Map<number, LoadedOrder>, pets: TrackedPets }> {
-  const { dialect, query } = tx
-  const rows = await query<LoadedOrder>(`
-    SELECT o.id, o.account_id AS account, o.pet_id AS "petId", o.quantity,
-      ${dialect.time('o.ship_date')} AS "shipDate", o.complete, o.version,
-      o.version_floor AS "versionFloor"
-    FROM ${dialect.jsonRows('i', { account: 'bigint', id: 'bigint' })}
-    JOIN orders o ON o.id = i.id AND o.account_id = i.account`,
-  distinct(inputs.map(({ account, orderId }) => ({ account, id: orderId }))))
+  const rows = await tx.query<LoadedOrder>(ordersSql(tx.dialect), keysOf(inputs))
   // SQLite's booleans are 0 and 1.
   const orders = new Map(rows.map((row) => [row.id, { ...row, complete: Boolean(row.complete) }]))
   const pets = await loadTrackedPets(tx, rows.map(({ account, petId }) => ({ account, id: petId })), true)
   return { orders, pets }
+}
+
+function ordersSql (dialect: Dialect): string {
+  return `
+    SELECT o.id, o.account_id AS account, o.pet_id AS "petId", o.quantity,
+      ${dialect.time('o.ship_date')} AS "shipDate", o.complete, o.version,
+      o.version_floor AS "versionFloor"
+    FROM ${dialect.jsonRows('i', { account: 'bigint', id: 'bigint' })}
+    JOIN orders o ON o.id = i.id AND o.account_id = i.account`
+}
+
+function keysOf (inputs: OrderRef[]): Array<{ account: number, id: number }> {
+  return distinct(inputs.map(({ account, orderId }) => ({ account, id: orderId })))
 }
 
 type OrderFields = Pick<LoadedOrder, 'id' | 'petId' | 'quantity' | 'shipDate' | 'complete'>

@@ -2,13 +2,14 @@ import { UnknownCategory } from '../categories/errors.ts'
 import { categoryTable } from '../categories/queries.ts'
 import { etagOf } from '../database/entity-tag.ts'
 import type { Command, CommandResult, RowLock } from '../database/group-commit/command.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { InvalidStatusTransition, PetInUse, PetNotFound } from './errors.ts'
 import { petEvents } from './events.ts'
 import { petTable } from './queries.ts'
 import { setStatus } from './rules.ts'
 import type { NewPet, Pet, PetUpdate } from './schemas.ts'
-import { loadTrackedPets, petRecord, petUpdated } from './tracked-pets.ts'
+import { loadTrackedPets, petRecord, petUpdated, prefetchTrackedPets } from './tracked-pets.ts'
 
 const referTo = (categoryId: number): RowLock => ({ table: categoryTable, ids: [categoryId], mode: 'key share' })
 const change = (petId: number): RowLock => ({ table: petTable, ids: [petId], mode: 'update' })
@@ -34,11 +35,16 @@ export const createPet: Command<{ account: number, pet: NewPet }, Pet> = {
 
 interface PetRef { account: number, petId: number, conditions: Conditions }
 
+function prefetchPets (tx: Transaction, inputs: PetRef[]): void {
+  prefetchTrackedPets(tx, inputs.map(({ account, petId }) => ({ account, id: petId })))
+}
+
 export interface PetChange extends PetRef { patch: PetUpdate }
 
 export const updatePet: Command<PetChange, Pet> = {
   name: 'updatePet',
   locks: ({ petId, patch }) => [change(petId), ...patch.categoryId === undefined ? [] : [referTo(patch.categoryId)]],
+  prefetch: prefetchPets,
   async run (tx, inputs) {
     const pets = await loadTrackedPets(tx, inputs.map(({ account, petId }) => ({ account, id: petId })))
     const categories = tx.owners(categoryTable)
@@ -66,6 +72,7 @@ export const updatePet: Command<PetChange, Pet> = {
 export const deletePet: Command<PetRef, undefined> = {
   name: 'deletePet',
   locks: ({ petId }) => [change(petId)],
+  prefetch: prefetchPets,
   async run (tx, inputs) {
     const pets = await loadTrackedPets(tx, inputs.map(({ account, petId }) => ({ account, id: petId })))
     const input = tx.dialect.jsonRows('i', { id: 'bigint' })

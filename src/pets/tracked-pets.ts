@@ -1,3 +1,4 @@
+import type { Dialect } from '../database/dialect.ts'
 import { nextVersion } from '../database/entity-tag.ts'
 import type { NewEvent } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
@@ -65,7 +66,7 @@ type PetRow = Omit<TrackedPet, 'quantity' | 'stockVersion' | 'stockVersionFloor'
 export async function loadTrackedPets (
   tx: Transaction, requests: PetRequest[], closesOrders = false
 ): Promise<TrackedPets> {
-  const rows = await loadRows(tx, requests, closesOrders)
+  const rows = await tx.query<PetRow>(petsSql(tx.dialect, closesOrders), distinct(requests))
   const pets = new Map(rows.map((row) => [row.id, trackedPet(row)]))
   const quantityBefore = new Map(rows.map(({ id, quantity }) => [id, quantity]))
   const updated = new Set<TrackedPet>()
@@ -104,9 +105,12 @@ export async function loadTrackedPets (
   }
 }
 
-async function loadRows (
-  { dialect, query }: Transaction, requests: PetRequest[], closesOrders: boolean
-): Promise<PetRow[]> {
+/** Lets `loadTrackedPets`, called first with the same arguments, travel with the row locks. */
+export function prefetchTrackedPets (tx: Transaction, requests: PetRequest[]): void {
+  tx.prefetch(petsSql(tx.dialect, false), distinct(requests))
+}
+
+function petsSql (dialect: Dialect, closesOrders: boolean): string {
   const open = dialect.keyset(
     [['o.account_id', 'p.account_id'], ['o.pet_id', 'p.id'], ['o.complete', 'false']], 'o.id', '0', false)
   const openOrders = `
@@ -114,14 +118,14 @@ async function loadRows (
       SELECT 1 FROM ${dialect.useIndex('orders o', 'o', 'orders_account_id_pet_id_complete_id_idx')}
       WHERE ${open.where} ORDER BY ${open.orderBy}
       LIMIT ${closesOrders ? MAX_OPEN_ORDERS : 1}) AS open`
-  return await query<PetRow>(`
+  return `
     SELECT p.id, p.account_id AS account, p.name, p.category_id AS "categoryId",
       ${dialect.fromEnum('p.status')} AS status, p.version, p.version_floor AS "versionFloor", s.quantity,
       s.version AS "stockVersion", s.version_floor AS "stockVersionFloor",
       CASE WHEN s.quantity > i."reservedUnits" THEN 0 ELSE (${openOrders}) END AS open
     FROM ${dialect.jsonRows('i', { account: 'bigint', id: 'bigint', reservedUnits: 'bigint' })}
     JOIN pets p ON p.id = i.id AND p.account_id = i.account
-    LEFT JOIN inventory_items s ON s.pet_id = p.id`, distinct(requests))
+    LEFT JOIN inventory_items s ON s.pet_id = p.id`
 }
 
 function trackedPet (row: PetRow): TrackedPet {

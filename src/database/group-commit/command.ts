@@ -25,6 +25,8 @@ export interface Command<Input, Record> {
    * otherwise the others of its group would wait as well.
    */
   locksAccount?: true
+  /** Passes the first statement of `run` to `tx.prefetch`: it travels with the row locks. */
+  prefetch?: (tx: Transaction, inputs: Input[]) => void
   run: (tx: Transaction, inputs: Input[]) => Promise<Array<CommandResult<Record>>>
 }
 

@@ -44,6 +44,7 @@ export async function runInTransaction (
     for (const { entry, result } of replays) {
       answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
     }
+    if (database.dialect.hasRowLocks) prefetchRows(tx, fresh)
     await lockRowsAndAllocateIds(tx, fresh)
     const accepted: QueuedCommand[] = []
     const rejected: QueuedCommand[] = []
@@ -65,6 +66,13 @@ export async function runInTransaction (
     await tx.flush()
     return { answers, changes }
   })
+}
+
+/** Lets the first statement of a command travel with the row locks, if the group has no other command. */
+function prefetchRows (tx: Transaction, group: QueuedCommand[]): void {
+  const command = group[0]?.command
+  if (command?.prefetch === undefined || group.some((entry) => entry.command !== command)) return
+  command.prefetch(tx, group.map(({ input }) => input))
 }
 
 async function runCommands (

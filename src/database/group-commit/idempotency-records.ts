@@ -19,6 +19,8 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000
  */
 const CLAIM_TIMEOUT = '100ms'
 
+const RESTORE_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', current_setting('petstore.lock_timeout'), true)"
+
 interface Claims {
   /** Entries to run. */
   fresh: QueuedCommand[]
@@ -65,7 +67,9 @@ export async function claimIdempotencyKeys (tx: Transaction, group: QueuedComman
 }
 
 /** Returns the keys whose claims succeeded. An expired record is taken over, as if there were none. */
-async function insertClaims ({ dialect, query, now }: Transaction, keyed: QueuedCommand[]): Promise<Set<string>> {
+async function insertClaims (
+  { dialect, query, prefetch, now }: Transaction, keyed: QueuedCommand[]
+): Promise<Set<string>> {
   const claims = keyed.map(({ context: { account, idempotency } }) =>
     ({ account, ...idempotency, now: now(account), expires: expiryOf(now(account)) }))
   const columns = { account: 'bigint', key: 'text', fingerprint: 'text', now: 'text', expires: 'text' } as const
@@ -75,6 +79,7 @@ async function insertClaims ({ dialect, query, now }: Transaction, keyed: Queued
         SELECT set_config('petstore.lock_timeout', current_setting('lock_timeout'), true) AS before,
           set_config('lock_timeout', '${CLAIM_TIMEOUT}', true))`
     : ''
+  if (dialect.hasRowLocks) prefetch(RESTORE_LOCK_TIMEOUT)
   const rows = await query<{ account: number, key: string }>(`
     ${shorten} INSERT INTO idempotency_records (account_id, key, fingerprint, created_at, expires_at)
     SELECT i.account, i.key, i.fingerprint, ${dialect.toTime('i.now')}, ${dialect.toTime('i.expires')}
@@ -88,9 +93,7 @@ async function insertClaims ({ dialect, query, now }: Transaction, keyed: Queued
     RETURNING account_id AS account, key`, claims).catch((error: unknown) => {
     throw classifyError(error) === 'conflict' ? new IdempotencyKeyLocked('a key is in use', { cause: error }) : error
   })
-  if (dialect.hasRowLocks) {
-    await query("SELECT set_config('lock_timeout', current_setting('petstore.lock_timeout'), true)")
-  }
+  if (dialect.hasRowLocks) await query(RESTORE_LOCK_TIMEOUT)
   return new Set(rows.map(({ account, key }) => `${account} ${key}`))
 }
 

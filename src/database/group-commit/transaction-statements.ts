@@ -20,6 +20,11 @@ export interface Statements {
    * nothing.
    */
   queryAndCommit: <Row>(sql: SqlAfterWrites, ...inputs: Array<readonly object[]>) => Promise<Row[]>
+  /**
+   * Names the statement that follows the next one, whatever that returns. Where a statement costs a round trip, both
+   * travel together. `query` with the same statement then returns its rows.
+   */
+  prefetch: (sql: string, ...inputs: Array<readonly object[]>) => void
   /** Runs all deferred writes. */
   flush: () => Promise<void>
 }
@@ -32,8 +37,13 @@ export type SqlAfterWrites = (parameter: number, written: string) => { with: str
 
 export function createStatements (connection: Connection): Statements {
   let deferred: Array<{ sql: WriteSql, inputs: readonly object[] }> = []
+  /** Travels behind the next query. */
+  let behind: OwnStatement | undefined
+  /** What travelled behind the last statement. Any other statement may change its rows. */
+  let prefetched: { statement: OwnStatement, rows: object[] } | undefined
 
   async function run (statements: OwnStatement[]): Promise<object[][]> {
+    prefetched = undefined
     if (connection.runTogether !== undefined) return await connection.runTogether(statements)
     const results: object[][] = []
     for (const { sql, values } of statements) results.push(await queryRowsOfValues<object>(connection, sql, values))
@@ -64,13 +74,25 @@ export function createStatements (connection: Connection): Statements {
 
   return {
     async flush () {
+      prefetched = undefined
       if (deferred.length > 0) await run(deferredStatements())
     },
     async query<Row> (sql: string, ...inputs: Inputs) {
       const statement = statementOf(sql, inputs)
+      if (prefetched !== undefined && deferred.length === 0 && isSame(prefetched.statement, statement)) {
+        const { rows } = prefetched
+        prefetched = undefined
+        return rows as Row[]
+      }
       const writes = deferredStatements()
-      const results = await run([...writes, statement])
+      const next = behind
+      behind = undefined
+      const results = await run([...writes, statement, ...next === undefined ? [] : [next]])
+      if (next !== undefined) prefetched = { statement: next, rows: results.at(-1)! }
       return results[writes.length] as Row[]
+    },
+    prefetch (sql, ...inputs) {
+      behind = statementOf(sql, inputs)
     },
     async execute (sql, inputs) {
       if (inputs.length > 0) await run([...deferredStatements(), statementOf(sql, [inputs])])
@@ -90,4 +112,8 @@ export function createStatements (connection: Connection): Statements {
 /** Each input is one parameter: a JSON array of objects. */
 function statementOf (sql: string, inputs: Inputs): OwnStatement {
   return { sql, values: inputs.map((list) => JSON.stringify(list)) }
+}
+
+function isSame (a: OwnStatement, b: OwnStatement): boolean {
+  return a.sql === b.sql && a.values.length === b.values.length && a.values.every((value, i) => value === b.values[i])
 }
