@@ -25,6 +25,12 @@ const PAGES_OF_WRITE = 180
 /** And for each row that it changes: most are in five indexes, and refer to two other rows. */
 const PAGES_PER_CHANGE = 30
 
+/**
+ * Further pages of some actions. The last step of an erasure checks that no table has rows of the account. It walks
+ * over the index entries of the deleted ones, 600 in each table, while another statement may still see these.
+ */
+const MORE_PAGES: Record<string, number> = { 'erase an account': 600 }
+
 /** Where Debian's package postgresql-15 has its programs. PostgreSQL 15 plans some statements in other ways than 18. */
 const POSTGRESQL_15 = '/usr/lib/postgresql/15/bin'
 
@@ -99,7 +105,7 @@ async function testPlans (t: Test): Promise<void> {
       if (statements.length === 0) wasteful.push(`${name}: no statement was reported`)
       for (const { sql, pages, rows, changes } of statements) {
         const limit = changes === 0 ? PAGES_PER_ROW * Math.max(1, rows) : PAGES_OF_WRITE + PAGES_PER_CHANGE * changes
-        if (pages <= limit) continue
+        if (pages <= limit + (MORE_PAGES[name] ?? 0)) continue
         wasteful.push(`${name}: ${pages} pages for ${rows} rows and ${changes} changes: ${sql.replace(/\s+/g, ' ').trim()}`)
       }
     }
