@@ -32,7 +32,7 @@ machine. Stores are created in the system's folder for temporary files: set TMPD
   --workload NAME       ${Object.keys(workloads).join(', ')} (all; repeatable)
   --rounds N            measurements of each server, interleaved (5)
   --seconds N           of each measurement (4)
-  --connections N       at once, besides one alone (64)
+  --connections N       at once, besides one alone: at least 2 (64)
   --help
 
 Instead of that:
@@ -157,6 +157,7 @@ function planned (): Plan {
     unknown.length > 0 ||
     numbers.some((number) => !(number > 0)) ||
     plan.pets < 1_000 ||
+    plan.connections < 2 ||
     (database !== undefined && !['sqlite', 'postgresql'].includes(database))
   ) {
     throw new Error(`These options are not valid.\n${HELP}`)
