@@ -80,6 +80,8 @@ class Committer {
   readonly #maxBatchingMs: number
 
   #groupsInFlight = 0
+  /** Without those of commands that run alone: other writes do not wait for these, which can take long. */
+  #sharedInFlight = 0
   /** Whether the last group had more than one write: then others are likely to arrive soon. */
   #isBusy = false
   /** `idle` until a write arrives, then `batching` until its group starts. */
@@ -133,7 +135,7 @@ class Committer {
     setImmediate(() => {
       const size = this.#queue.size
       const isBusy = this.#isBusy || size > 1
-      const mayGrow = isBusy && size < MAX_GROUP && this.#groupsInFlight === 0 && tick < MAX_BATCHING_TICKS
+      const mayGrow = isBusy && size < MAX_GROUP && this.#sharedInFlight === 0 && tick < MAX_BATCHING_TICKS
       if (mayGrow && this.#remainingDelay(this.#maxBatchingMs) > 0) {
         this.#collectBatch(tick + 1)
       } else {
@@ -151,7 +153,7 @@ class Committer {
   #startGroups (): void {
     while (this.#queue.size > 0 && this.#groupsInFlight < this.#database.writers) {
       // Writes that wait for the group in flight share the next one, unless that group takes long.
-      if (this.#groupsInFlight > 0 && this.#remainingDelay() > 0) {
+      if (this.#sharedInFlight > 0 && this.#remainingDelay() > 0) {
         this.#delayTimer ??= setTimeout(() => {
           this.#delayTimer = undefined
           this.#startBatching()
@@ -167,12 +169,15 @@ class Committer {
   #startGroup (group: QueuedCommand[]): void {
     const { instrumentation } = this.#options
     const started = Date.now()
+    const isShared = group[0]!.command.runsAlone === undefined
     this.#groupsInFlight++
+    if (isShared) this.#sharedInFlight++
     this.#isBusy = group.length > 1
     instrumentation?.batchStarted('commit', started - group[0]!.since)
     this.#runGroup(group).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
       for (const entry of group) if (!this.#lockWaiters.has(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
       this.#groupsInFlight--
+      if (isShared) this.#sharedInFlight--
       instrumentation?.batchFinished('commit', group.length, Date.now() - started)
       if (this.#queue.size > 0) this.#startBatching()
       else if (this.#groupsInFlight === 0) this.#onDrained?.()
