@@ -20,6 +20,16 @@ async function rowsOf (client: PrismaClient, { account }: Client): Promise<numbe
   return Number(row!.rows)
 }
 
+t.test('of several deletions at once, one succeeds', async (t) => {
+  const { openAccount } = await startApp(t)
+  const [ada, bob] = [await openAccount(), await openAccount()]
+  const answers = await Promise.all([ada, bob, ada, ada, bob].map(async (client) => await client.delete('/account')))
+  for (const own of [[0, 2, 3], [1, 4]].map((numbers) => numbers.map((number) => answers[number]!))) {
+    t.equal(own.filter(({ status }) => status === 204).length, 1)
+    for (const answer of own) if (answer.status !== 204) assertError(t, answer, 401, 'unauthorized', DELETED)
+  }
+})
+
 t.test('a deleted account is gone at once in every process', async (t) => {
   const url = await freshDatabase(t)
   const [here, there] = [await startApp(t, { DATABASE_URL: url }), await startApp(t, { DATABASE_URL: url })]

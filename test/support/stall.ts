@@ -1,5 +1,5 @@
-import { once } from 'node:events'
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { openProxy } from './proxy.ts'
 
 /** A proxy that can stop forwarding in both directions, and continue later. */
 export interface StallingNetwork {
@@ -14,32 +14,18 @@ export interface StallingNetwork {
 export async function stallingNetwork (
   t: { teardown: (action: () => unknown) => void }, to: string
 ): Promise<StallingNetwork> {
-  const { hostname, port } = new URL(to)
-  const sockets = new Set<Socket>()
   const servers = new Set<Socket>()
   let stalled = false
-  const server = createServer((near) => {
-    const far = connect(Number(port), hostname)
+  const { url, sockets } = await openProxy(t, to, (near, far) => {
     servers.add(far)
     far.on('close', () => { servers.delete(far) })
     for (const [from, into] of [[near, far], [far, near]] as const) {
-      sockets.add(from)
-      from.on('data', (bytes: Buffer) => { into.write(bytes) }).on('error', () => {}).on('close', () => {
-        sockets.delete(from)
-        into.destroy()
-      })
+      from.on('data', (bytes: Buffer) => { into.write(bytes) })
       if (stalled) from.pause()
     }
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
   })
-  const url = new URL(to)
-  url.port = String((server.address() as AddressInfo).port)
   return {
-    url: url.href,
+    url,
     stall () {
       stalled = true
       for (const socket of sockets) socket.pause()

@@ -1,5 +1,4 @@
-import { once } from 'node:events'
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { openProxy } from './proxy.ts'
 
 /** What becomes of the bytes that a client sends: others of the same length, or the end of its connection. */
 export type Tamper = (bytes: Buffer) => Buffer | 'drop' | 'drop the answer'
@@ -22,8 +21,6 @@ interface Connection {
 export async function tamperingNetwork (
   t: { teardown: (action: () => unknown) => void }, to: string
 ): Promise<TamperingNetwork> {
-  const { hostname, port } = new URL(to)
-  const sockets = new Set<Socket>()
   const connections: Connection[] = []
   const network: TamperingNetwork = {
     url: '',
@@ -31,8 +28,7 @@ export async function tamperingNetwork (
     roundTripsWith: (text) => connections.filter(({ sent }) => sent.includes(text))
       .reduce((sum, { roundTrips }) => sum + roundTrips, 0)
   }
-  const server = createServer((near) => {
-    const far = connect(Number(port), hostname)
+  const { url } = await openProxy(t, to, (near, far) => {
     const connection: Connection = { isWaiting: false, roundTrips: 0, sent: '' }
     connections.push(connection)
     let isSilent = false
@@ -50,22 +46,8 @@ export async function tamperingNetwork (
       if (isSilent) near.destroy()
       else near.write(bytes)
     })
-    for (const [one, other] of [[near, far], [far, near]] as const) {
-      sockets.add(one)
-      one.on('error', () => {}).on('close', () => {
-        sockets.delete(one)
-        other.destroy()
-      })
-    }
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
   })
-  const url = new URL(to)
-  url.port = String((server.address() as AddressInfo).port)
-  network.url = url.href
+  network.url = url
   return network
 }
 
