@@ -101,4 +101,8 @@ t.test('a command that runs with its kind shares a group with no other command',
   t.same(queue.takeGroup(10, always), deletions)
   t.same(queue.takeGroup(10, always), [add])
   t.same(queue.takeGroup(10, always), [erase])
+  const [second, last] = [write(6, 'erase'), write(7, 'deleteAccount')]
+  for (const entry of [second, last]) queue.add(entry)
+  t.same(queue.takeGroup(10, always), [second])
+  t.same(queue.takeGroup(10, always), [last])
 })
