@@ -19,6 +19,7 @@ import { requestLogging } from './monitoring/request-logging.ts'
 import { terminalDestination } from './monitoring/terminal-format.ts'
 import { errorSchemas } from './openapi/error-schemas.ts'
 import { allErrors, openapi } from './openapi/plugin.ts'
+import { admission } from './plugins/admission.ts'
 import { authentication } from './plugins/authentication.ts'
 import { clientErrors, onClientError } from './plugins/client-errors.ts'
 import { contentTypeParsers } from './plugins/content-type-parsers.ts'
@@ -56,6 +57,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   await app.register(securityHeaders)
   await app.register(cors, config)
   await app.register(gracefulShutdown, config)
+  await app.register(admission)
   await app.register(requestHead)
   await app.register(methodNotAllowed)
 
@@ -104,6 +106,7 @@ async function api (app: FastifyInstance, { config, resources }: ScopeOptions): 
 
 /** The scope of operations that require an API key. */
 async function authenticated (app: FastifyInstance, { config, resources }: ScopeOptions): Promise<void> {
+  app.addHook('onRoute', (route) => { route.config = { ...route.config, authenticated: true } })
   app.addHook('onRequest', app.verifyBearerAuth!)
   if (config.RATE_LIMIT_PER_ACCOUNT > 0) app.addHook('onRequest', app.limits.perAccount)
   app.addHook('onRequest', app.requireWriteAccess)

@@ -6,6 +6,7 @@ import { markKeyUsed } from '../accounts/commands.ts'
 import { findKey, type ApiKeyCredential } from '../accounts/queries.ts'
 import { hashOf, isCredential, prefixOf } from '../accounts/api-key.ts'
 import { ReadOnlyKey, Unauthorized } from '../errors.ts'
+import { STRANGERS } from './admission.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -54,11 +55,12 @@ export const authentication = fp(async function authentication (app: FastifyInst
     auth (text: string, request: FastifyRequest) {
       const hash = hashOf(text)
       const credential = cache.get(hash)
-      return credential === undefined ? findApiKey(text, hash, request) : authorize(credential, request)
+      return credential === undefined ? findApiKey(text, hash, request) : admit(credential, request)
     }
   })
 
   async function findApiKey (text: string, hash: string, request: FastifyRequest): Promise<true> {
+    await app.admission.admit(STRANGERS)
     if (!isCredential(text)) {
       throw new Unauthorized('This is not an API key. Send the whole key, exactly as you received it')
     }
@@ -71,6 +73,11 @@ export const authentication = fp(async function authentication (app: FastifyInst
     // From the start of the query: a revocation since then may be one that the query did not see.
     cache.set(hash, credential, { start })
     return authorize(credential, request)
+  }
+
+  function admit (credential: ApiKeyCredential, request: FastifyRequest): true | Promise<true> {
+    const admitted = app.admission.admit(credential.account)
+    return admitted === undefined ? authorize(credential, request) : admitted.then(() => authorize(credential, request))
   }
 
   function authorize (credential: ApiKeyCredential, request: FastifyRequest): true {
@@ -98,7 +105,7 @@ export const authentication = fp(async function authentication (app: FastifyInst
       app.log.warn({ err: error }, 'failed to record the last use of an API key')
     })
   }
-}, { name: 'authentication', dependencies: ['database', 'request-logging'] })
+}, { name: 'authentication', dependencies: ['admission', 'database', 'request-logging'] })
 
 const requireWriteAccess: onRequestHookHandler = ({ auth, method }, _reply, done) => {
   done(auth.readOnly && method !== 'GET' && method !== 'HEAD' ? new ReadOnlyKey() : undefined)
