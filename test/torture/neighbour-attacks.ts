@@ -3,7 +3,9 @@ import type { Dialect } from '../../src/database/dialect.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { openReceiver } from '../support/receiver.ts'
 import type { ScenarioContext } from './harness.ts'
-import { flood, inParallel, occupy, openAccount, requests, send, type Traffic } from './neighbour-traffic.ts'
+import {
+  flood, inParallel, occupy, openAccount, openConnection, requests, send, type Traffic
+} from './neighbour-traffic.ts'
 
 export interface Target extends Traffic {
   context: ScenarioContext
@@ -44,16 +46,19 @@ export const ATTACKS: Record<string, (target: Target) => Promise<Attack>> = {
     return async (stopped) => await flood(target, 10, revocations, stopped)
   },
 
-  'N5 accounts that are opened, filled and deleted': async (target) => async (stopped) => {
-    await Promise.all(Array.from({ length: 4 }, async () => {
-      while (!stopped.aborted) {
-        const { key } = await openAccount(target)
-        await Promise.all([
-          ...Array.from({ length: 9 }, async () => await send(target, 'POST', '/categories', key, { name: 'Dogs' })),
-          send(target, 'DELETE', '/account', key)
-        ])
-      }
-    }))
+  'N5 accounts that are opened, filled and deleted': async (target) => {
+    const signUp = requests(1, 'POST', '/accounts', undefined, { name: 'A store' })
+    return async (stopped) => {
+      await inParallel(4, 1, async () => {
+        const connections = await inParallel(10, 1, async () => await openConnection(target, stopped))
+        while (!stopped.aborted) {
+          const { apiKey } = JSON.parse((await connections[0]!(signUp)).split('\r\n\r\n')[1]!)
+          const write = requests(1, 'POST', '/categories', apiKey, { name: 'Dogs' })
+          const deletion = requests(1, 'DELETE', '/account', apiKey)
+          await Promise.all(connections.map(async (send, i) => await send(i === 0 ? deletion : write)))
+        }
+      }).catch((error: unknown) => { if (!stopped.aborted) throw error })
+    }
   },
 
   'N6 webhooks that respond after 14 s': async (target) => {

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -77,6 +78,27 @@ export async function flood (
     })
     socket.write(bytes)
   })
+}
+
+/** Opens a connection. @returns a function that sends one request and returns its answer */
+export async function openConnection (
+  traffic: Traffic, stopped: AbortSignal
+): Promise<(request: Requests) => Promise<string>> {
+  const socket = connect(nextPort(traffic), '127.0.0.1').setEncoding('latin1')
+  stopped.addEventListener('abort', () => { socket.destroy() })
+  await once(socket, 'connect')
+  return async ({ bytes }) => {
+    socket.write(bytes)
+    let answer = ''
+    while (!isComplete(answer)) answer += (await once(socket, 'data', { signal: stopped }))[0]
+    return answer
+  }
+}
+
+function isComplete (answer: string): boolean {
+  const head = answer.indexOf('\r\n\r\n')
+  const length = Number(/content-length: (\d+)/i.exec(answer)?.[1] ?? 0)
+  return head > 0 && answer.length >= head + 4 + length
 }
 
 /** Sends requests on each connection, and reads no answer. */
