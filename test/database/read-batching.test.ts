@@ -1,4 +1,3 @@
-import type { SqlQuery } from '@prisma/driver-adapter-utils'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -7,6 +6,7 @@ import { openDatabase } from '../../src/database/open-database.ts'
 import { createRead } from '../../src/database/read-batching.ts'
 import { OtherWork } from '../../src/database/reads/other-work.ts'
 import type { Query, Read } from '../../src/database/reads/query.ts'
+import { queryRowsOfValues, type Connection } from '../../src/database/statements.ts'
 import { database, freshDatabase } from '../support/database.ts'
 
 /** Returns n + 1, and no row for a negative n. It counts its statements by their text. */
@@ -23,13 +23,13 @@ async function open (t: Test, { queueLimit = 1_000, timeout = 5_000 } = {}): Pro
   const opened = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout })
   t.teardown(opened.close)
   const ran: string[] = []
-  const { reads: { runOwn, queryRaw }, readRow } = opened
-  const reads: Database['reads'] = {
+  const { reads: { runOwn, runTogether }, readRow } = opened
+  const reads: Connection = {
     ...opened.reads,
-    queryRaw: async (query: SqlQuery) => {
-      ran.push(String(query.args[0]))
-      return await queryRaw.call(opened.reads, query)
-    },
+    runTogether: runTogether && (async (statements) => {
+      for (const { values } of statements) ran.push(String(values[0]))
+      return await runTogether(statements)
+    }),
     runOwn: runOwn && ((sql, values) => {
       ran.push(String(values[0]))
       return runOwn(sql, values)
@@ -46,6 +46,16 @@ async function open (t: Test, { queueLimit = 1_000, timeout = 5_000 } = {}): Pro
     })
   }
   return { read: createRead(counted, { queueLimit, timeout }), ran }
+}
+
+/** Returns a connection to a server, on SQLite as well, on which each statement waits for `run`. */
+function asServer ({ reads }: Database, run: (statement: () => Promise<object[]>) => Promise<object[]>): Connection {
+  return {
+    ...reads,
+    runOwn: undefined,
+    runTogether: async (statements) => await Promise.all(statements.map(async ({ sql, values }) =>
+      await run(async () => await queryRowsOfValues<object>(reads, sql, values))))
+  }
 }
 
 t.test('reads of one turn of the event loop share a statement, and each gets its own result', async (t) => {
@@ -129,20 +139,15 @@ t.test('beside writes, statements with large rows run one at a time, with pauses
   const statements: Array<{ began: number, ended: number }> = []
   let inFlight = 0
   let maxInFlight = 0
-  const reads = Object.create(opened.reads, {
-    runOwn: { value: undefined },
-    queryRaw: {
-      value: async (query: SqlQuery) => {
-        const began = performance.now()
-        maxInFlight = Math.max(maxInFlight, ++inFlight)
-        await sleep(20)
-        const result = await opened.reads.queryRaw(query)
-        inFlight--
-        statements.push({ began, ended: performance.now() })
-        return result
-      }
-    }
-  }) as Database['reads']
+  const reads = asServer(opened, async (statement) => {
+    const began = performance.now()
+    maxInFlight = Math.max(maxInFlight, ++inFlight)
+    await sleep(20)
+    const rows = await statement()
+    inFlight--
+    statements.push({ began, ended: performance.now() })
+    return rows
+  })
   const query: Query<{ n: number }, object> = { ...successor(), maxRowBytes: 10_000_000 }
   const runThree = async (otherWork: OtherWork): Promise<void> => {
     statements.length = maxInFlight = 0
@@ -173,16 +178,11 @@ t.test('a large read that has waited longer than the time-out is refused without
   const opened = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
   t.teardown(opened.close)
   let statements = 0
-  const reads = Object.create(opened.reads, {
-    runOwn: { value: undefined },
-    queryRaw: {
-      value: async (query: SqlQuery) => {
-        statements++
-        await sleep(100)
-        return await opened.reads.queryRaw(query)
-      }
-    }
-  }) as Database['reads']
+  const reads = asServer(opened, async (statement) => {
+    statements++
+    await sleep(100)
+    return await statement()
+  })
   const read = createRead({ ...opened, reads, readers: 1 }, { queueLimit: 8, timeout: 250 })
   const query: Query<{ n: number }, object> = { ...successor(), maxRowBytes: 10_000_000 }
   for (let round = 0; round < 2; round++) {
@@ -252,13 +252,7 @@ t.test('a read without an answer of the database ends after the time-out, and fr
   const opened = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
   t.teardown(opened.close)
   let isSilent = true
-  const reads = Object.create(opened.reads, {
-    queryRaw: {
-      value: async (query: SqlQuery) =>
-        await (isSilent ? new Promise<never>(() => {}) : opened.reads.queryRaw(query))
-    },
-    runOwn: { value: undefined }
-  }) as typeof opened.reads
+  const reads = asServer(opened, async (statement) => await (isSilent ? new Promise<never>(() => {}) : statement()))
   // As a server: SQLite reads a row in this thread, and is never silent.
   const { readRow: _inThread, ...server } = opened
   const read = createRead({ ...server, reads }, { queueLimit: 2, timeout: 300 })

@@ -8,7 +8,6 @@ import type { Connection } from '../statements.ts'
 import { createTransact, type TransactionalAdapter } from '../transact.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { postgresql } from './dialect.ts'
-import { statementName } from './statement-names.ts'
 import type { TransactionClient } from './transaction-client.ts'
 
 /** Transactions in flight at once: one that waits for another process's locks does not block the rest. */
@@ -32,7 +31,7 @@ export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): 
   const clientOver = (adapter: SqlDriverAdapter): Client => createClient(Generated, adapter, timeout)
   return {
     dialect: postgresql,
-    reads: reading,
+    reads: readsOver(reading, pools.reading),
     readers,
     transact: createTransact(writing, clientOver, timeout),
     writers,
@@ -44,6 +43,17 @@ export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): 
   }
 }
 
+/** Reads without the conversions of Prisma's adapter, which take a sixth of the service's time for a lone read. */
+function readsOver (adapter: SqlQueryable, pool: ConnectionPool): Connection {
+  return {
+    provider: adapter.provider,
+    adapterName: adapter.adapterName,
+    queryRaw: async (query) => await adapter.queryRaw(query),
+    executeRaw: async (query) => await adapter.executeRaw(query),
+    runTogether: async (statements) => await pool.runTogether(statements)
+  }
+}
+
 /** A new transaction is read-only on a standby, and where `default_transaction_read_only` says so. */
 async function acceptsWrites (connection: SqlQueryable): Promise<boolean> {
   const { rows: [row] } = await connection.queryRaw({
@@ -52,8 +62,8 @@ async function acceptsWrites (connection: SqlQueryable): Promise<boolean> {
   return row?.[0] === 'off'
 }
 
-async function connectOver (pool: ConnectionPool): Promise<TransactionalAdapter> {
-  const factory = new PrismaPg(pool, { statementNameGenerator: statementName, disposeExternalPool: true })
+async function connectOver (pool: ConnectionPool): Promise<SqlDriverAdapter & TransactionalAdapter> {
+  const factory = new PrismaPg(pool, { disposeExternalPool: true })
   const adapter = await factory.connect()
   const start = adapter.startTransaction.bind(adapter)
   return Object.assign(adapter, {

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { TOO_MANY_CONNECTIONS } from '../error-classification.ts'
+import type { OwnStatement } from '../statements.ts'
 import { TransactionClient } from './transaction-client.ts'
 
 /**
@@ -34,6 +35,9 @@ export interface PoolOptions {
   /** Called when the server refuses a connection and there is no other to wait for. */
   onStarved?: () => void
 }
+
+/** The statements of a connection that is lost fail with the error, too. Without a listener, it would end the process. */
+const ignoreError = (): void => {}
 
 /** A caller that waits for a connection. */
 interface Request {
@@ -106,6 +110,22 @@ export class ConnectionPool extends pg.Pool {
         else reject(error)
       })
     })
+  }
+
+  /** Runs statements on one connection in one round trip, and returns the rows of each. */
+  async runTogether (statements: readonly OwnStatement[]): Promise<object[][]> {
+    const client = await this.connect() as pg.PoolClient & TransactionClient
+    client.on('error', ignoreError)
+    try {
+      const rows = await client.runTogether(statements)
+      client.release()
+      return rows
+    } catch (error) {
+      client.release(error as Error)
+      throw error
+    } finally {
+      client.off('error', ignoreError)
+    }
   }
 
   get #hasRequests (): boolean {

@@ -61,7 +61,7 @@ export class StatementBatch {
         wire.parsedStatements[name] = undefined
         wire.parse({ name, text: sql })
       }
-      wire.bind({ statement: name, values })
+      wire.bind({ statement: name, values: values.map((value) => value == null ? null : `${value as string | number}`) })
       if (!isPrepared) wire.describe({ type: 'P' })
       wire.execute({})
     }

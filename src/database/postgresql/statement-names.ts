@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type { SqlQuery } from '@prisma/driver-adapter-utils'
 
 const names = new Map<string, string>()
 
@@ -7,16 +6,12 @@ const names = new Map<string, string>()
 const MAX_NAMES = 500
 
 /**
- * Returns the name under which connections keep a statement prepared: PostgreSQL then parses and plans it once. The
- * statements of Prisma Client get `''`, no name, because their texts are too many: one for every length of a list.
+ * Returns the name under which connections keep a statement of the service's own prepared: PostgreSQL then parses and
+ * plans it once. Prisma Client's statements have no name, because their texts are too many: one for every length of a
+ * list.
  *
  * A name is a hash of the text, so that two processes behind one pool of connections never mean different statements.
  */
-export function statementName (query: SqlQuery): string {
-  return 'isOwn' in query ? nameOf(query.sql) : ''
-}
-
-/** Returns the name of a statement of the service's own. */
 export function nameOf (sql: string): string {
   let name = names.get(sql)
   if (name === undefined && names.size < MAX_NAMES) {

@@ -1,10 +1,13 @@
 import pg from 'pg'
 import t from 'tap'
+import { classifyError } from '../../../src/database/error-classification.ts'
+import { openDatabase } from '../../../src/database/open-database.ts'
 import { startApp } from '../../support/app.ts'
-import { database } from '../../support/database.ts'
+import { database as databaseName, freshDatabase } from '../../support/database.ts'
 import { newPet } from '../../support/fixtures.ts'
+import { tamperingNetwork } from '../../support/tampering.ts'
 
-const skip = database === 'sqlite' && 'SQLite has no pool'
+const skip = databaseName === 'sqlite' && 'SQLite has no pool'
 
 t.test('a busy service opens at most DATABASE_POOL connections, and uses them', { skip }, async (t) => {
   // How many of the larger pool are open at once depends on the machine. The default is 10.
@@ -29,4 +32,18 @@ t.test('a busy service opens at most DATABASE_POOL connections, and uses them', 
     await admin.end()
     t.ok(count >= least && count <= pool, `${count} of ${pool} connections`)
   }
+})
+
+t.test('a connection that is lost during a read fails the read, and not the process', { skip }, async (t) => {
+  const network = await tamperingNetwork(t, await freshDatabase(t))
+  const database = await openDatabase({ url: network.url, pool: 2, timeout: 5_000 })
+  t.teardown(database.close)
+  const read = async (): Promise<object[][]> =>
+    await database.reads.runTogether!([{ sql: 'SELECT 1 AS one', values: [] }])
+  t.same(await read(), [[{ one: 1 }]])
+  network.tamper = () => 'drop'
+  const error: unknown = await read().catch((error: unknown) => error)
+  t.equal(classifyError(error), 'unavailable', String(error))
+  network.tamper = (bytes) => bytes
+  t.same(await read(), [[{ one: 1 }]])
 })
