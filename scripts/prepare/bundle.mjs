@@ -64,7 +64,7 @@ export async function build () {
   const fresh = `.dist-${process.pid}`
   try {
     const { metafile } = await build({
-      entryPoints: ['src/cli.ts', 'src/public-api.ts', 'src/start/server.ts'],
+      entryPoints: ['src/cli.ts', 'src/public-api.ts', 'src/start/server.ts', 'src/database/sqlite/writer-program.ts'],
       outbase: 'src',
       outdir: fresh,
       bundle: true,

@@ -35,6 +35,8 @@ export interface DatabaseOptions {
   pool: number
   /** How long a statement may wait for the database, in ms. */
   timeout: number
+  /** Called when transactions on SQLite begin to run in a thread of their own, because the disk is slow. */
+  onSlowDisk?: () => void
 }
 
 /** Waits for locks as a write would, and changes nothing. @throws when the database accepts no writes */

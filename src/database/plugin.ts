@@ -45,7 +45,10 @@ const SWEEP_INTERVAL_MS = 60_000
 /** Opens the database, and closes it after the last request was answered. */
 export const database = fp(async function database (app: FastifyInstance, options: DatabasePluginOptions) {
   const { instrumentation } = app
-  const opened = await openDatabase(options)
+  const opened = await openDatabase({
+    ...options,
+    onSlowDisk: () => { app.log.info('the disk is slow: transactions run in a thread of their own') }
+  })
   checkTables(opened.reader, [...options.tables, idempotencyTable])
 
   const otherWork = new OtherWork()

@@ -17,8 +17,8 @@ export interface TransactionAccess {
 /** Creates a Prisma Client over an adapter. */
 export type CreateClient = (adapter: SqlDriverAdapter) => Client
 
-/** An adapter whose transactions end safely. */
-export interface TransactionalAdapter extends SqlDriverAdapter {
+/** The part of an adapter that begins transactions, which end safely. */
+export interface TransactionalAdapter extends Pick<SqlDriverAdapter, 'provider' | 'adapterName' | 'getConnectionInfo'> {
   startTransaction: () => Promise<OpenTransaction>
 }
 
@@ -62,7 +62,7 @@ class BoundClient {
   readonly client: Client
   transaction: OpenTransaction | undefined
 
-  constructor (adapter: SqlDriverAdapter, createClient: CreateClient) {
+  constructor (adapter: TransactionalAdapter, createClient: CreateClient) {
     const { provider, adapterName } = adapter
     const bound: SqlDriverAdapter = {
       provider,

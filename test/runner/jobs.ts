@@ -26,6 +26,7 @@ const DATABASE_INDEPENDENT: Record<string, string> = {
   'test/client': 'calls the service over HTTP; no statement decides what a client does',
   'test/config.test.ts': 'reads settings',
   'test/database/group-commit/write-queue.test.ts': 'calls pure functions',
+  'test/database/sqlite': 'tests the connections to SQLite',
   'test/deliveries/address-policy.test.ts': 'calls a pure function',
   'test/deliveries/http-client.test.ts': 'calls a receiver without a database',
   'test/deliveries/rate.test.ts': 'prints rates; the delivery tests run the statements',

@@ -1,0 +1,43 @@
+import { DriverAdapterError, type SqlQuery } from '@prisma/driver-adapter-utils'
+import type { OwnStatement } from '../statements.ts'
+
+/** What the writer thread needs to open the database. */
+export interface WriterOptions {
+  url: string
+  /** Maximum time to wait for a lock of another process, in ms. */
+  lockTimeout: number
+}
+
+/** A message to the writer thread: a step of a transaction. */
+export type WriterRequest = {
+  /** Of the message; the reply repeats it. */
+  id: number
+  transaction: number
+  /** The first message of a transaction begins it. */
+  begins: boolean
+} & WriterStep
+
+export type WriterStep =
+  | { step: 'run' | 'commit', statements: readonly OwnStatement[] }
+  | { step: 'query' | 'execute', query: SqlQuery }
+  | { step: 'rollback' }
+
+/** A message of the writer thread. The first says that it has opened the database, the others are replies. */
+export type WriterReply = 'ready' | { id: number, result: unknown } | { id: number, error: PlainError }
+
+/** The parts of an error that the service reads. A message would keep neither its code nor its class. */
+interface PlainError {
+  message: string
+  code: unknown
+  /** What Prisma's adapter knows about the error, if it is the adapter's. */
+  cause: DriverAdapterError['cause'] | undefined
+}
+
+export function toPlainError (error: unknown): PlainError {
+  const { message, code } = error as { message: string, code?: unknown }
+  return { message, code, cause: error instanceof DriverAdapterError ? error.cause : undefined }
+}
+
+export function fromPlainError ({ message, code, cause }: PlainError): Error {
+  return cause === undefined ? Object.assign(new Error(message), { code }) : new DriverAdapterError(cause)
+}

@@ -1,0 +1,57 @@
+import t from 'tap'
+import { DiskSpeed } from '../../../src/database/sqlite/disk-speed.ts'
+
+const SLOW = 2
+const FAST = 0.1
+const START_MS = 1_000_000
+
+/** Returns a disk with a clock that the test moves. */
+function newDisk (...waits: number[]): { disk: DiskSpeed, clock: { now: number } } {
+  const clock = { now: START_MS }
+  const disk = new DiskSpeed(() => clock.now)
+  for (const wait of waits) disk.record(wait)
+  return { disk, clock }
+}
+
+t.test('eight slow COMMITs make a disk slow', async (t) => {
+  const { disk } = newDisk(...Array<number>(7).fill(SLOW))
+  t.equal(disk.isSlow(), false)
+  disk.record(SLOW)
+  t.equal(disk.isSlow(), true)
+})
+
+t.test('a disk with as many fast COMMITs as slow ones is fast', async (t) => {
+  const { disk } = newDisk(...Array.from({ length: 100 }, (_, i) => i % 2 === 0 ? SLOW : FAST))
+  t.equal(disk.isSlow(), false)
+})
+
+t.test('fast COMMITs do not outweigh the slow ones that follow', async (t) => {
+  const { disk } = newDisk(...Array<number>(1_000).fill(FAST), ...Array<number>(8).fill(SLOW))
+  t.equal(disk.isSlow(), true)
+})
+
+t.test('a slow disk is measured by one COMMIT every ten seconds', async (t) => {
+  const { disk, clock } = newDisk(...Array<number>(8).fill(SLOW))
+  clock.now += 9_999
+  t.equal(disk.isSlow(), true)
+  clock.now += 1
+  t.equal(disk.isSlow(), false)
+  t.equal(disk.isSlow(), true, 'the next COMMIT does not wait for the outcome')
+  disk.record(SLOW)
+  t.equal(disk.isSlow(), true)
+  clock.now += 10_000
+  t.equal(disk.isSlow(), false)
+})
+
+t.test('after one fast measurement COMMITs are measured until a slow one', async (t) => {
+  const { disk, clock } = newDisk(...Array<number>(8).fill(SLOW))
+  clock.now += 10_000
+  disk.isSlow()
+  disk.record(FAST)
+  t.equal(disk.isSlow(), false)
+  disk.record(FAST)
+  t.equal(disk.isSlow(), false)
+  disk.record(SLOW)
+  disk.record(SLOW)
+  t.equal(disk.isSlow(), true)
+})

@@ -1,0 +1,197 @@
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { PrismaClient } from '../../../src/generated/sqlite/client.ts'
+import type { Database } from '../../../src/database/database.ts'
+import { classifyError } from '../../../src/database/error-classification.ts'
+import type { Command } from '../../../src/database/group-commit/command.ts'
+import { createCommitter } from '../../../src/database/group-commit/committer.ts'
+import { openDatabase } from '../../../src/database/open-database.ts'
+import { createClient } from '../../../src/database/prisma-client.ts'
+import { fileOf } from '../../../src/database/sqlite/database-file.ts'
+import { WriterThread } from '../../../src/database/sqlite/writer-thread.ts'
+import { createTransact, type Transact } from '../../../src/database/transact.ts'
+import { freshDatabase } from '../../support/database.ts'
+import { openWithWriterThread } from '../../support/writer-thread.ts'
+
+const TIMEOUT_MS = 5_000
+const INSERT = "INSERT INTO accounts (name, created_at) VALUES (?, '2026-11-21T10:00:00.000Z')"
+
+interface Opened {
+  thread: WriterThread
+  transact: Transact
+  onlooker: Database
+  names: () => Promise<string[]>
+}
+
+/** Starts a writer thread, and opens a connection that sees what it committed. */
+async function open (t: Test, { lockTimeout = TIMEOUT_MS, timeout = 60_000 } = {}): Promise<Opened> {
+  const url = await freshDatabase(t)
+  const thread = new WriterThread({ url, lockTimeout })
+  const onlooker = await openDatabase({ url, pool: 1, timeout: TIMEOUT_MS })
+  t.teardown(async () => { await Promise.all([thread.dispose(), onlooker.close()]) })
+  await untilStarted(thread)
+  const transact = createTransact(thread, (adapter) => createClient(PrismaClient, adapter, timeout), timeout)
+  const names = async (): Promise<string[]> => (await onlooker.reader.account.findMany()).map(({ name }) => name)
+  return { thread, transact, onlooker, names }
+}
+
+async function untilStarted (thread: WriterThread): Promise<void> {
+  while (!thread.start()) await sleep(5)
+}
+
+t.test('statements of one message run in order, and the last can commit', async (t) => {
+  const { transact, names } = await open(t)
+  const rows = await transact(async ({ connection }) => {
+    await connection.runTogether!([{ sql: INSERT, values: ['Ada'] }, { sql: INSERT, values: ['Bob'] }])
+    t.same(await names(), [])
+    return await connection.runAndCommit!([{ sql: 'SELECT name FROM accounts ORDER BY name', values: [] }])
+  })
+  t.same(rows, [[{ name: 'Ada' }, { name: 'Bob' }]])
+  t.same(await names(), ['Ada', 'Bob'])
+})
+
+t.test('an error has the code and the kind that it has in the main thread', async (t) => {
+  const { transact, names } = await open(t)
+  const ofOwn: unknown = await transact(async ({ connection }) => {
+    await connection.runTogether!([{ sql: 'SELECT missing FROM nowhere', values: [] }])
+  }).catch((error: unknown) => error)
+  t.match(ofOwn, { code: 'SQLITE_ERROR', message: /nowhere/ })
+  const ofPrisma: unknown = await transact(async ({ prisma }) => {
+    await prisma().pet.create({ data: { accountId: 7n, categoryId: 7n, name: 'Rex', status: 'available' } })
+  }).catch((error: unknown) => error)
+  t.match(ofPrisma, { code: 'P2003' })
+  t.equal(classifyError(ofPrisma), 'statement error')
+  t.same(await names(), [])
+})
+
+t.test('a transaction waits in the thread for the lock of another process', async (t) => {
+  const { transact, onlooker, names } = await open(t)
+  let release = (): void => {}
+  const released = new Promise<void>((resolve) => { release = resolve })
+  const other = onlooker.transact(async ({ connection }) => {
+    await connection.executeRaw({ sql: INSERT, args: ['Ada'], argTypes: [{ scalarType: 'string', arity: 'scalar' }] })
+    await released
+  })
+  const own = transact(async ({ connection }) => {
+    await connection.runTogether!([{ sql: INSERT, values: ['Bob'] }])
+  })
+  await sleep(50)
+  release()
+  await Promise.all([other, own])
+  t.same(await names(), ['Ada', 'Bob'])
+})
+
+t.test('a lock that another process keeps fails the transaction as unavailable', async (t) => {
+  const { transact, onlooker, names } = await open(t, { lockTimeout: 100 })
+  await onlooker.transact(async () => {
+    const error: unknown = await transact(async ({ connection }) =>
+      await connection.runTogether!([{ sql: INSERT, values: ['Bob'] }])).catch((error: unknown) => error)
+    t.equal(classifyError(error), 'unavailable', String(error))
+  })
+  await transact(async ({ connection }) => { await connection.runTogether!([{ sql: INSERT, values: ['Bea'] }]) })
+  t.same(await names(), ['Bea'])
+})
+
+t.test('a transaction whose thread ends is rolled back and fails at once', async (t) => {
+  const { thread, transact, names } = await open(t)
+  const failed = transact(async ({ connection }) => {
+    await connection.runTogether!([{ sql: INSERT, values: ['Ada'] }])
+    const long = connection.runTogether!([{ sql: LONG, values: [] }])
+    // The thread ends before it reads this message.
+    await Promise.all([long, thread.dispose(), connection.runTogether!([{ sql: INSERT, values: ['Bob'] }])])
+  }).catch((error: unknown) => classifyError(error))
+  t.equal(await Promise.race([failed, sleep(20_000, 'it waits', { ref: false })]), 'unavailable')
+  t.same(await names(), [])
+})
+
+t.test('a transaction fails after its time-out, also if the thread has not ended a statement', async (t) => {
+  const { transact, names } = await open(t, { timeout: 100 })
+  let statement: Promise<string> | undefined
+  const failed = transact(async ({ connection }) => {
+    await connection.runTogether!([{ sql: INSERT, values: ['Ada'] }])
+    statement = connection.runTogether!([{ sql: LONG, values: [] }]).then(() => 'statement')
+    await statement
+  }).catch((error: unknown) => classifyError(error))
+  t.equal(await Promise.race([failed, sleep(50).then(async () => await statement)]), 'unavailable')
+  await statement
+  await transact(async ({ connection }) => { await connection.runTogether!([{ sql: INSERT, values: ['Bob'] }]) })
+  t.same(await names(), ['Bob'])
+})
+
+/** Runs for about a second. */
+const LONG = `
+  WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 3000000) SELECT count(*) AS count FROM n`
+
+t.test('a transaction waits for the one before it', async (t) => {
+  const { transact, names } = await open(t)
+  const add = async (name: string, ms: number): Promise<void> => {
+    await transact(async ({ connection }) => {
+      await connection.runTogether!([{ sql: INSERT, values: [name] }])
+      await sleep(ms)
+    })
+  }
+  await Promise.all([add('Ada', 50), add('Bob', 0)])
+  t.same(await names(), ['Ada', 'Bob'])
+})
+
+t.test('a COMMIT that fails reports its reason, and changes nothing', async (t) => {
+  const { transact, names } = await open(t)
+  const error: unknown = await transact(async ({ connection }) => {
+    await connection.runTogether!([
+      { sql: INSERT, values: ['Ada'] },
+      { sql: 'PRAGMA defer_foreign_keys = ON', values: [] },
+      { sql: "INSERT INTO categories (account_id, name) VALUES (7, 'Dogs')", values: [] }
+    ])
+  }).catch((error: unknown) => error)
+  t.match(error, { code: 'SQLITE_CONSTRAINT_FOREIGNKEY' })
+  t.same(await names(), [])
+})
+
+t.test('a thread that cannot open the database is started again after a pause', async (t) => {
+  const folder = join(dirname(fileOf(await freshDatabase(t))), 'created later')
+  const options = { url: `file:${join(folder, 'petstore.db')}`, lockTimeout: TIMEOUT_MS }
+  const [soon, late] = [200, 60_000].map((restartDelay) => new WriterThread(options, { restartDelay }))
+  t.teardown(async () => { await Promise.all([soon!.dispose(), late!.dispose()]) })
+  t.same([soon!.start(), late!.start()], [false, false])
+  await sleep(1_000)
+  mkdirSync(folder)
+  t.equal(late!.start(), false)
+  await untilStarted(soon!)
+  await sleep(300)
+  t.equal(late!.start(), false)
+})
+
+t.test('a transaction on an ended thread fails as unavailable', async (t) => {
+  const { thread, transact } = await open(t)
+  await thread.dispose()
+  const error: unknown = await transact(async ({ connection }) =>
+    await connection.runTogether!([{ sql: INSERT, values: ['Ada'] }])).catch((error: unknown) => error)
+  t.equal(classifyError(error), 'unavailable', String(error))
+})
+
+t.test('a group of writes is committed by the thread with its last statements', async (t) => {
+  const url = await freshDatabase(t)
+  const database = await openWithWriterThread({ url, pool: 1, timeout: TIMEOUT_MS })
+  const { commit, close } = createCommitter(database, {
+    queueLimit: 10, timeout: TIMEOUT_MS, tables: [], beforeCommit: []
+  })
+  t.teardown(async () => {
+    await close()
+    await database.close()
+  })
+  const openAccount: Command<string, string> = {
+    name: 'openAccount',
+    async run ({ defer }, inputs) {
+      defer(() => `INSERT INTO accounts (name, created_at)
+        SELECT value ->> 'name', '2026-11-21T10:00:00.000Z' FROM json_each(?)`, inputs.map((name) => ({ name })))
+      return inputs.map((name) => ({ record: name }))
+    }
+  }
+  const results = await Promise.all(['Ada', 'Bob'].map(async (name) =>
+    await commit(openAccount, name, { account: null })))
+  t.same(results.map(({ record }) => record), ['Ada', 'Bob'])
+  t.same((await database.reader.account.findMany()).map(({ name }) => name), ['Ada', 'Bob'])
+})

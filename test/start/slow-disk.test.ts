@@ -1,0 +1,58 @@
+import { spawnSync } from 'node:child_process'
+import t from 'tap'
+import { buildFsyncDelay, fsyncDelay } from '../support/fsync-delay.ts'
+import { folder, ON_SQLITE, start } from './process.ts'
+
+/** Long beside a request, so that a COMMIT in the main thread shows. */
+const DELAY_MS = 50
+
+/** The main thread answers this many requests during a COMMIT only if another thread waits for the disk. */
+const ANSWERS = 5
+
+const hasCompiler = process.platform === 'linux' && spawnSync('cc', ['--version']).status === 0
+const skip = ON_SQLITE || (!hasCompiler && 'needs Linux and a C compiler')
+
+t.test('on a slow disk, requests are answered during a COMMIT, and no write is lost', { skip }, async (t) => {
+  const place = folder(t)
+  const settings = { DATABASE_URL: `file:${place}/petstore.db`, DELIVERY: 'false' }
+  const slow = await start(t, { ...settings, ...fsyncDelay(buildFsyncDelay(place)!, DELAY_MS) })
+  const account = await post(slow.origin, '/accounts', undefined, { name: 'A store' })
+  const key = account.apiKey as string
+  const created: number[] = []
+  for (let answers = 0; answers < ANSWERS;) {
+    if (created.length > 100) throw new Error('all COMMITs stopped the main thread')
+    let isCommitted = false
+    const write = post(slow.origin, '/categories', key, { name: 'Dogs' }).then(({ id }) => {
+      isCommitted = true
+      created.push(id as number)
+    })
+    for (answers = 0; ; answers++) {
+      await (await fetch(`${slow.origin}/livez`)).text()
+      if (isCommitted) break
+    }
+    await write
+  }
+  t.match(slow.out() + slow.err(), /the disk is slow/)
+
+  const writes = Array.from({ length: 20 }, async () => {
+    created.push((await post(slow.origin, '/categories', key, { name: 'Cats' })).id as number)
+  })
+  await Promise.race(writes)
+  await slow.stop('SIGKILL')
+  await Promise.allSettled(writes)
+  const again = await start(t, settings)
+  for (const id of created) {
+    const { status } = await fetch(`${again.origin}/categories/${id}`, { headers: { authorization: `Bearer ${key}` } })
+    t.equal(status, 200, `category ${id}`)
+  }
+})
+
+async function post (
+  origin: string, path: string, key: string | undefined, body: object
+): Promise<Record<string, unknown>> {
+  const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` }
+  const response = await fetch(origin + path, {
+    method: 'POST', headers: { 'content-type': 'application/json', ...authorization }, body: JSON.stringify(body)
+  })
+  return await response.json() as Record<string, unknown>
+}
