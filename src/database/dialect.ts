@@ -39,6 +39,8 @@ export interface Dialect {
   inJsonArray: (column: string, array: string) => string
   /** Whether a column is one of a subquery's few values, each looked up in the column's index. */
   inSubquery: (column: string, subquery: string) => string
+  /** Returns FROM and WHERE: the rows of a table whose id is one of a subquery's few, in its column `id`. */
+  fromByIds: (table: string, alias: string, column: string, ids: string) => string
   /** The text of a member of a JSON object, or NULL. */
   jsonMember: (object: string, name: string) => string
   /** Concatenates texts in the given order, separated by commas or by `separator`. */

@@ -76,7 +76,9 @@ export const database = fp(async function database (app: FastifyInstance, option
     notifier.announce(changes)
   }
   const clocks = new AccountClocks()
-  const committer = createCommitter(opened, { ...options, clocks, onWrite, onChange, instrumentation })
+  const committer = createCommitter(opened, {
+    ...options, clocks, onWrite, onChange, instrumentation, hasReadsSince: (time) => otherWork.hasReadsSince(time)
+  })
   const { commit } = committer
   app.decorate('onChange', (listener) => { listeners.push(listener) })
   app.decorate('database', opened)

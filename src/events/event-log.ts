@@ -176,7 +176,8 @@ async function writeEvents (
   if (tx.dialect.supportsWritableCtes) return await tx.queryWithDeferred<Counter>(both, counts, events)
   const counters = await tx.query<Counter>(increment, counts)
   const live = new Set(counters.map(({ id }) => id))
-  await tx.execute(insert, events.filter(({ account }) => live.has(account)))
+  // The parameter needs no number: PostgreSQL has returned.
+  tx.defer(() => insert, events.filter(({ account }) => live.has(account)))
   return counters
 }
 

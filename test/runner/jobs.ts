@@ -25,6 +25,7 @@ const DATABASE_INDEPENDENT: Record<string, string> = {
   'test/cli/studio.test.ts': 'drives Prisma Studio in a browser',
   'test/client': 'calls the service over HTTP; no statement decides what a client does',
   'test/config.test.ts': 'reads settings',
+  'test/database/group-commit/batches.test.ts': 'calls a pure function',
   'test/database/group-commit/write-queue.test.ts': 'calls pure functions',
   'test/database/sqlite': 'tests the connections to SQLite',
   'test/deliveries/address-policy.test.ts': 'calls a pure function',

@@ -21,6 +21,8 @@ export interface CommitterOptions extends GroupTransactionOptions {
   timeout: number
   /** Called when a write arrives. */
   onWrite?: () => void
+  /** Returns whether reads have arrived since a time of `performance.now()`. */
+  hasReadsSince?: (time: number) => boolean
   /** Called after COMMIT, when something changed. */
   onChange?: (changes: Changes) => void
   instrumentation?: Instrumentation | undefined
@@ -41,11 +43,8 @@ const MAX_QUEUE_DELAY_MS = 20
 /** Ticks of the event loop in which other writes may join, if the process is busy. */
 const MAX_BATCHING_TICKS = 12
 
-/**
- * Maximum time of these ticks with SQLite, in ms. Beside many reads a tick takes 2 ms, and a group costs little,
- * because it runs in this thread. On PostgreSQL a group costs round trips, and smaller groups give fewer writes.
- */
-const MAX_BATCHING_MS = 4
+/** Maximum time of these ticks beside reads, in ms: each tick of a process that answers many reads takes about 2 ms. */
+const MAX_BATCHING_BESIDE_READS_MS = 4
 
 /** Time for writes without a waiting client, such as a key's last use, once the service stops. */
 const CLOSE_TIMEOUT_MS = 1_000
@@ -77,9 +76,9 @@ class Committer {
     }
   })
 
-  readonly #maxBatchingMs: number
-
   #groupsInFlight = 0
+  /** When the last group ended, in ms. */
+  #groupEndedAt = 0
   /** Without those of commands that run alone: other writes do not wait for these, which can take long. */
   #sharedInFlight = 0
   /** Whether the last group had more than one write: then others are likely to arrive soon. */
@@ -92,7 +91,6 @@ class Committer {
 
   constructor (database: Database, options: CommitterOptions) {
     this.#database = database
-    this.#maxBatchingMs = database.dialect.hasRowLocks ? MAX_QUEUE_DELAY_MS : MAX_BATCHING_MS
     this.#options = { ...options, tables: [...options.tables, idempotencyTable] }
     this.#queue = new WriteQueue(options.queueLimit)
     this.#sweep = setInterval(() => { this.#rejectLateWrites() }, SWEEP_INTERVAL_MS).unref()
@@ -136,7 +134,7 @@ class Committer {
       const size = this.#queue.size
       const isBusy = this.#isBusy || size > 1
       const mayGrow = isBusy && size < MAX_GROUP && this.#sharedInFlight === 0 && tick < MAX_BATCHING_TICKS
-      if (mayGrow && this.#remainingDelay(this.#maxBatchingMs) > 0) {
+      if (mayGrow && this.#remainingBatching() > 0) {
         this.#collectBatch(tick + 1)
       } else {
         this.#state = 'idle'
@@ -145,9 +143,19 @@ class Committer {
     })
   }
 
-  /** How much longer the oldest write may wait for others, in ms. */
-  #remainingDelay (maximum = MAX_QUEUE_DELAY_MS): number {
-    return (this.#queue.oldestSince ?? 0) + maximum - Date.now()
+  /**
+   * How much longer writes may gather, in ms. The clients of the group that ended last are likely to write again:
+   * without their writes, groups would become smaller and smaller.
+   */
+  #remainingBatching (): number {
+    const waiting = Date.now() - Math.max(this.#queue.oldestSince ?? 0, this.#groupEndedAt)
+    const isBesideReads = this.#options.hasReadsSince?.(performance.now() - waiting) === true
+    return (isBesideReads ? MAX_BATCHING_BESIDE_READS_MS : MAX_QUEUE_DELAY_MS) - waiting
+  }
+
+  /** How much longer the oldest write may wait for the group in flight, in ms. */
+  #remainingDelay (): number {
+    return (this.#queue.oldestSince ?? 0) + MAX_QUEUE_DELAY_MS - Date.now()
   }
 
   #startGroups (): void {
@@ -177,6 +185,7 @@ class Committer {
     this.#runGroup(group).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
       for (const entry of group) if (!this.#lockWaiters.has(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
       this.#groupsInFlight--
+      this.#groupEndedAt = Date.now()
       if (isShared) this.#sharedInFlight--
       instrumentation?.batchFinished('commit', group.length, Date.now() - started)
       if (this.#queue.size > 0) this.#startBatching()

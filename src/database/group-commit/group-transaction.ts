@@ -44,7 +44,7 @@ export async function runInTransaction (
     for (const { entry, result } of replays) {
       answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
     }
-    if (database.dialect.hasRowLocks) prefetchRows(tx, fresh)
+    if (access.connection.runTogether !== undefined) prefetchRows(tx, fresh)
     await lockRowsAndAllocateIds(tx, fresh)
     const accepted: QueuedCommand[] = []
     const rejected: QueuedCommand[] = []
@@ -63,16 +63,15 @@ export async function runInTransaction (
     const changes: Changes = {}
     for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
     for (const hook of beforeCommit) mergeChanges(changes, await hook(tx, completed))
-    await tx.flush()
+    await tx.flushAndCommit()
     return { answers, changes }
   })
 }
 
-/** Lets the first statement of a command travel with the row locks, if the group has no other command. */
+/** Lets the first statement of the first command travel with the row locks. */
 function prefetchRows (tx: Transaction, group: QueuedCommand[]): void {
-  const command = group[0]?.command
-  if (command?.prefetch === undefined || group.some((entry) => entry.command !== command)) return
-  command.prefetch(tx, group.map(({ input }) => input))
+  const [first] = orderIntoBatches(group)
+  first?.command.prefetch?.(tx, first.entries.map(({ input }) => input))
 }
 
 async function runCommands (

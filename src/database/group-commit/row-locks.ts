@@ -84,14 +84,16 @@ function buildText (dialect: Dialect, accountLock: AccountLock, locks: TableLock
   const input = (columns: Record<string, InputType>): string => dialect.jsonRows('i', columns, ++parameters)
   const ctes: string[] = []
   const parts: string[] = []
+  // Without locks, the parts may run in any order, and SQLite is much faster without the intermediate tables.
+  const materialized = dialect.hasRowLocks ? 'MATERIALIZED' : ''
   if (accountLock !== 'none') {
     const writers = 'locked_writers'
-    ctes.push(`${writers} AS MATERIALIZED (${accountLockSql(dialect, accountLock, input({ id: 'bigint' }))})`)
+    ctes.push(`${writers} AS ${materialized} (${accountLockSql(dialect, accountLock, input({ id: 'bigint' }))})`)
     parts.push(`SELECT 'account' AS kind, 'accounts' AS "table", id AS first, ahead AS second FROM ${writers}`)
   }
   for (const { table, needsOwners, ...lock } of locks) {
     const { name } = table
-    ctes.push(`locked_${name} AS MATERIALIZED (${lockSql(dialect, table, lock, input)})`)
+    ctes.push(`locked_${name} AS ${materialized} (${lockSql(dialect, table, lock, input)})`)
     // PostgreSQL evaluates a CTE only as far as it is read, so each must be selected from. UNION ALL runs its branches
     // in order.
     parts.push(needsOwners
@@ -109,9 +111,9 @@ function buildText (dialect: Dialect, accountLock: AccountLock, locks: TableLock
 /** PostgreSQL evaluates the condition again after it waited for a lock: an account that was deleted is not found. */
 function accountLockSql (dialect: Dialect, lock: AccountLock, input: string): string {
   return `
-    SELECT a.id, a.clock_offset_seconds AS ahead FROM accounts a
-    WHERE ${dialect.inSubquery('a.id', `SELECT i.id FROM ${input}`)} AND a.deleted_at IS NULL
-    ORDER BY a.id ${lock === 'update' ? dialect.forUpdate : dialect.forKeyShare}`
+    SELECT a.id, a.clock_offset_seconds AS ahead
+    ${dialect.fromByIds('accounts', 'a', 'id', `SELECT i.id FROM ${input}`)} AND a.deleted_at IS NULL
+    ${inOrder(dialect, 'a.id', lock === 'update')}`
 }
 
 function lockSql (
@@ -120,11 +122,15 @@ function lockSql (
 ): string {
   const ids = (): string => `SELECT i.id FROM ${input({ id: 'bigint' })}`
   const wanted = [ids(), ...[...through.values()].map(({ link }) =>
-    `SELECT l.${link.column} FROM ${link.table.name} l WHERE ${dialect.inSubquery(`l.${link.table.id}`, ids())}`)]
+    `SELECT l.${link.column} AS id FROM ${link.table.name} l WHERE ${dialect.inSubquery(`l.${link.table.id}`, ids())}`)]
   return `
-    SELECT r.${table.id} AS id, r.account_id FROM ${table.name} r
-    WHERE ${dialect.inSubquery(`r.${table.id}`, wanted.join(' UNION '))}
-    ORDER BY r.${table.id} ${changesRows ? dialect.forUpdate : dialect.forKeyShare}`
+    SELECT r.${table.id} AS id, r.account_id
+    ${dialect.fromByIds(table.name, 'r', table.id, wanted.join(' UNION '))}
+    ${inOrder(dialect, `r.${table.id}`, changesRows)}`
+}
+
+function inOrder (dialect: Dialect, id: string, forUpdate: boolean): string {
+  return dialect.hasRowLocks ? `ORDER BY ${id} ${forUpdate ? dialect.forUpdate : dialect.forKeyShare}` : ''
 }
 
 function locksOf (group: QueuedCommand[]): TableLocks[] {

@@ -27,6 +27,8 @@ export interface Statements {
   prefetch: (sql: string, ...inputs: Array<readonly object[]>) => void
   /** Runs all deferred writes. */
   flush: () => Promise<void>
+  /** Ends the transaction, unless it has ended: runs all deferred writes, and commits in the same round trip. */
+  flushAndCommit: () => Promise<void>
 }
 
 /** A statement that reads its inputs from the parameter with this number. */
@@ -41,6 +43,7 @@ export function createStatements (connection: Connection): Statements {
   let behind: OwnStatement | undefined
   /** What travelled behind the last statement. Any other statement may change its rows. */
   let prefetched: { statement: OwnStatement, rows: object[] } | undefined
+  let isCommitted = false
 
   async function run (statements: OwnStatement[]): Promise<object[][]> {
     prefetched = undefined
@@ -72,10 +75,23 @@ export function createStatements (connection: Connection): Statements {
     return statementOf(`WITH ${ctes.join(', ')} ${select}`, [...writes.map((write) => write.inputs), ...inputs])
   }
 
+  async function runAndCommit (statements: OwnStatement[]): Promise<object[][]> {
+    const results = await connection.runAndCommit!(statements)
+    isCommitted = true
+    return results
+  }
+
+  async function flush (): Promise<void> {
+    prefetched = undefined
+    if (deferred.length > 0) await run(deferredStatements())
+  }
+
   return {
-    async flush () {
-      prefetched = undefined
-      if (deferred.length > 0) await run(deferredStatements())
+    flush,
+    async flushAndCommit () {
+      // Without round trips, the caller of the transaction commits.
+      if (connection.runAndCommit === undefined) await flush()
+      else if (!isCommitted) await runAndCommit(deferredStatements())
     },
     async query<Row> (sql: string, ...inputs: Inputs) {
       const statement = statementOf(sql, inputs)
@@ -104,7 +120,7 @@ export function createStatements (connection: Connection): Statements {
       return (await run([withDeferred(sql, inputs)]))[0] as Row[]
     },
     async queryAndCommit<Row> (sql: SqlAfterWrites, ...inputs: Inputs) {
-      return (await connection.runAndCommit!([withDeferred(sql, inputs)]))[0] as Row[]
+      return (await runAndCommit([withDeferred(sql, inputs)]))[0] as Row[]
     }
   }
 }

@@ -17,7 +17,11 @@ export class OtherWork {
 
   /** Returns whether a small read has arrived since a time of `performance.now()`, or whether there are writes. */
   isPresentSince (time: number): boolean {
-    return this.#lastReadAt > time || this.hasWrites()
+    return this.hasReadsSince(time) || this.hasWrites()
+  }
+
+  hasReadsSince (time: number): boolean {
+    return this.#lastReadAt > time
   }
 
   hasWrites (): boolean {

@@ -25,6 +25,9 @@ export const sqlite: Dialect = {
   limit: (_input, limit) => String(limit),
   inJsonArray: (column, array) => `${column} IN (SELECT value FROM json_each(${array}))`,
   inSubquery: (column, subquery) => `${column} IN (${subquery})`,
+  // CROSS JOIN keeps the order: for each id, its row. IN would write the ids to an intermediate table.
+  fromByIds: (table, alias, column, ids) =>
+    `FROM (${ids}) AS wanted CROSS JOIN ${table} ${alias} WHERE ${alias}.${column} = wanted.id`,
   jsonMember: (object, name) => `${object} ->> '${name}'`,
   join: (text, orderBy, separator = ',') => `group_concat(${text}, '${separator}' ORDER BY ${orderBy})`,
   hasRowLocks: false,

@@ -24,13 +24,16 @@ interface Opened {
 }
 
 /** Opens a database with one account, a committer, and a second connection that reads. */
-async function open (t: Test, { queueLimit = 1_000, timeout = 5_000 } = {}): Promise<Opened> {
+async function open (
+  t: Test, { queueLimit = 1_000, timeout = 5_000, hasReadsSince = (): boolean => false } = {}
+): Promise<Opened> {
   const url = await freshDatabase(t)
   const database = await openDatabase({ url, pool: 5, timeout })
   const onlooker = await openDatabase({ url, pool: 2, timeout })
   const { commit, close } = createCommitter(database, {
     queueLimit,
     timeout,
+    hasReadsSince,
     tables: [PETS, MESSAGES],
     beforeCommit: [eventLog(webhookSubscribers)]
   })
@@ -104,24 +107,62 @@ t.test('a lone command starts at once, and a busy process gathers those of sever
   t.equal((await names()).length, written)
 })
 
-t.test('commands that keep arriving do not hold up a group', async (t) => {
-  const { commit, account } = await open(t)
-  const sizes: number[] = []
-  const doNothing: Command<object, undefined> = {
+/** Does nothing, and records the number of its inputs in each group. */
+function doNothing (sizes: number[]): Command<object, undefined> {
+  return {
     name: 'doNothing',
     async run (_tx, inputs) {
       sizes.push(inputs.length)
       return inputs.map(() => ({ record: undefined }))
     }
   }
+}
+
+t.test('commands that keep arriving do not hold up a group', async (t) => {
+  const { commit, account } = await open(t)
+  const sizes: number[] = []
+  const command = doNothing(sizes)
   const answers: Array<Promise<unknown>> = []
   for (let turn = 0; turn < 240; turn++) {
     // Two at once show that the process is busy.
-    for (let n = turn === 0 ? 2 : 1; n > 0; n--) answers.push(commit(doNothing, {}, { account }))
+    for (let n = turn === 0 ? 2 : 1; n > 0; n--) answers.push(commit(command, {}, { account }))
     await new Promise(setImmediate)
   }
   await Promise.all(answers)
   t.ok(sizes[0]! > 1 && sizes[0]! < 100, `groups of ${sizes.join(', ')}`)
+})
+
+t.test('beside reads, commands gather for four milliseconds only', async (t) => {
+  const { commit, account } = await open(t, { hasReadsSince: () => true })
+  const sizes: number[] = []
+  const command = doNothing(sizes)
+  const answers = [commit(command, {}, { account })]
+  for (let turn = 0; turn < 9; turn++) {
+    answers.push(commit(command, {}, { account }))
+    const end = performance.now() + 2
+    while (performance.now() < end) continue
+    await new Promise(setImmediate)
+  }
+  await Promise.all(answers)
+  t.ok(sizes[0]! > 1 && sizes[0]! <= 5, `groups of ${sizes.join(', ')}`)
+})
+
+t.test('a group waits for the clients of the group before it', {
+  skip: databaseName !== 'sqlite' && 'a command that waits for 20 ms gets a connection of its own'
+}, async (t) => {
+  const { commit, database, account } = await open(t)
+  const sizes: number[] = []
+  const command = doNothing(sizes)
+  const release = await holdWrites({ commit, database })
+  const answers = [1, 2].map(async () => { await commit(command, {}, { account }) })
+  await sleep(50)
+  release()
+  for (let turn = 0; turn < 5; turn++) {
+    await new Promise(setImmediate)
+    answers.push(commit(command, {}, { account }).then(() => {}))
+  }
+  await Promise.all(answers)
+  t.ok(sizes[0]! > 4, `groups of ${sizes.join(', ')}`)
 })
 
 t.test('the committer commits pending commands before it closes', async (t) => {

@@ -10,6 +10,7 @@ import { nameOf } from '../../../src/database/postgresql/statement-names.ts'
 import { startApp } from '../../support/app.ts'
 import { database as databaseName, freshDatabase } from '../../support/database.ts'
 import { newCategory, newOrder, stocked } from '../../support/fixtures.ts'
+import { inOneGroup } from '../../support/groups.ts'
 import { replacing, tamperingNetwork, type TamperingNetwork } from '../../support/tampering.ts'
 
 const skip = databaseName === 'sqlite' && 'SQLite has no round trips'
@@ -164,7 +165,7 @@ t.test('rows that were read ahead are read again after a write', { skip }, async
 
 t.test('a lone write takes two round trips, and three with an Idempotency-Key', { skip }, async (t) => {
   const network = await tamperingNetwork(t, await freshDatabase(t))
-  const { openAccount } = await startApp(t, { DATABASE_URL: network.url, DATABASE_POOL: '2' })
+  const { app, openAccount } = await startApp(t, { DATABASE_URL: network.url, DATABASE_POOL: '2' })
   const ada = await openAccount()
   const categoryId = await newCategory(ada)
   const petId = await stocked(ada, 9)
@@ -182,8 +183,14 @@ t.test('a lone write takes two round trips, and three with an Idempotency-Key', 
   t.equal(await roundTrips(async () => await ada.post('/store/orders', { petId })), 2, 'an order')
   t.equal(await roundTrips(async () => await ada.post('/messages', { message: 'Hi' })), 2, 'a message')
   t.equal(await roundTrips(async () => await ada.post('/store/orders', { petId }, key)), 3, 'an order with a key')
+  const unchanged = async (): Promise<{ status: number }> =>
+    await ada.patch(`/pets/${petId}`, {}, { 'idempotency-key': 'two' })
+  t.equal(await roundTrips(unchanged), 3, 'a patch that changes nothing, with a key')
   const complete = { complete: true }
   t.equal(await roundTrips(async () => await ada.patch(`/store/orders/${orderId}`, complete)), 3, 'a completion')
+  const together = (): Array<Promise<{ status: number }>> =>
+    [ada.post('/pets', { name: 'Rex', categoryId }), ada.post('/store/orders', { petId })]
+  t.equal(await roundTrips(async () => (await inOneGroup(app, together))[1]!), 2, 'a pet and an order in a group')
 })
 
 t.test('an event is enqueued for a webhook that another process has just added', { skip }, async (t) => {
