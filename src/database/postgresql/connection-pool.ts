@@ -36,7 +36,7 @@ export interface PoolOptions {
   onStarved?: () => void
 }
 
-/** The statements of a connection that is lost fail with the error, too. Without a listener, it would end the process. */
+/** The statements of a lost connection fail with its error. Without a listener, the error would end the process. */
 const ignoreError = (): void => {}
 
 /** A caller that waits for a connection. */
