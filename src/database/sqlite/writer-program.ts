@@ -19,7 +19,7 @@ async function run (request: WriterRequest): Promise<unknown> {
   const { transaction: number } = request
   if (request.begins) open.set(number, adapter.startTransaction())
   const begun = open.get(number)
-  if (request.step === 'rollback' || request.step === 'commit') open.delete(number)
+  if (request.step === 'rollback') open.delete(number)
   if (begun === undefined) {
     if (request.step === 'rollback') return undefined
     throw transactionHasEnded()
@@ -31,7 +31,11 @@ async function run (request: WriterRequest): Promise<unknown> {
     case 'rollback': return await transaction.rollback()
   }
   const rows = request.statements.map(({ sql, values }) => transaction.runOwn!(sql, values))
-  if (request.step === 'commit') await transaction.commit()
+  if (request.step === 'commit') {
+    await transaction.commit()
+    // After a failure, a ROLLBACK follows.
+    open.delete(number)
+  }
   return rows
 }
 

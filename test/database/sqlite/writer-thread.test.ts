@@ -137,6 +137,20 @@ t.test('a transaction waits for the one before it', async (t) => {
   t.same(await names(), ['Ada', 'Bob'])
 })
 
+t.test('a transaction whose last statement fails is rolled back, and the next one runs', async (t) => {
+  const { transact, names } = await open(t)
+  await t.rejects(transact(async ({ connection }) => {
+    const broken = { sql: 'SELECT missing FROM nowhere', values: [] }
+    await connection.runAndCommit!([{ sql: INSERT, values: ['Ada'] }, broken])
+  }), { code: 'SQLITE_ERROR' })
+  const next = transact(async ({ connection }) => {
+    await connection.runAndCommit!([{ sql: INSERT, values: ['Bob'] }])
+    return 'it runs'
+  })
+  t.equal(await Promise.race([next, sleep(20_000, 'it waits', { ref: false })]), 'it runs')
+  t.same(await names(), ['Bob'])
+})
+
 t.test('a COMMIT that fails reports its reason, and changes nothing', async (t) => {
   const { transact, names } = await open(t)
   const error: unknown = await transact(async ({ connection }) => {
