@@ -30,7 +30,7 @@ interface PendingRequest {
 
 /**
  * Runs transactions in a thread of its own, so that a COMMIT which waits for a slow disk does not stop the event loop.
- * The thread has a connection of its own. Statements travel as messages, which cost some 0.1 ms each way.
+ * The thread has a connection of its own. A message and its reply take about 0.1 ms.
  */
 export class WriterThread implements TransactionalAdapter {
   readonly provider = 'sqlite'
