@@ -48,3 +48,6 @@ export class AccountClocks {
     for (const listener of this.#listeners) listener(account)
   }
 }
+
+/** Clocks of which none was moved. */
+export const REAL_TIME = new AccountClocks()

@@ -1,6 +1,7 @@
 import type { Dialect } from './dialect.ts'
 import type { Client } from './prisma-client.ts'
 import type { Connection } from './statements.ts'
+import type { CommitSteps } from './steps.ts'
 import type { Transact } from './transact.ts'
 
 export interface Database {
@@ -16,6 +17,8 @@ export interface Database {
   readers: number
   /** Runs transactions, on connections that no read uses. */
   transact: Transact
+  /** As cheaply as the database can, on the connections of transactions. */
+  commitSteps: CommitSteps
   /** Maximum number of transactions in flight. */
   writers: number
   /** Prisma Client on the connections of reads. */

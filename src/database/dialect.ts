@@ -60,6 +60,8 @@ export interface Dialect {
    * `last`. Only inside a commit.
    */
   allocateIds: (table: string, column: string, input: string) => string
+  /** The next id of a table. Only inside a commit that writes a row with it. */
+  nextId: (table: string, column: string) => string
 }
 
 export type Keyset = (

@@ -1,5 +1,8 @@
 import { oncePerDialect, type Dialect } from '../database/dialect.ts'
-import type { BeforeCommit, Changes, CompletedCommand, NewEvent } from '../database/group-commit/command.ts'
+import type {
+  BeforeCommit, Changes, CompletedCommand, FastPathEvents, NewEvent
+} from '../database/group-commit/command.ts'
+import { textWithReferences } from '../database/steps.ts'
 import { Outdated, type Transaction } from '../database/group-commit/transaction.ts'
 import type { SqlAfterWrites } from '../database/group-commit/transaction-statements.ts'
 
@@ -27,7 +30,9 @@ export interface EventSubscribers {
 export function eventLog (subscribers: EventSubscribers): BeforeCommit {
   const statementsOf = oncePerDialect((dialect) => eventStatements(dialect, subscribers))
   const withoutSubscribers = new AccountSet()
-  return async (tx, completed) => {
+  return Object.assign(writeAll, { inFastPath: fastPathEvents(subscribers, withoutSubscribers) })
+
+  async function writeAll (tx: Transaction, completed: CompletedCommand[]): Promise<Changes> {
     const byAccount = eventsByAccount(completed)
     if (byAccount.size === 0) return {}
     const accounts = [...byAccount.keys()]
@@ -51,6 +56,29 @@ export function eventLog (subscribers: EventSubscribers): BeforeCommit {
     })
     const enqueued = wanted.length > 0 && await subscribers.enqueue(tx, wanted)
     return { events: counters.map(({ id }) => id), ...enqueued ? { deliveries: [] } : announced }
+  }
+}
+
+/** Returns the part of fast paths that writes their events, for accounts without subscribers. */
+function fastPathEvents ({ exist }: EventSubscribers, withoutSubscribers: AccountSet): FastPathEvents {
+  return {
+    isPossible: (account) => withoutSubscribers.has(account),
+    condition: `NOT ${exist('a.id')}`,
+    steps: (dialect, { type, data }) => [
+      {
+        name: 'counted',
+        sql: 'UPDATE accounts SET last_event_id = last_event_id + 1 WHERE id = @account',
+        columns: { last_event_id: 'bigint' }
+      },
+      {
+        name: 'logged',
+        sql: `
+          INSERT INTO events (account_id, id, type, timestamp, data)
+          SELECT @account, @counted.last_event_id, '${type}', ${dialect.toTime('@now')}, ${textWithReferences(data)} WHERE true`,
+        columns: { id: 'bigint' }
+      }
+    ],
+    changesOf: (account, { isTracked }) => ({ events: [account], ...isTracked ? { deliveries: [] } : {} })
   }
 }
 

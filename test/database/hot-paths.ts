@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { eraseRows, findDeletedAccounts } from '../../src/accounts/erasure.ts'
 import { findAccount, findApiKey, findKey, findKeyById } from '../../src/accounts/queries.ts'
 import {
@@ -21,6 +22,7 @@ import { findMessage } from '../../src/messages/queries.ts'
 import { findOrder } from '../../src/orders/queries.ts'
 import { findPet } from '../../src/pets/queries.ts'
 import type { Answer, Client, TestApp } from '../support/app.ts'
+import { fastPathsOf } from '../support/fast-paths.ts'
 import { loadFixtures } from '../support/fixture.ts'
 import { newCategory, newOrder, newWebhook, stocked } from '../support/fixtures.ts'
 
@@ -58,6 +60,7 @@ export async function hotPaths (service: TestApp, ada: Client, owner: Owner, era
     ...reads(service, owner),
     ...await lists(service, owner),
     ...writes(service, ada, owner),
+    ...fastPaths(service),
     ...backgroundWork(service, owner, erased)
   }
 }
@@ -202,6 +205,24 @@ function writes ({ nobody }: TestApp, ada: Client, { category, rareCategory, pet
       await expect(204, nobody.delete('/account', headers))
     },
     'check readiness': async () => await expect(200, nobody.get('/readyz'))
+  }
+}
+
+/** Returns writes without an Idempotency-Key, of an account without webhooks: each has a fast path. */
+function fastPaths (service: TestApp): Actions {
+  const tried = fastPathsOf(service)
+  return {
+    'write by the fast paths': async () => {
+      const { apiKey } = await expect(201, service.nobody.post('/accounts', { name: 'A store' }))
+      const client = service.withKey(apiKey)
+      const pet = await stocked(client, 9)
+      tried()
+      await newOrder(client, pet)
+      await expect(201, client.post('/messages', { message: 'Hi' }))
+      const { body: [{ categoryId }] } = await client.get(`/pets?id=${pet}`)
+      await expect(201, client.post('/pets', { name: 'Rex', categoryId }))
+      if (!isDeepStrictEqual(tried(), [true, true, true])) throw new Error('a write did not take its fast path')
+    }
   }
 }
 

@@ -1,4 +1,6 @@
 import type { FastifyError } from '@fastify/error'
+import type { Dialect, InputType } from '../dialect.ts'
+import type { Step } from '../steps.ts'
 import type { Table } from '../table.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -27,7 +29,48 @@ export interface Command<Input, Record> {
   locksAccount?: true
   /** Passes the first statement of `run` to `tx.prefetch`: it travels with the row locks. */
   prefetch?: (tx: Transaction, inputs: Input[]) => void
+  /** The usual case of one input, for a write that is alone in its group. */
+  fastPath?: FastPath<Input, Record>
   run: (tx: Transaction, inputs: Input[]) => Promise<Array<CommandResult<Record>>>
+}
+
+/**
+ * The usual case of a command, for a write that is alone in its group: the database decides and writes in a few steps,
+ * and the process knows the result. It must leave the same rows and give the same result as `run`, which handles all
+ * other cases.
+ */
+export interface FastPath<Input, Record> {
+  /** The inputs of the steps, beside `account` and `now`, the time of the account. */
+  inputs: { [name: string]: InputType }
+  /** Returns `undefined` if the case is not the usual one. */
+  inputOf: (input: Input, now: string) => object | undefined
+  /**
+   * Returns the steps behind the one that locks the account, in the order in which rows are locked. The last is `made`:
+   * the new row, with its `id`. No step writes if the case is not the usual one.
+   */
+  steps: (dialect: Dialect) => Step[]
+  event: {
+    type: string
+    /** The JSON text of its `data`, with references to inputs and steps. */
+    data: string
+    /** Whether it tracks what follows its deliveries. */
+    isTracked?: true
+  }
+  /** Returns the result of `run`. `id` is that of `made`. */
+  resultOf: (input: Input, id: number | string, now: string) => CommandSuccess<Record>
+}
+
+type FastPathEvent = FastPath<unknown, unknown>['event']
+
+/** The event log's part of a fast path. */
+export interface FastPathEvents {
+  /** Returns false if more than the event may have to be written for an account. */
+  isPossible: (account: number) => boolean
+  /** An SQL condition for the account `a`: only the event has to be written. */
+  condition: string
+  /** Returns the steps that write the event. */
+  steps: (dialect: Dialect, event: FastPathEvent) => Step[]
+  changesOf: (account: number, event: FastPathEvent) => Changes
 }
 
 /** Rows that a command changes (`update`) or only refers to (`key share`). */
@@ -87,7 +130,11 @@ export interface CompletedCommand {
 }
 
 /** Adds to a group's transaction when all of its commands have run. Returns changes to announce after COMMIT. */
-export type BeforeCommit = (tx: Transaction, completed: CompletedCommand[]) => Promise<Changes>
+export interface BeforeCommit {
+  (tx: Transaction, completed: CompletedCommand[]): Promise<Changes>
+  /** Does the same in the statement of a fast path. Without it, no command takes its fast path. */
+  inFastPath?: FastPathEvents
+}
 
 /** An event before the event log gives it a number and a time. */
 export interface NewEvent {

@@ -1,11 +1,13 @@
 import { Unauthorized } from '../../errors.ts'
-import { AccountClocks } from '../account-clocks.ts'
+import { REAL_TIME, type AccountClocks } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
 import type { Table } from '../table.ts'
 import { orderIntoBatches } from './batches.ts'
 import {
-  ACCOUNT_DELETED, mergeChanges, type BeforeCommit, type Changes, type CompletedCommand, type QueuedCommand
+  ACCOUNT_DELETED, mergeChanges, type BeforeCommit, type Changes, type CommandSuccess, type CompletedCommand,
+  type QueuedCommand
 } from './command.ts'
+import { runFastPath } from './fast-path.ts'
 import { claimIdempotencyKeys, storeResponses } from './idempotency-records.ts'
 import { lockRowsAndAllocateIds } from './row-locks.ts'
 import { createTransaction, type Transaction } from './transaction.ts'
@@ -26,10 +28,22 @@ export interface CommittedGroup {
   changes: Changes
 }
 
-const REAL_TIME = new AccountClocks()
-
-/** Runs a group's commands in one transaction. The caller gives the answers, once COMMIT has returned. */
+/**
+ * Runs a group's commands in one transaction: in one statement if a fast path allows that. The caller gives the
+ * answers, once COMMIT has returned.
+ */
 export async function runInTransaction (
+  database: Database, group: QueuedCommand[], options: GroupTransactionOptions
+): Promise<CommittedGroup> {
+  const [entry, ...others] = group as [QueuedCommand, ...QueuedCommand[]]
+  if (others.length === 0 && options.lockTimeoutMs === undefined) {
+    const result = await runFastPath(database, entry, options.beforeCommit, options.clocks)
+    if (result !== undefined) return { answers: [answerOf(entry, result.success)], changes: result.changes }
+  }
+  return await runCommandsInTransaction(database, group, options)
+}
+
+async function runCommandsInTransaction (
   database: Database,
   group: QueuedCommand[],
   { tables, beforeCommit, clocks = REAL_TIME, lockTimeoutMs }: GroupTransactionOptions
@@ -89,9 +103,13 @@ async function runCommands (
         answers.push(() => { entry.reject(result) })
       } else {
         completed.push({ entry, success: result })
-        answers.push(() => { entry.resolve({ record: result.record, etag: result.etag, replayed: false }) })
+        answers.push(answerOf(entry, result))
       }
     })
   }
   return { completed, refused }
+}
+
+function answerOf (entry: QueuedCommand, { record, etag }: CommandSuccess<unknown>): () => void {
+  return () => { entry.resolve({ record, etag, replayed: false }) }
 }

@@ -19,6 +19,8 @@ const keyset: Keyset = (columns, position, after, descending) => {
   }
 }
 
+const nextId = (table: string, column: string): string => `nextval('${table}_${column}_seq')`
+
 export const postgresql: Dialect = {
   name: 'postgresql',
   jsonRows: (alias, columns, parameter = 1) => {
@@ -67,7 +69,8 @@ export const postgresql: Dialect = {
     SELECT min(id) AS first, max(id) AS last FROM (
       SELECT id, id - row_number() OVER (ORDER BY id) AS gap
       FROM (
-        SELECT nextval('${table}_${column}_seq') AS id FROM ${input}, generate_series(1, i.count)) AS allocated
+        SELECT ${nextId(table, column)} AS id FROM ${input}, generate_series(1, i.count)) AS allocated
     ) AS numbered
-    GROUP BY gap`
+    GROUP BY gap`,
+  nextId
 }

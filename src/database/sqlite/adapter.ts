@@ -7,6 +7,7 @@ import { OpenTransaction } from '../open-transaction.ts'
 import type { TransactionalAdapter } from '../transact.ts'
 import { OwnStatements } from './own-statements.ts'
 import { cachePreparedStatements } from './statement-cache.ts'
+import { runSteps, type StepStatements } from './steps.ts'
 
 /** Pause between two attempts to acquire a lock that another process holds. It does not block the event loop. */
 const LOCK_RETRY_MS = 10
@@ -138,6 +139,19 @@ export class SqliteAdapter implements TransactionalAdapter {
         end()
       }
     })
+  }
+
+  /** Runs steps in a transaction. @returns `undefined` if nothing was written */
+  readonly commitSteps = async (steps: StepStatements, input: object): Promise<object | undefined> => {
+    const transaction = await this.startTransaction()
+    try {
+      const row = runSteps(steps, input, transaction.runOwn as OwnStatements['all'])
+      if (row !== undefined) await transaction.commit()
+      return row
+    } finally {
+      // Does nothing after a commit.
+      await transaction.rollback()
+    }
   }
 
   #commit (): void {

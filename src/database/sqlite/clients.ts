@@ -6,6 +6,7 @@ import { createTransact } from '../transact.ts'
 import { SqliteAdapterFactory } from './adapter.ts'
 import { sqlite } from './dialect.ts'
 import { DiskSpeed } from './disk-speed.ts'
+import { statementsOf } from './steps.ts'
 import { WriterThread } from './writer-thread.ts'
 
 /**
@@ -25,12 +26,17 @@ export async function openSqlite (
   const clientOver = (adapter: SqlDriverAdapter): Client => createClient(PrismaClient, adapter, timeout)
   const transactHere = createTransact(writing, clientOver, timeout)
   const transactInThread = createTransact(thread, clientOver, timeout)
+  const isInThread = (): boolean => disk.isSlow() && thread.start()
   return {
     dialect: sqlite,
     reads: reading,
     readRow: reading.readRow,
     readers: 1,
-    transact: async (work) => await (disk.isSlow() && thread.start() ? transactInThread : transactHere)(work),
+    transact: async (work) => await (isInThread() ? transactInThread : transactHere)(work),
+    async commitSteps (steps, input) {
+      const adapter = isInThread() ? thread : writing
+      return await adapter.commitSteps(statementsOf(steps), input)
+    },
     writers: 1,
     reader: clientOver(reading),
     writer: clientOver(writing),

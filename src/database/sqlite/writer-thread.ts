@@ -5,6 +5,7 @@ import type { SqlResultSet } from '@prisma/driver-adapter-utils'
 import { DatabaseUnavailable } from '../../errors.ts'
 import { OpenTransaction } from '../open-transaction.ts'
 import type { TransactionalAdapter } from '../transact.ts'
+import type { StepStatements } from './steps.ts'
 import {
   fromPlainError, type WriterOptions, type WriterReply, type WriterRequest, type WriterStep
 } from './writer-messages.ts'
@@ -82,6 +83,13 @@ export class WriterThread implements TransactionalAdapter {
         else rolledBack.catch(() => {})
       }
     })
+  }
+
+  /** As `commitSteps` of `SqliteAdapter`, with one message. */
+  readonly commitSteps = async (statements: StepStatements, input: object): Promise<object | undefined> => {
+    const step = { step: 'all', statements, input } as const
+    return await this.#send({ id: ++this.#requests, transaction: ++this.#transactions, begins: false, ...step }) as
+      object | undefined
   }
 
   readonly dispose = async (): Promise<void> => {

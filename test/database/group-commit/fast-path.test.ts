@@ -1,0 +1,287 @@
+import pg from 'pg'
+import t from 'tap'
+import { startApp, type Answer, type Client, type TestApp } from '../../support/app.ts'
+import { database } from '../../support/database.ts'
+import { fastPathsOf } from '../../support/fast-paths.ts'
+import { count, newCategory, newPet, setStatus, stocked } from '../../support/fixtures.ts'
+import { inOneGroup } from '../../support/groups.ts'
+
+/** An account with a few records, whose events the process has written before. */
+interface Store {
+  client: Client
+  category: number
+  pets: Record<'stocked' | 'scarce' | 'pending' | 'uncounted', number>
+}
+
+async function openStore ({ openAccount }: TestApp): Promise<Store> {
+  const client = await openAccount()
+  const category = await newCategory(client)
+  const pets = {
+    stocked: await stocked(client, 9),
+    scarce: await stocked(client, 1),
+    pending: await stocked(client, 9),
+    uncounted: await newPet(client)
+  }
+  await setStatus(client, pets.pending, 'pending')
+  return { client, category, pets }
+}
+
+interface Case {
+  path: string
+  body: (store: Store) => object
+  /** How the fast path ends; none is tried if it is empty. */
+  fastPath: boolean[]
+  status: number
+}
+
+const CASES: Record<string, Case> = {
+  'a pet': {
+    path: '/pets', body: ({ category }) => ({ name: 'Rex', categoryId: category }), fastPath: [true], status: 201
+  },
+  'a pet with a status and special characters': {
+    path: '/pets',
+    body: ({ category }) => ({ name: 'R"e\\x\n\u2028🐕\u0001@account', categoryId: category, status: 'sold' }),
+    fastPath: [true],
+    status: 201
+  },
+  'a pet of an unknown category': {
+    path: '/pets', body: () => ({ name: 'Rex', categoryId: 999_999_999 }), fastPath: [false], status: 409
+  },
+  'a message': {
+    path: '/messages',
+    body: () => ({ message: 'He said "hi" \\ \n\u2028🐕\u0001 @made.id' }),
+    fastPath: [true],
+    status: 201
+  },
+  'an order': {
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.stocked }), fastPath: [true], status: 201
+  },
+  'an order with a quantity and a ship date': {
+    path: '/store/orders',
+    body: ({ pets }) => ({ petId: pets.stocked, quantity: 3, shipDate: '2027-01-01T12:00:00.1234+02:00' }),
+    fastPath: [true],
+    status: 201
+  },
+  'a complete order': {
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.stocked, complete: true }), fastPath: [], status: 201
+  },
+  'an order of too many units': {
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.stocked, quantity: 5 }), fastPath: [false], status: 409
+  },
+  'an order of all units': {
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.stocked, quantity: 4 }), fastPath: [false], status: 201
+  },
+  'an order of the last unit': {
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.scarce }), fastPath: [false], status: 201
+  },
+  'an order of a pending pet': {
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.pending }), fastPath: [false], status: 409
+  },
+  'an order of a pet that was never counted': {
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.uncounted }), fastPath: [false], status: 409
+  },
+  'an order of an unknown pet': {
+    path: '/store/orders', body: () => ({ petId: 999_999_999 }), fastPath: [false], status: 409
+  }
+}
+
+t.test('a fast path gives the answers, rows and events of its command', async (t) => {
+  const [service, other] = [await startApp(t), await startApp(t)]
+  const [store, otherStore] = [await openStore(service), await openStore(other)]
+  const fastPaths = fastPathsOf(service)
+  const noFastPaths = fastPathsOf(other)
+  for (const [name, { path, body, fastPath, status }] of Object.entries(CASES)) {
+    const answer = await store.client.post(path, body(store))
+    t.equal(answer.status, status, name)
+    t.same(fastPaths(), fastPath, `${name}: the fast path`)
+    // A write with an Idempotency-Key has no fast path.
+    const key = { 'idempotency-key': name.replaceAll(' ', '-') }
+    const expected = await otherStore.client.post(path, body(otherStore), key)
+    t.same(noFastPaths(), [], `${name}: the other way`)
+    t.same(withoutChance(partsOf(answer)), withoutChance(partsOf(expected)), `${name}: the answer`)
+  }
+  t.same(withoutChance(await contentsOf(service, store)), withoutChance(await contentsOf(other, otherStore)))
+})
+
+t.test('a foreign pet or category is unknown to a fast path', async (t) => {
+  const service = await startApp(t)
+  const [ada, eve] = [await openStore(service), await openStore(service)]
+  const order = await eve.client.post('/store/orders', { petId: ada.pets.stocked })
+  t.match(order, { status: 409, body: { code: 'unknown_pet' } })
+  const pet = await eve.client.post('/pets', { name: 'Rex', categoryId: ada.category })
+  t.match(pet, { status: 409, body: { code: 'unknown_category' } })
+})
+
+t.test('writes that share a group have no fast path', async (t) => {
+  const service = await startApp(t)
+  const { client, category } = await openStore(service)
+  const fastPaths = fastPathsOf(service)
+  const answers = await inOneGroup(service.app, () => [1, 2].map(async () =>
+    await client.post('/pets', { name: 'Rex', categoryId: category })))
+  t.same(answers.map(({ status }) => status), [201, 201])
+  t.same(fastPaths(), [])
+})
+
+t.test('the count of a pet and its ETag follow orders of the fast path', async (t) => {
+  const service = await startApp(t)
+  const { client, pets: { stocked: petId } } = await openStore(service)
+  const { headers: { etag } } = await client.get(`/inventory/${petId}`)
+  await client.post('/store/orders', { petId, quantity: 2 })
+  const after = await client.get(`/inventory/${petId}`)
+  t.equal(after.body.quantity, 7)
+  t.not(after.headers.etag, etag)
+  t.equal((await client.patch(`/inventory/${petId}`, { quantity: 1 }, { 'if-match': etag! })).status, 412)
+})
+
+t.test('a restored count gets a version above the floor', async (t) => {
+  const service = await startApp(t)
+  const { client, pets: { stocked: petId } } = await openStore(service)
+  const { body: { id } } = await client.post('/lab/snapshots', {})
+  for (const quantity of [3, 4, 5, 9]) await count(client, petId, quantity)
+  const seen = new Set([(await client.get(`/inventory/${petId}`)).headers.etag])
+  t.match((await client.post(`/lab/snapshots/${id}/restore`, {})).status, /^20/)
+  await newCategory(client)
+  const fastPaths = fastPathsOf(service)
+  await client.post('/store/orders', { petId })
+  t.same(fastPaths(), [true])
+  const { headers: { etag }, body: { quantity } } = await client.get(`/inventory/${petId}`)
+  t.equal(quantity, 8)
+  t.notOk(seen.has(etag), 'an ETag that was used before the restore')
+})
+
+t.test('a fast path whose COMMIT fails leaves nothing, and loses no later write', async (t) => {
+  const service = await startApp(t)
+  const { client, category } = await openStore(service)
+  const { database: opened } = service.app
+  const execute = async (sql: string): Promise<void> => { await opened.writer.$executeRawUnsafe(sql) }
+  if (database === 'postgresql') {
+    await execute(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN IF NEW.name = 'lost' THEN RAISE 'refused' USING ERRCODE = '53100'; END IF; RETURN NEW; END $$`)
+    await execute(`CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON pets DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION refuse()`)
+  } else {
+    // A foreign key that only COMMIT checks.
+    await execute('CREATE TABLE doomed (id INTEGER REFERENCES accounts (id) DEFERRABLE INITIALLY DEFERRED)')
+    await execute(`CREATE TRIGGER refuse AFTER INSERT ON pets WHEN new.name = 'lost'
+      BEGIN INSERT INTO doomed VALUES (-1); END`)
+  }
+  const before = await opened.reader.event.count()
+  for (const name of ['kept 1', 'lost', 'kept 2']) {
+    const { status } = await client.post('/pets', { name, categoryId: category })
+    if (name === 'lost') t.ok(status >= 500, `answered ${status}`)
+    else t.equal(status, 201)
+  }
+  const { body: pets } = await client.get(`/pets?categoryId=${category}`)
+  t.same(pets.map(({ name }: { name: string }) => name), ['kept 1', 'kept 2'])
+  t.equal(await opened.reader.event.count(), before + 2)
+})
+
+const skip = database === 'sqlite' && 'one process serves a SQLite file'
+
+t.test('a fast path of a process that does not know what another one has changed', { skip }, async (t) => {
+  const service = await startApp(t)
+  const other = await startApp(t, { DATABASE_URL: service.config.DATABASE_URL })
+
+  await t.test('a clock was moved', async (t) => {
+    const { client, category } = await openStore(service)
+    const fastPaths = fastPathsOf(service)
+    await inSession(service, async (session) => {
+      await session.query('UPDATE accounts SET clock_offset_seconds = 400000000 WHERE id = $1', [client.account])
+    })
+    const year = new Date(Date.now() + 400_000_000_000).toISOString().slice(0, 4)
+    t.equal((await client.post('/pets', { name: 'Rex', categoryId: category })).status, 201)
+    t.same(fastPaths(), [false, true], 'the second attempt is by the clock as it is')
+    t.equal((await client.post('/messages', { message: 'Hi' })).body.createdAt.slice(0, 4), year)
+    const { body: events } = await client.get('/events?limit=100')
+    const years = events.slice(-2).map(({ timestamp }: { timestamp: string }) => timestamp.slice(0, 4))
+    t.same(years, [year, year])
+  })
+
+  await t.test('a webhook was added', async (t) => {
+    const { client } = await openStore(service)
+    await other.withKey(client.key!).post('/webhooks', { url: 'https://example.com/', events: ['message.created'] })
+    const { body: { id } } = await client.post('/messages', { message: 'Hi' })
+    t.equal((await service.app.database.reader.message.findFirst({ where: { id } }))!.waiting, 1)
+  })
+
+  await t.test('the account was deleted', async (t) => {
+    const { client } = await openStore(service)
+    await inSession(service, async (session) => {
+      await session.query('UPDATE accounts SET deleted_at = now() WHERE id = $1', [client.account])
+      t.equal((await client.post('/messages', { message: 'Hi' })).status, 401)
+      const { rows } = await session.query('SELECT 1 FROM messages WHERE account_id = $1', [client.account])
+      t.same(rows, [])
+    })
+  })
+
+  await t.test('rows are locked', async (t) => {
+    const { client, category, pets: { stocked: petId } } = await openStore(service)
+    const fastPaths = fastPathsOf(service)
+    await inSession(service, async (session) => {
+      for (const [table, id, path, body] of [
+        ['pets', petId, '/store/orders', { petId }],
+        ['categories', category, '/pets', { name: 'Rex', categoryId: category }],
+        ['accounts', client.account, '/messages', { message: 'Hi' }]
+      ] as const) {
+        await session.query('BEGIN')
+        await session.query(`SELECT 1 FROM ${table} WHERE id = $1 FOR UPDATE`, [id])
+        const sent = client.post(path, body)
+        await waiting(session)
+        t.same(fastPaths(), [false], `${table}: the fast path does not wait`)
+        await session.query('COMMIT')
+        t.equal((await sent).status, 201)
+      }
+    })
+  })
+})
+
+/** Runs statements on a connection of its own. */
+async function inSession ({ config }: TestApp, use: (session: pg.Client) => Promise<void>): Promise<void> {
+  const session = new pg.Client({ connectionString: config.DATABASE_URL })
+  await session.connect()
+  try {
+    await use(session)
+  } finally {
+    await session.end()
+  }
+}
+
+/** Resolves when another session waits for a lock. */
+async function waiting (session: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await session.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    if (rows.length > 0) return
+  }
+}
+
+function partsOf ({ status, body, headers: { etag, location } }: Answer): object {
+  return { status, body, etag, location }
+}
+
+/** Returns all that an account can read, and rows behind it. */
+async function contentsOf ({ app }: TestApp, { client }: Store): Promise<object> {
+  const paths = ['/categories', '/pets', '/inventory', '/store/orders', '/messages', '/events']
+  const lists = await Promise.all(paths.map(async (path) => (await client.get(`${path}?limit=100`)).body as object[]))
+  const where = { accountId: BigInt(client.account!) }
+  const { reader } = app.database
+  return {
+    lists,
+    account: await reader.account.findFirst({ where: { id: where.accountId }, select: { lastEventId: true } }),
+    items: await reader.inventoryItem.findMany({
+      where, select: { petId: true, quantity: true, version: true }, orderBy: { petId: 'asc' }
+    }),
+    orders: await reader.order.findMany({ where, omit: { accountId: true }, orderBy: { id: 'asc' } }),
+    messages: await reader.message.findMany({
+      where, select: { message: true, status: true, waiting: true, version: true }, orderBy: { position: 'asc' }
+    })
+  }
+}
+
+/** Returns a value without times and random digits. */
+function withoutChance (value: unknown): unknown {
+  const text = JSON.stringify(value, (_name, member: unknown) => typeof member === 'bigint' ? Number(member) : member)
+  return JSON.parse(text
+    .replace(/(msg_[0-9a-z]{10})[0-9a-z]{16}/g, '$1')
+    .replace(/"(createdAt|timestamp)":"[^"]*"/g, '"$1":"a time"')
+    .replace(/127\.0\.0\.1:\d+/g, 'here'))
+}

@@ -1,0 +1,17 @@
+import type { FastifyInstance } from 'fastify'
+
+/**
+ * Records how writes of a service try their fast paths from now on.
+ *
+ * @returns a function that returns, for each write since its last call that tried, whether the fast path wrote anything
+ */
+export function fastPathsOf ({ app: { database } }: { app: Pick<FastifyInstance, 'database'> }): () => boolean[] {
+  const tried: boolean[] = []
+  const { commitSteps } = database
+  database.commitSteps = async (...args) => {
+    const row = await commitSteps(...args)
+    tried.push(row !== undefined)
+    return row
+  }
+  return () => tried.splice(0)
+}
