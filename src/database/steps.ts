@@ -1,8 +1,8 @@
 import type { InputType } from './dialect.ts'
 
 /**
- * Statements that run one after the other in a transaction of their own. Each finds or writes one row. If a step has no
- * row, the later ones have none either; each step behind the first that writes must have a row.
+ * Statements that run one after the other. Each finds or writes one row. If a step has no row, the later ones have none
+ * either; each step behind the first that writes must have a row.
  */
 export interface Steps {
   /** The types of the inputs. */
@@ -27,8 +27,11 @@ export interface Step {
 
 type Types = { [name: string]: InputType }
 
-/** Runs steps, and returns a row, or `undefined` if nothing was written. */
-export type CommitSteps = (steps: Steps, input: object) => Promise<object | undefined>
+/**
+ * Runs steps for each input, in one transaction. Returns the row of each `result`, or `undefined` for an input that has
+ * written nothing.
+ */
+export type CommitSteps = (runs: ReadonlyArray<{ steps: Steps, input: object }>) => Promise<Array<object | undefined>>
 
 const REFERENCE = /@(\w+)(?:\.(\w+))?/g
 

@@ -8,10 +8,10 @@ import type { FastifyInstance } from 'fastify'
 export function fastPathsOf ({ app: { database } }: { app: Pick<FastifyInstance, 'database'> }): () => boolean[] {
   const tried: boolean[] = []
   const { commitSteps } = database
-  database.commitSteps = async (...args) => {
-    const row = await commitSteps(...args)
-    tried.push(row !== undefined)
-    return row
+  database.commitSteps = async (runs) => {
+    const rows = await commitSteps(runs)
+    tried.push(...rows.map((row) => row !== undefined))
+    return rows
   }
   return () => tried.splice(0)
 }

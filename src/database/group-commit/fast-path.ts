@@ -6,36 +6,104 @@ import type {
   BeforeCommit, Changes, CommandSuccess, FastPath, FastPathEvents, QueuedCommand
 } from './command.ts'
 
+/** More writes than this run faster by their commands, whose statements are for all of them. */
+const MAX_FAST_PATHS = 8
+
+/**
+ * After a write that was not the usual case, its account takes no fast path for this time, in ms: a client that repeats
+ * what is refused would cost a transaction more each time.
+ */
+const UNUSUAL_MS = 100
+
+/** Maximum number of such accounts that are remembered. */
+const MAX_UNUSUAL = 10_000
+
 export interface FastPathResult {
+  entry: QueuedCommand
   success: CommandSuccess<unknown>
   changes: Changes
 }
 
-/**
- * Runs a write by the fast path of its command, in a transaction of its own.
- *
- * @returns `undefined` if `run` must decide; then nothing was written
- */
-export async function runFastPath (
-  database: Database, { command, input, context }: QueuedCommand, beforeCommit: readonly BeforeCommit[],
-  clocks: AccountClocks = REAL_TIME
-): Promise<FastPathResult | undefined> {
-  const { fastPath } = command
-  const { account, idempotency, rejection } = context
-  if (fastPath === undefined || account === null || idempotency !== undefined || rejection !== undefined) {
-    return undefined
+interface Attempt {
+  entry: QueuedCommand
+  account: number
+  fastPath: FastPath<unknown, unknown>
+  /** The time of the account. */
+  now: string
+  steps: Steps
+  input: object
+}
+
+/** Runs writes by the fast paths of their commands. */
+export class FastPaths {
+  readonly #database: Database
+  readonly #events: FastPathEvents | undefined
+  readonly #clocks: AccountClocks
+  /** Times by `Date.now()` until which accounts take no fast path. */
+  readonly #unusualUntil = new Map<number, number>()
+
+  constructor (database: Database, beforeCommit: readonly BeforeCommit[], clocks: AccountClocks = REAL_TIME) {
+    this.#database = database
+    this.#events = beforeCommit.length === 1 ? beforeCommit[0]!.inFastPath : undefined
+    this.#clocks = clocks
   }
-  const [{ inFastPath: events } = {}, ...others] = beforeCommit
-  if (events?.isPossible(account) !== true || others.length > 0) return undefined
-  const now = timeText(clocks.now(account))
-  const members = fastPath.inputOf(input, now)
-  if (members === undefined) return undefined
-  const steps = stepsOf(database.dialect, command.name, fastPath, events)
-  const made = await database.commitSteps(
-    steps, { ...members, account, now, ahead: clocks.offsetOf(account) / 1000 }
-  ) as { id: number | string } | undefined
-  if (made === undefined) return undefined
-  return { success: fastPath.resultOf(input, made.id, now), changes: events.changesOf(account, fastPath.event) }
+
+  /**
+   * Runs the writes of a small group in one transaction, if all of them have a fast path.
+   *
+   * @returns the results of those that are committed; `run` must decide about the others, which have written nothing
+   */
+  async run (group: QueuedCommand[]): Promise<FastPathResult[]> {
+    const events = this.#events
+    if (group.length > MAX_FAST_PATHS || events === undefined) return []
+    const attempts: Attempt[] = []
+    for (const entry of group) {
+      const attempt = this.#attemptOf(entry, events)
+      if (attempt === undefined) return []
+      attempts.push(attempt)
+    }
+    // The event log locks the counters of accounts, in one order in every process.
+    attempts.sort((a, b) => a.account - b.account)
+    const rows = await this.#database.commitSteps(attempts)
+    return attempts.flatMap(({ entry, account, fastPath, now }, i): FastPathResult[] => {
+      const made = rows[i] as { id: number | string } | undefined
+      if (made === undefined) {
+        this.#rememberUnusual(account)
+        return []
+      }
+      const success = fastPath.resultOf(entry.input, made.id, now)
+      return [{ entry, success, changes: events.changesOf(account, fastPath.event) }]
+    })
+  }
+
+  /** Returns `undefined` if a write has no fast path. */
+  #attemptOf (entry: QueuedCommand, events: FastPathEvents): Attempt | undefined {
+    const { command: { name, fastPath }, input, context: { account, idempotency, rejection } } = entry
+    if (fastPath === undefined || account === null || idempotency !== undefined || rejection !== undefined) {
+      return undefined
+    }
+    if (!events.isPossible(account) || this.#isUnusual(account)) return undefined
+    const now = timeText(this.#clocks.now(account))
+    const own = fastPath.inputOf(input, now)
+    if (own === undefined) return undefined
+    const steps = stepsOf(this.#database.dialect, name, fastPath, events)
+    const common = { account, now, ahead: this.#clocks.offsetOf(account) / 1000 }
+    return { entry, account, fastPath, now, steps, input: { ...own, ...common } }
+  }
+
+  #isUnusual (account: number): boolean {
+    if (this.#unusualUntil.size === 0) return false
+    const until = this.#unusualUntil.get(account)
+    if (until === undefined) return false
+    if (Date.now() < until) return true
+    this.#unusualUntil.delete(account)
+    return false
+  }
+
+  #rememberUnusual (account: number): void {
+    if (this.#unusualUntil.size >= MAX_UNUSUAL) this.#unusualUntil.clear()
+    this.#unusualUntil.set(account, Date.now() + UNUSUAL_MS)
+  }
 }
 
 /** The steps by database and command. */

@@ -7,7 +7,6 @@ import {
   ACCOUNT_DELETED, mergeChanges, type BeforeCommit, type Changes, type CommandSuccess, type CompletedCommand,
   type QueuedCommand
 } from './command.ts'
-import { runFastPath } from './fast-path.ts'
 import { claimIdempotencyKeys, storeResponses } from './idempotency-records.ts'
 import { lockRowsAndAllocateIds } from './row-locks.ts'
 import { createTransaction, type Transaction } from './transaction.ts'
@@ -28,22 +27,8 @@ export interface CommittedGroup {
   changes: Changes
 }
 
-/**
- * Runs a group's commands in one transaction: in one statement if a fast path allows that. The caller gives the
- * answers, once COMMIT has returned.
- */
+/** Runs a group's commands in one transaction. The caller gives the answers, once COMMIT has returned. */
 export async function runInTransaction (
-  database: Database, group: QueuedCommand[], options: GroupTransactionOptions
-): Promise<CommittedGroup> {
-  const [entry, ...others] = group as [QueuedCommand, ...QueuedCommand[]]
-  if (others.length === 0 && options.lockTimeoutMs === undefined) {
-    const result = await runFastPath(database, entry, options.beforeCommit, options.clocks)
-    if (result !== undefined) return { answers: [answerOf(entry, result.success)], changes: result.changes }
-  }
-  return await runCommandsInTransaction(database, group, options)
-}
-
-async function runCommandsInTransaction (
   database: Database,
   group: QueuedCommand[],
   { tables, beforeCommit, clocks = REAL_TIME, lockTimeoutMs }: GroupTransactionOptions
@@ -110,6 +95,7 @@ async function runCommands (
   return { completed, refused }
 }
 
-function answerOf (entry: QueuedCommand, { record, etag }: CommandSuccess<unknown>): () => void {
+/** Returns what gives a write its answer. */
+export function answerOf (entry: QueuedCommand, { record, etag }: CommandSuccess<unknown>): () => void {
   return () => { entry.resolve({ record, etag, replayed: false }) }
 }

@@ -7,18 +7,20 @@ const LOCKS = { 'key share': 'FOR KEY SHARE SKIP LOCKED', update: 'FOR UPDATE SK
 /** The steps as one statement. */
 const texts = new WeakMap<Steps, string>()
 
-/** Returns a function that runs steps as one statement, and commits in the same round trip. */
+/** Returns a function that runs steps as one statement for each input, and commits in the same round trip. */
 export function createCommitSteps (runTogether: (statements: OwnStatement[]) => Promise<object[][]>): CommitSteps {
-  return async (steps, input) => {
-    let sql = texts.get(steps)
-    if (sql === undefined) {
-      sql = textOf(steps)
-      texts.set(steps, sql)
-    }
-    const members = input as Record<string, unknown>
-    const values = Object.keys(steps.inputs).map((name) => members[name])
-    const [, rows] = await runTogether([BEGIN, { sql, values }, COMMIT])
-    return rows![0]
+  return async (runs) => {
+    const statements = runs.map(({ steps, input }): OwnStatement => {
+      let sql = texts.get(steps)
+      if (sql === undefined) {
+        sql = textOf(steps)
+        texts.set(steps, sql)
+      }
+      const members = input as Record<string, unknown>
+      return { sql, values: Object.keys(steps.inputs).map((name) => members[name]) }
+    })
+    const results = await runTogether([BEGIN, ...statements, COMMIT])
+    return runs.map((_run, i) => results[i + 1]![0])
   }
 }
 

@@ -7,7 +7,7 @@ import { OpenTransaction } from '../open-transaction.ts'
 import type { TransactionalAdapter } from '../transact.ts'
 import { OwnStatements } from './own-statements.ts'
 import { cachePreparedStatements } from './statement-cache.ts'
-import { runSteps, type StepStatements } from './steps.ts'
+import { runSteps, type StepRun } from './steps.ts'
 
 /** Pause between two attempts to acquire a lock that another process holds. It does not block the event loop. */
 const LOCK_RETRY_MS = 10
@@ -141,13 +141,13 @@ export class SqliteAdapter implements TransactionalAdapter {
     })
   }
 
-  /** Runs steps in a transaction. @returns `undefined` if nothing was written */
-  readonly commitSteps = async (steps: StepStatements, input: object): Promise<object | undefined> => {
+  /** Runs steps in a transaction. Returns `undefined` for those that have written nothing. */
+  readonly commitSteps = async (runs: readonly StepRun[]): Promise<Array<object | undefined>> => {
     const transaction = await this.startTransaction()
     try {
-      const row = runSteps(steps, input, transaction.runOwn as OwnStatements['all'])
-      if (row !== undefined) await transaction.commit()
-      return row
+      const rows = runs.map((run) => runSteps(run, transaction.runOwn as OwnStatements['all']))
+      if (rows.some((row) => row !== undefined)) await transaction.commit()
+      return rows
     } finally {
       // Does nothing after a commit.
       await transaction.rollback()

@@ -33,9 +33,9 @@ export async function openSqlite (
     readRow: reading.readRow,
     readers: 1,
     transact: async (work) => await (isInThread() ? transactInThread : transactHere)(work),
-    async commitSteps (steps, input) {
+    async commitSteps (runs) {
       const adapter = isInThread() ? thread : writing
-      return await adapter.commitSteps(statementsOf(steps), input)
+      return await adapter.commitSteps(runs.map(({ steps, input }) => ({ steps: statementsOf(steps), input })))
     },
     writers: 1,
     reader: clientOver(reading),

@@ -25,8 +25,14 @@ export function statementsOf (steps: Steps): StepStatements {
   return statements
 }
 
+/** A `StepStatements` with its input. */
+export interface StepRun {
+  steps: StepStatements
+  input: object
+}
+
 /** Runs steps within a transaction. @returns `undefined` if one has no row */
-export function runSteps ({ statements, result }: StepStatements, input: object, run: Run): object | undefined {
+export function runSteps ({ steps: { statements, result }, input }: StepRun, run: Run): object | undefined {
   const values: Record<string, unknown> = { ...input }
   let found: object | undefined
   for (const { name, sql, parameters } of statements) {

@@ -5,7 +5,7 @@ import type { SqlResultSet } from '@prisma/driver-adapter-utils'
 import { DatabaseUnavailable } from '../../errors.ts'
 import { OpenTransaction } from '../open-transaction.ts'
 import type { TransactionalAdapter } from '../transact.ts'
-import type { StepStatements } from './steps.ts'
+import type { StepRun } from './steps.ts'
 import {
   fromPlainError, type WriterOptions, type WriterReply, type WriterRequest, type WriterStep
 } from './writer-messages.ts'
@@ -86,10 +86,9 @@ export class WriterThread implements TransactionalAdapter {
   }
 
   /** As `commitSteps` of `SqliteAdapter`, with one message. */
-  readonly commitSteps = async (statements: StepStatements, input: object): Promise<object | undefined> => {
-    const step = { step: 'all', statements, input } as const
-    return await this.#send({ id: ++this.#requests, transaction: ++this.#transactions, begins: false, ...step }) as
-      object | undefined
+  readonly commitSteps = async (runs: readonly StepRun[]): Promise<Array<object | undefined>> => {
+    const message = { id: ++this.#requests, transaction: ++this.#transactions, begins: false }
+    return await this.#send({ ...message, step: 'all', runs }) as Array<object | undefined>
   }
 
   readonly dispose = async (): Promise<void> => {

@@ -132,7 +132,7 @@ t.test('commands that keep arriving do not hold up a group', async (t) => {
   t.ok(sizes[0]! > 1 && sizes[0]! < 100, `groups of ${sizes.join(', ')}`)
 })
 
-t.test('beside reads, commands gather for four milliseconds only', async (t) => {
+t.test('beside reads, commands gather for a few milliseconds only', async (t) => {
   const { commit, account } = await open(t, { hasReadsSince: () => true })
   const sizes: number[] = []
   const command = doNothing(sizes)

@@ -11,7 +11,7 @@ import { createCommitter } from '../../../src/database/group-commit/committer.ts
 import { openDatabase } from '../../../src/database/open-database.ts'
 import { createClient } from '../../../src/database/prisma-client.ts'
 import { fileOf } from '../../../src/database/sqlite/database-file.ts'
-import { statementsOf } from '../../../src/database/sqlite/steps.ts'
+import { statementsOf, type StepRun } from '../../../src/database/sqlite/steps.ts'
 import { WriterThread } from '../../../src/database/sqlite/writer-thread.ts'
 import type { Step } from '../../../src/database/steps.ts'
 import { createTransact, type Transact } from '../../../src/database/transact.ts'
@@ -214,36 +214,34 @@ t.test('a group of writes is committed by the thread with its last statements', 
 
 t.test('steps are a transaction of one message', async (t) => {
   const { thread, transact, names } = await open(t)
-  const insert = {
+  const insert: Step = {
     name: 'added',
     sql: "INSERT INTO accounts (name, created_at) SELECT @name, '2026-11-21T10:00:00.000Z' WHERE true",
     columns: { id: 'bigint', name: 'text' }
-  } as const
+  }
   const found: Step = {
-    name: 'found',
-    sql: "SELECT name FROM accounts WHERE id = @added.id AND name <> 'missing'",
-    columns: { name: 'text' }
+    name: 'found', sql: 'SELECT name FROM accounts WHERE id = @added.id', columns: { name: 'text' }
   }
-  const broken: Step = {
-    ...insert, name: 'broken', sql: 'INSERT INTO accounts (id) SELECT @added.id WHERE @added.name = \'broken\''
+  const missing: Step = { ...found, name: 'missing', sql: 'SELECT name FROM accounts WHERE name = @name' }
+  const broken: Step = { ...insert, name: 'broken', sql: 'INSERT INTO accounts (id) SELECT @added.id WHERE true' }
+  const runs = (steps: Step[], ...names: string[]): StepRun[] => {
+    const statements = statementsOf({ inputs: { name: 'text' }, steps, result: 'added' })
+    return names.map((name) => ({ steps: statements, input: { name } }))
   }
-  const statements = statementsOf({ inputs: { name: 'text' }, steps: [insert, found], result: 'added' })
-  t.match(await thread.commitSteps(statements, { name: 'Ada' }), { name: 'Ada' })
-  t.equal(await thread.commitSteps(statements, { name: 'missing' }), undefined)
-  t.same(await names(), ['Ada'], 'a step without a row leaves nothing')
-
-  const failing = statementsOf({ inputs: { name: 'text' }, steps: [insert, broken], result: 'added' })
-  await t.rejects(thread.commitSteps(failing, { name: 'broken' }), { code: /^SQLITE_CONSTRAINT/ })
+  t.match(await thread.commitSteps(runs([insert, found], 'Ada', 'Bob')), [{ name: 'Ada' }, { name: 'Bob' }])
+  t.same(await names(), ['Ada', 'Bob'])
+  t.same(await thread.commitSteps(runs([missing, insert], 'Cy')), [undefined], 'a step without a row')
+  await t.rejects(thread.commitSteps(runs([insert, broken], 'Cy')), { code: /^SQLITE_CONSTRAINT/ })
   const other = transact(async ({ connection }) => {
     await connection.runTogether!([{ sql: INSERT, values: ['doomed'] }])
     await sleep(50)
     throw new Error('rolled back')
   })
-  const behind = thread.commitSteps(statements, { name: 'Bob' })
+  const behind = thread.commitSteps(runs([insert], 'Cy'))
   await t.rejects(other, { message: 'rolled back' })
-  t.match(await behind, { name: 'Bob' })
-  t.same(await names(), ['Ada', 'Bob'])
+  t.match(await behind, [{ name: 'Cy' }])
+  t.same(await names(), ['Ada', 'Bob', 'Cy'])
   await thread.dispose()
-  const ended: unknown = await thread.commitSteps(statements, { name: 'Cy' }).catch((error: unknown) => error)
+  const ended: unknown = await thread.commitSteps(runs([insert], 'Di')).catch((error: unknown) => error)
   t.equal(classifyError(ended), 'unavailable', String(ended))
 })
