@@ -2,9 +2,9 @@ import { oncePerDialect, type Dialect } from '../database/dialect.ts'
 import type {
   BeforeCommit, Changes, CompletedCommand, FastPathEvents, NewEvent
 } from '../database/group-commit/command.ts'
-import { textWithReferences } from '../database/steps.ts'
 import { Outdated, type Transaction } from '../database/group-commit/transaction.ts'
 import type { SqlAfterWrites } from '../database/group-commit/transaction-statements.ts'
+import { textWithReferences } from '../database/steps.ts'
 
 /** An event with its number in the account's feed. */
 export interface NumberedEvent {

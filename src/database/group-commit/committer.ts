@@ -212,27 +212,14 @@ class Committer {
   }
 
   async #runGroup (group: QueuedCommand[]): Promise<void> {
-    const committed = await this.#commitByFastPaths(group)
-    const rest = committed.size === 0 ? group : group.filter((entry) => !committed.has(entry))
+    const results = await this.#fastPaths.run(group)
+    if (results.length === 0) return await this.#runCommands(group)
+    const changes: Changes = {}
+    for (const result of results) mergeChanges(changes, result.changes)
+    this.#announce({ answers: results.map(({ entry, success }) => answerOf(entry, success)), changes })
+    const committed = new Set(results.map(({ entry }) => entry))
+    const rest = group.filter((entry) => !committed.has(entry))
     if (rest.length > 0) await this.#runCommands(rest)
-  }
-
-  /** Commits and answers the writes that fast paths decide about. Returns them. */
-  async #commitByFastPaths (group: QueuedCommand[]): Promise<Set<QueuedCommand>> {
-    try {
-      const results = await this.#fastPaths.run(group)
-      const changes: Changes = {}
-      for (const result of results) mergeChanges(changes, result.changes)
-      this.#announce({ answers: results.map(({ entry, success }) => answerOf(entry, success)), changes })
-      return new Set(results.map(({ entry }) => entry))
-    } catch (error) {
-      // Otherwise the transaction was rolled back, and the commands give the answers.
-      if (kindOf(error) === 'unavailable') {
-        rejectAll(group, new DatabaseUnavailable({ cause: error }))
-        return new Set(group)
-      }
-      return new Set()
-    }
   }
 
   async #runCommands (group: QueuedCommand[], lockTimeoutMs?: number): Promise<void> {

@@ -1,6 +1,8 @@
+import { DatabaseUnavailable } from '../../errors.ts'
 import { REAL_TIME, timeText, type AccountClocks } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
 import type { Dialect } from '../dialect.ts'
+import { classifyError } from '../error-classification.ts'
 import type { Step, Steps } from '../steps.ts'
 import type {
   BeforeCommit, Changes, CommandSuccess, FastPath, FastPathEvents, QueuedCommand
@@ -52,6 +54,7 @@ export class FastPaths {
    * Runs the writes of a small group in one transaction, if all of them have a fast path.
    *
    * @returns the results of those that are committed; `run` must decide about the others, which have written nothing
+   * @throws DatabaseUnavailable when the outcome is unknown
    */
   async run (group: QueuedCommand[]): Promise<FastPathResult[]> {
     const events = this.#events
@@ -64,7 +67,11 @@ export class FastPaths {
     }
     // The event log locks the counters of accounts, in one order in every process.
     attempts.sort((a, b) => a.account - b.account)
-    const rows = await this.#database.commitSteps(attempts)
+    const rows = await this.#database.commitSteps(attempts).catch((error: unknown) => {
+      if (classifyError(error) === 'unavailable') throw new DatabaseUnavailable({ cause: error })
+      // The transaction was rolled back.
+      return []
+    })
     return attempts.flatMap(({ entry, account, fastPath, now }, i): FastPathResult[] => {
       const made = rows[i] as { id: number | string } | undefined
       if (made === undefined) {
