@@ -41,6 +41,8 @@ export class FastPaths {
   readonly #database: Database
   readonly #events: FastPathEvents | undefined
   readonly #clocks: AccountClocks
+  /** The steps by command. */
+  readonly #steps = new Map<string, Steps>()
   /** Times by `Date.now()` until which accounts take no fast path. */
   readonly #unusualUntil = new Map<number, number>()
 
@@ -93,7 +95,11 @@ export class FastPaths {
     const now = timeText(this.#clocks.now(account))
     const own = fastPath.inputOf(input, now)
     if (own === undefined) return undefined
-    const steps = stepsOf(this.#database.dialect, name, fastPath, events)
+    let steps = this.#steps.get(name)
+    if (steps === undefined) {
+      steps = buildSteps(this.#database.dialect, fastPath, events)
+      this.#steps.set(name, steps)
+    }
     const common = { account, now, ahead: this.#clocks.offsetOf(account) / 1000 }
     return { entry, account, fastPath, now, steps, input: { ...own, ...common } }
   }
@@ -111,21 +117,6 @@ export class FastPaths {
     if (this.#unusualUntil.size >= MAX_UNUSUAL) this.#unusualUntil.clear()
     this.#unusualUntil.set(account, Date.now() + UNUSUAL_MS)
   }
-}
-
-/** The steps by database and command. */
-const known = new Map<string, Steps>()
-
-function stepsOf (
-  dialect: Dialect, command: string, fastPath: FastPath<unknown, unknown>, events: FastPathEvents
-): Steps {
-  const key = `${dialect.name} ${command}`
-  let steps = known.get(key)
-  if (steps === undefined) {
-    steps = buildSteps(dialect, fastPath, events)
-    known.set(key, steps)
-  }
-  return steps
 }
 
 function buildSteps (

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import t from 'tap'
+import type { Changes } from '../../../src/database/group-commit/command.ts'
+import { createMessage } from '../../../src/messages/commands.ts'
 import { startApp, type Answer, type Client, type TestApp } from '../../support/app.ts'
 import { database } from '../../support/database.ts'
 import { fastPathsOf } from '../../support/fast-paths.ts'
@@ -113,8 +115,30 @@ t.test('a foreign pet or category is unknown to a fast path', async (t) => {
   const [ada, eve] = [await openStore(service), await openStore(service)]
   const order = await eve.client.post('/store/orders', { petId: ada.pets.stocked })
   t.match(order, { status: 409, body: { code: 'unknown_pet' } })
+  await sleep(UNUSUAL_MS)
   const pet = await eve.client.post('/pets', { name: 'Rex', categoryId: ada.category })
   t.match(pet, { status: 409, body: { code: 'unknown_category' } })
+})
+
+t.test('a write whose preconditions fail has no fast path', async (t) => {
+  const service = await startApp(t)
+  const { client, category } = await openStore(service)
+  const fastPaths = fastPathsOf(service)
+  const headers = { 'if-match': '"1"' }
+  t.equal((await client.post('/pets', { name: 'Rex', categoryId: category }, headers)).status, 412)
+  t.same(fastPaths(), [])
+})
+
+t.test('a message whose id is known before has no fast path', async (t) => {
+  const service = await startApp(t)
+  const { client: { account } } = await openStore(service)
+  const fastPaths = fastPathsOf(service)
+  const id = `msg_${'0'.repeat(26)}`
+  const { record } = await service.app.commit(createMessage, { account: account!, message: { message: 'Hi' }, id }, {
+    account: account!
+  })
+  t.equal(record.id, id)
+  t.same(fastPaths(), [])
 })
 
 t.test('a small group takes fast paths if all of its writes have one', async (t) => {
@@ -137,6 +161,7 @@ t.test('a small group takes fast paths if all of its writes have one', async (t)
 
   t.same(await statusesOf(() => [order(ada, 1), order(bob, 2), addPet(ada)]), [201, 409, 201], 'one is refused')
   t.same(fastPaths(), [true, true, false], 'in the order of the accounts')
+  t.equal((await ada.client.get(`/inventory/${ada.pets.stocked}`)).body.quantity, 3, 'the others are committed')
   t.equal((await addPet(bob)).status, 201)
   t.same(fastPaths(), [], 'its account takes none for a while')
   await sleep(UNUSUAL_MS)
@@ -151,6 +176,43 @@ t.test('a small group takes fast paths if all of its writes have one', async (t)
     const { body: events } = await client.get('/events?limit=100')
     t.same(events.map(({ id }: { id: string }) => Number(id)), Array.from(events, (_, i) => i + 1), 'no gaps')
   }
+})
+
+t.test('listeners get the changes of a fast path', async (t) => {
+  const service = await startApp(t)
+  const { client, category, pets } = await openStore(service)
+  const seen: Changes[] = []
+  service.app.onChange((changes) => { seen.push(changes) })
+  const events = [client.account]
+  await client.post('/pets', { name: 'Rex', categoryId: category })
+  await client.post('/store/orders', { petId: pets.stocked })
+  t.same(seen.splice(0), [{ events }, { events }])
+  await client.post('/messages', { message: 'Hi' })
+  t.same(seen, [{ events, deliveries: [] }], 'a message without webhooks is to be delivered')
+})
+
+t.test('ids of more than 32 bits are whole numbers in events', async (t) => {
+  const service = await startApp(t)
+  const { client, category } = await openStore(service)
+  const last = 3_000_000_000
+  for (const [table, column] of [['pets', 'id'], ['orders', 'id'], ['messages', 'position']]) {
+    await service.app.database.writer.$executeRawUnsafe(database === 'postgresql'
+      ? `SELECT setval('${table}_${column}_seq', ${last})`
+      : `INSERT OR REPLACE INTO sqlite_sequence (rowid, name, seq)
+          SELECT (SELECT rowid FROM sqlite_sequence WHERE name = '${table}'), '${table}', ${last}`)
+  }
+  const fastPaths = fastPathsOf(service)
+  const { body: pet } = await client.post('/pets', { name: 'Rex', categoryId: category })
+  t.equal(pet.id, last + 1)
+  await count(client, pet.id, 2)
+  const { body: order } = await client.post('/store/orders', { petId: pet.id })
+  const { body: message } = await client.post('/messages', { message: 'Hi' })
+  t.equal(message.id.slice(0, 14), `msg_${(last + 1).toString(36).padStart(10, '0')}`)
+  t.same(fastPaths(), [true, true, true])
+  const { text } = await client.get('/events?limit=100')
+  t.ok(text.includes(`{"pet":${JSON.stringify(pet)}}`), text)
+  const inventory = { petId: pet.id, quantity: 1, status: 'available' }
+  t.ok(text.includes(JSON.stringify({ order, inventory })), text)
 })
 
 t.test('the count of a pet and its ETag follow orders of the fast path', async (t) => {
@@ -168,8 +230,11 @@ t.test('a restored count gets a version above the floor', async (t) => {
   const service = await startApp(t)
   const { client, pets: { stocked: petId } } = await openStore(service)
   const { body: { id } } = await client.post('/lab/snapshots', {})
-  for (const quantity of [3, 4, 5, 9]) await count(client, petId, quantity)
-  const seen = new Set([(await client.get(`/inventory/${petId}`)).headers.etag])
+  const seen = new Set<string | undefined>()
+  for (const quantity of [3, 4, 5, 9]) {
+    await count(client, petId, quantity)
+    seen.add((await client.get(`/inventory/${petId}`)).headers.etag)
+  }
   t.match((await client.post(`/lab/snapshots/${id}/restore`, {})).status, /^20/)
   await newCategory(client)
   const fastPaths = fastPathsOf(service)
@@ -278,12 +343,17 @@ async function inSession ({ config }: TestApp, use: (session: pg.Client) => Prom
   }
 }
 
+/** Maximum time until a write waits for a lock, in ms. */
+const LOCK_WAIT_MS = 10_000
+
 /** Resolves when another session waits for a lock. */
 async function waiting (session: pg.Client): Promise<void> {
-  for (;;) {
+  const deadline = Date.now() + LOCK_WAIT_MS
+  while (Date.now() < deadline) {
     const { rows } = await session.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
     if (rows.length > 0) return
   }
+  throw new Error('no write waits for the lock')
 }
 
 function partsOf ({ status, body, headers: { etag, location } }: Answer): object {
