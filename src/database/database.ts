@@ -17,7 +17,7 @@ export interface Database {
   readers: number
   /** Runs transactions, on connections that no read uses. */
   transact: Transact
-  /** As cheaply as the database can, on the connections of transactions. */
+  /** Runs steps in a transaction of their own, on the same connections. */
   commitSteps: CommitSteps
   /** Maximum number of transactions in flight. */
   writers: number

@@ -45,9 +45,7 @@ export function withReferences (
 
 /** Returns an SQL expression for a text that contains references. */
 export function textWithReferences (text: string): string {
-  return text.split(/(@\w+(?:\.\w+)?)/)
-    .map((part, i) => i % 2 === 1 ? part : `'${part.replaceAll("'", "''")}'`)
-    .join(' || ')
+  return `'${text.replaceAll("'", "''").replace(REFERENCE, "' || $& || '")}'`
 }
 
 /** Returns whether a step only finds a row. */

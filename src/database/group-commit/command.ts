@@ -29,15 +29,15 @@ export interface Command<Input, Record> {
   locksAccount?: true
   /** Passes the first statement of `run` to `tx.prefetch`: it travels with the row locks. */
   prefetch?: (tx: Transaction, inputs: Input[]) => void
-  /** The usual case of one input, for a write that is alone in its group. */
+  /** The usual case of one input, for small groups. */
   fastPath?: FastPath<Input, Record>
   run: (tx: Transaction, inputs: Input[]) => Promise<Array<CommandResult<Record>>>
 }
 
 /**
- * The usual case of a command, for a write that is alone in its group: the database decides and writes in a few steps,
- * and the process knows the result. It must leave the same rows and give the same result as `run`, which handles all
- * other cases.
+ * The usual case of a command, for writes in small groups: the database decides and writes in a few steps, and the
+ * process knows the result. It must leave the same rows and give the same result as `run`, which handles all other
+ * cases.
  */
 export interface FastPath<Input, Record> {
   /** The inputs of the steps, beside `account` and `now`, the time of the account. */
@@ -132,7 +132,7 @@ export interface CompletedCommand {
 /** Adds to a group's transaction when all of its commands have run. Returns changes to announce after COMMIT. */
 export interface BeforeCommit {
   (tx: Transaction, completed: CompletedCommand[]): Promise<Changes>
-  /** Does the same in the statement of a fast path. Without it, no command takes its fast path. */
+  /** Does the same in the steps of a fast path. Without it, no command takes its fast path. */
   inFastPath?: FastPathEvents
 }
 

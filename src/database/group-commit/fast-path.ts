@@ -67,7 +67,8 @@ export class FastPaths {
       if (attempt === undefined) return []
       attempts.push(attempt)
     }
-    // The event log locks the counters of accounts, in one order in every process.
+    // After a counter of the event log, a fast path waits for later counters only. All transactions take them in this
+    // order, so that no two wait for each other.
     attempts.sort((a, b) => a.account - b.account)
     const rows = await this.#database.commitSteps(attempts).catch((error: unknown) => {
       if (classifyError(error) === 'unavailable') throw new DatabaseUnavailable({ cause: error })

@@ -1,5 +1,8 @@
 import { keyset, type Dialect } from '../dialect.ts'
 
+const lastId = (table: string): string =>
+  `coalesce((SELECT seq FROM sqlite_sequence WHERE name = '${table}'), 0)`
+
 export const sqlite: Dialect = {
   name: 'sqlite',
   jsonRows: (alias, columns) => {
@@ -39,6 +42,6 @@ export const sqlite: Dialect = {
   // Only the single writer allocates ids, so it can continue after the last id.
   allocateIds: (table, _column, input) => `
     SELECT s.seq + 1 AS first, s.seq + i.count AS last
-    FROM (SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = '${table}'), 0) AS seq) AS s, ${input}`,
-  nextId: (table) => `coalesce((SELECT seq FROM sqlite_sequence WHERE name = '${table}'), 0) + 1`
+    FROM (SELECT ${lastId(table)} AS seq) AS s, ${input}`,
+  nextId: (table) => `${lastId(table)} + 1`
 }
