@@ -63,22 +63,28 @@ export function eventLog (subscribers: EventSubscribers): BeforeCommit {
 function fastPathEvents ({ exist }: EventSubscribers, withoutSubscribers: AccountSet): FastPathEvents {
   return {
     isPossible: (account) => withoutSubscribers.has(account),
-    condition: `NOT ${exist('a.id')}`,
+    condition: `NOT ${exist('accounts.id')}`,
     steps: (dialect, { type, data }) => [
       {
         name: 'counted',
-        sql: 'UPDATE accounts SET last_event_id = last_event_id + 1 WHERE id = @account',
+        increment: 'accounts',
+        id: 'account',
         columns: { last_event_id: 'bigint' }
       },
       {
         name: 'logged',
-        sql: `
-          INSERT INTO events (account_id, id, type, timestamp, data)
-          SELECT @account, @counted.last_event_id, '${type}', ${dialect.toTime('@now')}, ${textWithReferences(data)} WHERE true`,
+        insert: 'events',
+        values: {
+          account_id: '@account',
+          id: '@counted.last_event_id',
+          type: `'${type}'`,
+          timestamp: dialect.toTime('@now'),
+          data: textWithReferences(data)
+        },
         columns: { id: 'bigint' }
       }
     ],
-    changesOf: (account, { isTracked }) => ({ events: [account], ...isTracked ? { deliveries: [] } : {} })
+    changesOf: (accounts, tracked) => ({ events: accounts, ...tracked ? { deliveries: [] } : {} })
   }
 }
 

@@ -25,16 +25,19 @@ export const createMessage: Command<NewMessageInput, Message> = {
     steps: (dialect) => [
       {
         name: 'next',
-        sql: `SELECT ${dialect.nextId(messageTable.name, messageTable.id)} AS position WHERE true`,
+        compute: { position: dialect.nextId(messageTable.name, messageTable.id) },
         columns: { position: 'bigint' }
       },
       {
         name: 'made',
-        sql: `
-          INSERT INTO messages (position, id, account_id, message, created_at)
-          SELECT @next.position, 'msg_' || ${base36Sql('@next.position', POSITION_LENGTH)} || @secret, @account, @message,
-            ${dialect.toTime('@now')}
-          WHERE true`,
+        insert: 'messages',
+        values: {
+          position: '@next.position',
+          id: `'msg_' || ${base36Sql('@next.position', POSITION_LENGTH)} || @secret`,
+          account_id: '@account',
+          message: '@message',
+          created_at: dialect.toTime('@now')
+        },
         columns: { id: 'text' }
       }
     ],

@@ -22,6 +22,7 @@ export const placeOrder: Command<{ account: number, order: NewOrder }, Order> = 
   prefetch: (tx, inputs) => { prefetchTrackedPets(tx, petRequests(inputs)) },
   fastPath: {
     inputs: { petId: 'bigint', quantity: 'bigint', shipDate: 'text', fields: 'text' },
+    updates: 'petId',
     inputOf ({ order: { petId, quantity = 1, shipDate, complete = false } }) {
       // It has a second event.
       if (complete) return undefined
@@ -33,24 +34,32 @@ export const placeOrder: Command<{ account: number, order: NewOrder }, Order> = 
     steps: (dialect) => [
       {
         name: 'pet',
-        sql: `
-          SELECT id FROM pets
-          WHERE id = @petId AND account_id = @account AND status = ${dialect.toEnum("'available'", 'pet_status')}`,
+        find: 'pets',
+        id: ['id', '@petId'],
+        where: `pets.account_id = @account AND pets.status = ${dialect.toEnum("'available'", 'pet_status')}`,
         columns: { id: 'bigint' },
         lock: 'update'
       },
       {
         name: 'reserved',
-        sql: `
-          UPDATE inventory_items SET quantity = quantity - @quantity, version = ${nextVersionSql('version', 'version_floor')}
-          WHERE pet_id = @pet.id AND quantity > @quantity`,
+        update: 'inventory_items',
+        id: ['pet_id', '@pet.id'],
+        set: `
+          quantity = inventory_items.quantity - @quantity,
+          version = ${nextVersionSql('inventory_items.version', 'inventory_items.version_floor')}`,
+        where: 'inventory_items.quantity > @quantity',
         columns: { quantity: 'bigint' }
       },
       {
         name: 'made',
-        sql: `
-          INSERT INTO orders (account_id, pet_id, quantity, ship_date, complete)
-          SELECT @account, @pet.id, @quantity, ${dialect.toTime('@shipDate')}, false WHERE true`,
+        insert: 'orders',
+        values: {
+          account_id: '@account',
+          pet_id: '@pet.id',
+          quantity: '@quantity',
+          ship_date: dialect.toTime('@shipDate'),
+          complete: 'false'
+        },
         columns: { id: 'bigint' }
       }
     ],

@@ -27,15 +27,21 @@ export const createPet: Command<{ account: number, pet: NewPet }, Pet> = {
     steps: (dialect) => [
       {
         name: 'category',
-        sql: 'SELECT id FROM categories WHERE id = @categoryId AND account_id = @account',
+        find: 'categories',
+        id: ['id', '@categoryId'],
+        where: 'categories.account_id = @account',
         columns: { id: 'bigint' },
         lock: 'key share'
       },
       {
         name: 'made',
-        sql: `
-          INSERT INTO pets (account_id, name, category_id, status)
-          SELECT @account, @name, @category.id, ${dialect.toEnum('@status', 'pet_status')} WHERE true`,
+        insert: 'pets',
+        values: {
+          account_id: '@account',
+          name: '@name',
+          category_id: '@category.id',
+          status: dialect.toEnum('@status', 'pet_status')
+        },
         columns: { id: 'bigint' }
       }
     ],

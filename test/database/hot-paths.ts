@@ -25,6 +25,7 @@ import type { Answer, Client, TestApp } from '../support/app.ts'
 import { fastPathsOf } from '../support/fast-paths.ts'
 import { loadFixtures } from '../support/fixture.ts'
 import { newCategory, newOrder, newWebhook, stocked } from '../support/fixtures.ts'
+import { inOneGroup } from '../support/groups.ts'
 
 /** Actions of the service by name, which run the statements of its hot paths. */
 export type Actions = Record<string, () => Promise<unknown>>
@@ -222,6 +223,14 @@ function fastPaths (service: TestApp): Actions {
       const { body: [{ categoryId }] } = await client.get(`/pets?id=${pet}`)
       await expect(201, client.post('/pets', { name: 'Rex', categoryId }))
       if (!isDeepStrictEqual(tried(), [true, true, true])) throw new Error('a write did not take its fast path')
+      const others = [await stocked(client, 9), await stocked(client, 9)]
+      tried()
+      await inOneGroup(service.app, () => [
+        ...others.map(async (petId) => await newOrder(client, petId)),
+        ...others.map(async () => await expect(201, client.post('/messages', { message: 'Hi' }))),
+        ...others.map(async () => await expect(201, client.post('/pets', { name: 'Rex', categoryId })))
+      ])
+      if (!isDeepStrictEqual(tried(), Array(6).fill(true))) throw new Error('a group did not take its fast paths')
     }
   }
 }

@@ -29,19 +29,20 @@ export interface Command<Input, Record> {
   locksAccount?: true
   /** Passes the first statement of `run` to `tx.prefetch`: it travels with the row locks. */
   prefetch?: (tx: Transaction, inputs: Input[]) => void
-  /** The usual case of one input, for small groups. */
+  /** The usual case of one input. */
   fastPath?: FastPath<Input, Record>
   run: (tx: Transaction, inputs: Input[]) => Promise<Array<CommandResult<Record>>>
 }
 
 /**
- * The usual case of a command, for writes in small groups: the database decides and writes in a few steps, and the
- * process knows the result. It must leave the same rows and give the same result as `run`, which handles all other
- * cases.
+ * The usual case of a command: the database decides and writes in a few steps, and the process knows the result. It
+ * must leave the same rows and give the same result as `run`, which handles all other cases.
  */
 export interface FastPath<Input, Record> {
   /** The inputs of the steps, beside `account` and `now`, the time of the account. */
   inputs: { [name: string]: InputType }
+  /** The input that identifies the row which the steps update. */
+  updates?: string
   /** Returns `undefined` if the case is not the usual one. */
   inputOf: (input: Input, now: string) => object | undefined
   /**
@@ -66,11 +67,12 @@ type FastPathEvent = FastPath<unknown, unknown>['event']
 export interface FastPathEvents {
   /** Returns false if more than the event may have to be written for an account. */
   isPossible: (account: number) => boolean
-  /** An SQL condition for the account `a`: only the event has to be written. */
+  /** An SQL condition for a row of `accounts`: only the event has to be written. */
   condition: string
   /** Returns the steps that write the event. */
   steps: (dialect: Dialect, event: FastPathEvent) => Step[]
-  changesOf: (account: number, event: FastPathEvent) => Changes
+  /** Returns what is announced. @param tracked whether an event tracks what follows its deliveries */
+  changesOf: (accounts: number[], tracked: boolean) => Changes
 }
 
 /** Rows that a command changes (`update`) or only refers to (`key share`). */

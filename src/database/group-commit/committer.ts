@@ -4,7 +4,7 @@ import type { Instrumentation } from '../../monitoring/instrumentation.ts'
 import { classifyError, isLockTimeout, type ErrorKind } from '../error-classification.ts'
 import type { Database } from '../database.ts'
 import {
-  mergeChanges, type Changes, type Command, type QueuedCommand, type WriteContext, type WriteResult
+  type Changes, type Command, type QueuedCommand, type WriteContext, type WriteResult
 } from './command.ts'
 import { FastPaths } from './fast-path.ts'
 import { createLockWaiters } from './lock-waiters.ts'
@@ -50,7 +50,7 @@ const MAX_BATCHING_TICKS = 12
  * Maximum time of these ticks beside reads, in ms: each tick of a process that answers many reads takes about 2 ms. On
  * PostgreSQL, writes also gather during the round trips of the group in flight.
  */
-const MAX_BATCHING_BESIDE_READS_MS = { sqlite: 4, postgresql: 2 }
+const MAX_BATCHING_BESIDE_READS_MS = { sqlite: 4, postgresql: 1 }
 
 /** Time for writes without a waiting client, such as a key's last use, once the service stops. */
 const CLOSE_TIMEOUT_MS = 1_000
@@ -212,14 +212,12 @@ class Committer {
   }
 
   async #runGroup (group: QueuedCommand[]): Promise<void> {
-    const results = await this.#fastPaths.run(group)
-    if (results.length === 0) return await this.#runCommands(group)
-    const changes: Changes = {}
-    for (const result of results) mergeChanges(changes, result.changes)
-    this.#announce({ answers: results.map(({ entry, success }) => answerOf(entry, success)), changes })
-    const committed = new Set(results.map(({ entry }) => entry))
-    const rest = group.filter((entry) => !committed.has(entry))
-    if (rest.length > 0) await this.#runCommands(rest)
+    const { completed, changes } = await this.#fastPaths.run(group)
+    if (completed.length === 0) return await this.#runCommands(group)
+    this.#announce({ answers: completed.map(({ entry, success }) => answerOf(entry, success)), changes })
+    if (completed.length === group.length) return
+    const committed = new Set(completed.map(({ entry }) => entry))
+    await this.#runCommands(group.filter((entry) => !committed.has(entry)))
   }
 
   async #runCommands (group: QueuedCommand[], lockTimeoutMs?: number): Promise<void> {

@@ -5,26 +5,26 @@ import type { Dialect } from '../dialect.ts'
 import { classifyError } from '../error-classification.ts'
 import type { Step, Steps } from '../steps.ts'
 import type {
-  BeforeCommit, Changes, CommandSuccess, FastPath, FastPathEvents, QueuedCommand
+  BeforeCommit, Changes, CompletedCommand, FastPath, FastPathEvents, QueuedCommand
 } from './command.ts'
 
-/** More writes than this run faster by their commands, whose statements are for all of them. */
-const MAX_FAST_PATHS = 8
-
 /**
- * After a write that was not the usual case, its account takes no fast path for this time, in ms: a client that repeats
- * what is refused would cost a transaction more each time.
+ * If at least this share of an account's writes in a group is not the usual case, the account takes no fast path for
+ * `UNUSUAL_MS`: a client that repeats what is refused would cost a transaction more each time.
  */
+const MAX_UNUSUAL_SHARE = 1 / 8
 const UNUSUAL_MS = 100
 
 /** Maximum number of such accounts that are remembered. */
-const MAX_UNUSUAL = 10_000
+const MAX_REMEMBERED = 10_000
 
-export interface FastPathResult {
-  entry: QueuedCommand
-  success: CommandSuccess<unknown>
+/** The writes that are committed, and what they have changed. */
+interface FastPathsResult {
+  completed: CompletedCommand[]
   changes: Changes
 }
+
+const NOTHING: FastPathsResult = { completed: [], changes: {} }
 
 interface Attempt {
   entry: QueuedCommand
@@ -53,37 +53,51 @@ export class FastPaths {
   }
 
   /**
-   * Runs the writes of a small group in one transaction, if all of them have a fast path.
+   * Runs the writes of a group in one transaction, if all of them have a fast path and few statements are enough.
    *
-   * @returns the results of those that are committed; `run` must decide about the others, which have written nothing
+   * @returns those that are committed; `run` must decide about the others, which have written nothing
    * @throws DatabaseUnavailable when the outcome is unknown
    */
-  async run (group: QueuedCommand[]): Promise<FastPathResult[]> {
+  async run (group: QueuedCommand[]): Promise<FastPathsResult> {
     const events = this.#events
-    if (group.length > MAX_FAST_PATHS || events === undefined) return []
+    if (events === undefined) return NOTHING
     const attempts: Attempt[] = []
     for (const entry of group) {
       const attempt = this.#attemptOf(entry, events)
-      if (attempt === undefined) return []
+      if (attempt === undefined) return NOTHING
       attempts.push(attempt)
     }
     // After a counter of the event log, a fast path waits for later counters only. All transactions take them in this
     // order, so that no two wait for each other.
     attempts.sort((a, b) => a.account - b.account)
-    const rows = await this.#database.commitSteps(attempts).catch((error: unknown) => {
+    const committing = this.#database.commitSteps(attempts)
+    if (committing === undefined) return NOTHING
+    const rows = await committing.catch((error: unknown) => {
       if (classifyError(error) === 'unavailable') throw new DatabaseUnavailable({ cause: error })
       // The transaction was rolled back.
       return []
     })
-    return attempts.flatMap(({ entry, account, fastPath, now }, i): FastPathResult[] => {
+    const completed: CompletedCommand[] = []
+    const accounts = new Map<number, { usual: number, unusual: number }>()
+    let tracked = false
+    for (const [i, { entry, account, fastPath, now }] of attempts.entries()) {
+      let counts = accounts.get(account)
+      if (counts === undefined) accounts.set(account, counts = { usual: 0, unusual: 0 })
       const made = rows[i] as { id: number | string } | undefined
       if (made === undefined) {
-        this.#rememberUnusual(account)
-        return []
+        counts.unusual++
+        continue
       }
-      const success = fastPath.resultOf(entry.input, made.id, now)
-      return [{ entry, success, changes: events.changesOf(account, fastPath.event) }]
-    })
+      counts.usual++
+      completed.push({ entry, success: fastPath.resultOf(entry.input, made.id, now) })
+      tracked ||= fastPath.event.isTracked === true
+    }
+    for (const [account, { usual, unusual }] of accounts) {
+      if (unusual > 0 && unusual >= (usual + unusual) * MAX_UNUSUAL_SHARE) this.#rememberUnusual(account)
+    }
+    if (completed.length === 0) return NOTHING
+    const changed = [...accounts.keys()].filter((account) => accounts.get(account)!.usual > 0)
+    return { completed, changes: events.changesOf(changed, tracked) }
   }
 
   /** Returns `undefined` if a write has no fast path. */
@@ -115,24 +129,25 @@ export class FastPaths {
   }
 
   #rememberUnusual (account: number): void {
-    if (this.#unusualUntil.size >= MAX_UNUSUAL) this.#unusualUntil.clear()
+    if (this.#unusualUntil.size >= MAX_REMEMBERED) this.#unusualUntil.clear()
     this.#unusualUntil.set(account, Date.now() + UNUSUAL_MS)
   }
 }
 
 function buildSteps (
-  dialect: Dialect, { inputs, steps, event }: FastPath<unknown, unknown>, events: FastPathEvents
+  dialect: Dialect, { inputs, updates, steps, event }: FastPath<unknown, unknown>, events: FastPathEvents
 ): Steps {
   const writer: Step = {
     name: 'writer',
-    sql: `
-      SELECT a.id FROM accounts a
-      WHERE a.id = @account AND a.deleted_at IS NULL AND a.clock_offset_seconds = @ahead AND ${events.condition}`,
+    find: 'accounts',
+    id: ['id', '@account'],
+    where: `accounts.deleted_at IS NULL AND accounts.clock_offset_seconds = @ahead AND ${events.condition}`,
     columns: { id: 'bigint' },
     lock: 'key share'
   }
   return {
     inputs: { account: 'bigint', now: 'text', ahead: 'bigint', ...inputs },
+    updates,
     steps: [writer, ...steps(dialect), ...events.steps(dialect, event)],
     result: 'made'
   }

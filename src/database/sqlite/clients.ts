@@ -9,6 +9,9 @@ import { DiskSpeed } from './disk-speed.ts'
 import { statementsOf } from './steps.ts'
 import { WriterThread } from './writer-thread.ts'
 
+/** More fast paths than this in a transaction run slower than commands, whose statements are for all of them. */
+const MAX_FAST_PATHS = 8
+
 /**
  * Opens a connection for reads and one for the single writer. While COMMITs wait long for the disk, transactions run in
  * a thread with a third connection.
@@ -33,9 +36,10 @@ export async function openSqlite (
     readRow: reading.readRow,
     readers: 1,
     transact: async (work) => await (isInThread() ? transactInThread : transactHere)(work),
-    async commitSteps (runs) {
+    commitSteps (runs) {
+      if (runs.length > MAX_FAST_PATHS) return undefined
       const adapter = isInThread() ? thread : writing
-      return await adapter.commitSteps(runs.map(({ steps, input }) => ({ steps: statementsOf(steps), input })))
+      return adapter.commitSteps(runs.map(({ steps, input }) => ({ steps: statementsOf(steps), input })))
     },
     writers: 1,
     reader: clientOver(reading),

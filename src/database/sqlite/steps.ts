@@ -1,4 +1,4 @@
-import { isQuery, withReferences, type Steps } from '../steps.ts'
+import { statementOf, withReferences, type Steps } from '../steps.ts'
 
 /** Returns the rows of a statement. */
 type Run = (sql: string, values: readonly unknown[]) => object[]
@@ -46,17 +46,17 @@ export function runSteps ({ steps: { statements, result }, input }: StepRun, run
 
 function buildStatements ({ inputs, steps, result }: Steps): StepStatements {
   const types = new Map(Object.entries(inputs))
-  const statements = steps.map(({ name, sql, columns }) => {
+  const statements = steps.map((step) => {
+    const { name, columns } = step
     const parameters: string[] = []
     const parameter = (reference: string): string => {
       parameters.push(reference)
       // The driver binds numbers as floats.
       return types.get(reference) === 'bigint' ? 'CAST(? AS integer)' : '?'
     }
-    const text = withReferences(sql, parameter, (step, column) => parameter(`${step}.${column}`))
+    const sql = withReferences(statementOf(step), parameter, (step, column) => parameter(`${step}.${column}`))
     for (const [column, type] of Object.entries(columns)) types.set(`${name}.${column}`, type)
-    const end = isQuery(sql) ? '' : `RETURNING ${Object.keys(columns).join(', ')}`
-    return { name, sql: `${text} ${end}`, parameters }
+    return { name, sql, parameters }
   })
   return { statements, result }
 }

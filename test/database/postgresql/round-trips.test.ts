@@ -220,6 +220,9 @@ t.test('a lone write takes one round trip by a fast path, two without, and three
   const fast = (): Array<Promise<{ status: number }>> =>
     [ada.post('/pets', { name: 'Rex', categoryId }), ada.post('/store/orders', { petId })]
   t.equal(await roundTrips(async () => (await inOneGroup(app, fast))[1]!), 1, 'a pet and an order in a group')
+  const pets = (): Array<Promise<{ status: number }>> =>
+    Array.from({ length: 12 }, async () => await ada.post('/pets', { name: 'Rex', categoryId }))
+  t.equal(await roundTrips(async () => (await inOneGroup(app, pets))[1]!), 1, 'twelve pets in a group')
   const last = { petId, quantity: 5 }
   t.equal(await roundTrips(async () => await ada.post('/store/orders', last)), 3, 'an order of the last units')
 })

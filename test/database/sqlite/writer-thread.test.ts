@@ -216,14 +216,15 @@ t.test('steps are a transaction of one message', async (t) => {
   const { thread, transact, names } = await open(t)
   const insert: Step = {
     name: 'added',
-    sql: "INSERT INTO accounts (name, created_at) SELECT @name, '2026-11-21T10:00:00.000Z' WHERE true",
+    insert: 'accounts',
+    values: { name: '@name', created_at: "'2026-11-21T10:00:00.000Z'" },
     columns: { id: 'bigint', name: 'text' }
   }
   const found: Step = {
-    name: 'found', sql: 'SELECT name FROM accounts WHERE id = @added.id', columns: { name: 'text' }
+    name: 'found', find: 'accounts', id: ['id', '@added.id'], where: 'true', columns: { name: 'text' }
   }
-  const missing: Step = { ...found, name: 'missing', sql: 'SELECT name FROM accounts WHERE name = @name' }
-  const broken: Step = { ...insert, name: 'broken', sql: 'INSERT INTO accounts (id) SELECT @added.id WHERE true' }
+  const missing: Step = { ...found, name: 'missing', id: ['name', '@name'] }
+  const broken: Step = { ...insert, name: 'broken', values: { id: '@added.id' } }
   const runs = (steps: Step[], ...names: string[]): StepRun[] => {
     const statements = statementsOf({ inputs: { name: 'text' }, steps, result: 'added' })
     return names.map((name) => ({ steps: statements, input: { name } }))
