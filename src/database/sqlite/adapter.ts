@@ -52,6 +52,16 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
     return new SqliteAdapter(adapter, own, this.#lockTimeout)
   }
 
+  /**
+   * Connects for groups of writes. Before a statement changes rows, SQLite copies their pages, to undo the statement if
+   * it fails. By default more than 64 KB of copies go to a temporary file, which costs a group a tenth of its time.
+   */
+  async connectWriter (): Promise<SqliteAdapter> {
+    const adapter = await this.connect()
+    await adapter.executeScript('PRAGMA temp_store = MEMORY')
+    return adapter
+  }
+
   async connectToShadowDb (): Promise<SqlDriverAdapter> {
     return await this.#factory.connectToShadowDb()
   }

@@ -23,7 +23,7 @@ export async function openSqlite (
 ): Promise<Database> {
   const factory = new SqliteAdapterFactory(url, timeout)
   const reading = await factory.connect()
-  const writing = await factory.connect()
+  const writing = await factory.connectWriter()
   writing.onCommit = (waited) => { disk.record(waited) }
   const thread = new WriterThread({ url, lockTimeout: timeout }, { onReady: onSlowDisk })
   const clientOver = (adapter: SqlDriverAdapter): Client => createClient(PrismaClient, adapter, timeout)

@@ -6,7 +6,7 @@ import { SqliteAdapterFactory } from './adapter.ts'
 import { toPlainError, type WriterOptions, type WriterReply, type WriterRequest } from './writer-messages.ts'
 
 const { url, lockTimeout } = workerData as WriterOptions
-const adapter = await new SqliteAdapterFactory(url, lockTimeout).connect()
+const adapter = await new SqliteAdapterFactory(url, lockTimeout).connectWriter()
 
 /** The transactions that have not ended, by their numbers. */
 const open = new Map<number, Promise<OpenTransaction>>()
