@@ -1,4 +1,6 @@
-// `floor`: petstore's framework (key check, log, headers) around a constant answer.
+// `floor`: petstore's framework (key check, log, headers) around a constant answer. It answers at the end of the turn of
+// the event loop, as petstore answers the reads of a crowd: answers that follow each other find the client awake, and
+// cost a third less than answers that each wake it.
 
 import type * as PublicApi from '../../../src/public-api.ts'
 
@@ -45,6 +47,7 @@ const ANSWERS: Record<string, { status: number, headers: Record<string, string>,
 
 // This is the last hook before validation, after all work that petstore does for every request.
 app.addHook('preValidation', async ({ method, routeOptions }, reply) => {
+  await new Promise((resolve) => { setImmediate(resolve) })
   const { status, headers, body } = ANSWERS[`${method} ${routeOptions.url}`]!
   return await reply.code(status).headers(headers).header('content-type', 'application/json; charset=utf-8').send(body)
 })
