@@ -26,7 +26,7 @@ interface CommonStep {
   columns: Types
 }
 
-/** Has a row of a table, if that meets a condition. */
+/** Finds a row by its id, if it meets a condition. */
 interface Find extends CommonStep {
   find: string
   id: RowId
@@ -35,7 +35,7 @@ interface Find extends CommonStep {
   lock?: 'key share' | 'update'
 }
 
-/** Has a row without a table. */
+/** Computes a row without a table. */
 interface Compute extends CommonStep {
   /** The expressions of its columns. */
   compute: { [column: string]: string }
