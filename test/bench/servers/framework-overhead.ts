@@ -1,6 +1,6 @@
-// `floor`: petstore's framework (key check, log, headers) around a constant answer. It answers at the end of the turn of
-// the event loop, as petstore answers the reads of a crowd: answers that follow each other find the client awake, and
-// cost a third less than answers that each wake it.
+// `floor`: petstore's framework (key check, log, headers) around a constant answer. It answers at the end of the turn
+// of the event loop, as petstore answers the reads of a crowd: answers that follow each other find the client awake,
+// and cost a third less than answers that each wake it.
 
 import type * as PublicApi from '../../../src/public-api.ts'
 
