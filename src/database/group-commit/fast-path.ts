@@ -15,6 +15,13 @@ import type {
 const MAX_UNUSUAL_SHARE = 1 / 8
 const UNUSUAL_MS = 100
 
+/**
+ * After a group that would have taken too many statements, only groups up to this size are tried for `TOO_LARGE_MS`: to
+ * prepare all writes of a large group, and then not to run it, costs a twentieth of its time.
+ */
+const MAX_SMALL_GROUP = 8
+const TOO_LARGE_MS = 100
+
 /** Maximum number of such accounts that are remembered. */
 const MAX_REMEMBERED = 10_000
 
@@ -45,6 +52,8 @@ export class FastPaths {
   readonly #steps = new Map<string, Steps>()
   /** Times by `Date.now()` until which accounts take no fast path. */
   readonly #unusualUntil = new Map<number, number>()
+  /** Time by `Date.now()` until which only small groups are tried. */
+  #onlySmallUntil = 0
 
   constructor (database: Database, beforeCommit: readonly BeforeCommit[], clocks: AccountClocks = REAL_TIME) {
     this.#database = database
@@ -61,6 +70,7 @@ export class FastPaths {
   async run (group: QueuedCommand[]): Promise<FastPathsResult> {
     const events = this.#events
     if (events === undefined) return NOTHING
+    if (group.length > MAX_SMALL_GROUP && Date.now() < this.#onlySmallUntil) return NOTHING
     const attempts: Attempt[] = []
     for (const entry of group) {
       const attempt = this.#attemptOf(entry, events)
@@ -71,7 +81,10 @@ export class FastPaths {
     // order, so that no two wait for each other.
     attempts.sort((a, b) => a.account - b.account)
     const committing = this.#database.commitSteps(attempts)
-    if (committing === undefined) return NOTHING
+    if (committing === undefined) {
+      this.#onlySmallUntil = Date.now() + TOO_LARGE_MS
+      return NOTHING
+    }
     const rows = await committing.catch((error: unknown) => {
       if (classifyError(error) === 'unavailable') throw new DatabaseUnavailable({ cause: error })
       // The transaction was rolled back.
