@@ -486,7 +486,8 @@ async function waiting (session: pg.Client): Promise<void> {
   while (Date.now() < deadline) {
     // A transaction sees the activity as it was at its first look.
     await session.query('SELECT pg_stat_clear_snapshot()')
-    const { rows } = await session.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    const { rows } = await session.query(
+      "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
     if (rows.length > 0) return
   }
   throw new Error('no write waits for the lock')
