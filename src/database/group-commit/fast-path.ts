@@ -22,7 +22,7 @@ const UNUSUAL_MS = 100
 const MAX_SMALL_GROUP = 8
 const TOO_LARGE_MS = 100
 
-/** Maximum number of such accounts that are remembered. */
+/** Maximum number of accounts that are remembered for `UNUSUAL_MS`. */
 const MAX_REMEMBERED = 10_000
 
 /** The writes that are committed, and what they have changed. */
@@ -77,9 +77,6 @@ export class FastPaths {
       if (attempt === undefined) return NOTHING
       attempts.push(attempt)
     }
-    // After a counter of the event log, a fast path waits for later counters only. All transactions take them in this
-    // order, so that no two wait for each other.
-    attempts.sort((a, b) => a.account - b.account)
     const committing = this.#database.commitSteps(attempts)
     if (committing === undefined) {
       this.#onlySmallUntil = Date.now() + TOO_LARGE_MS

@@ -160,7 +160,7 @@ t.test('a small group takes fast paths if all of its writes have one', async (t)
     (await client.get(`/inventory/${pets.stocked}`)).body.quantity)), [4, 1])
 
   t.same(await statusesOf(() => [order(ada, 1), order(bob, 2), addPet(ada)]), [201, 409, 201], 'one is refused')
-  t.same(fastPaths(), [true, true, false], 'in the order of the accounts')
+  t.same(fastPaths(), [true, false, true])
   t.equal((await ada.client.get(`/inventory/${ada.pets.stocked}`)).body.quantity, 3, 'the others are committed')
   t.equal((await addPet(bob)).status, 201)
   t.same(fastPaths(), [], 'its account takes none for a while')
