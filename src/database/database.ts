@@ -19,6 +19,8 @@ export interface Database {
   transact: Transact
   /** Runs steps in a transaction of their own, on the same connections. */
   commitSteps: CommitSteps
+  /** Above this number of inputs, `commitSteps` is slower than commands, which decide about all rows at once. */
+  maxSteps: number
   /** Maximum number of transactions in flight. */
   writers: number
   /** Prisma Client on the connections of reads. */

@@ -1,24 +1,26 @@
 import type { InputType } from './dialect.ts'
+import { nextVersionSql } from './entity-tag.ts'
 
 /**
  * Statements that run one after the other for an input. Each finds or writes one row. If a step has no row, the later
  * ones have none either; each step behind the first that writes must have a row.
  */
 export interface Steps {
-  /** The types of the inputs. */
+  /** The types of the inputs that runs can share. */
+  shared: Types
+  /** The types of the other inputs. */
   inputs: Types
-  steps: Step[]
+  /** The first depends on shared inputs only, and decides for all runs that share them. No other step reads its row. */
+  steps: [Find, ...Step[]]
   /** The name of the step whose row is returned. */
   result: string
-  /** The input that identifies the row which the steps update. */
-  updates?: string | undefined
 }
 
 /**
  * Its SQL can have references: `@name` is an input, and `@step.column` a column of the row of an earlier step. Columns
  * are named with their table.
  */
-export type Step = Find | Compute | Update | Increment | Insert
+export type Step = Find | Compute | Add | Insert
 
 interface CommonStep {
   name: string
@@ -41,18 +43,18 @@ interface Compute extends CommonStep {
   compute: { [column: string]: string }
 }
 
-interface Update extends CommonStep {
-  update: string
+/**
+ * Adds an amount to the only one of its `columns`, in a row that exists. Inputs with the same row add to it one after
+ * the other. Unless an earlier step returns the id, which has locked the row then, rows are locked in the order of ids.
+ */
+interface Add extends CommonStep {
+  add: string
   id: RowId
-  set: string
-  where: string
-}
-
-/** Adds 1 to the only one of its `columns`. */
-interface Increment extends CommonStep {
-  increment: string
-  /** The input that is the `id` of the row. */
-  id: string
+  amount: string
+  /** If all inputs together would leave less, none of them has a row. */
+  minimum?: number
+  /** Each input makes a new version of the row. */
+  isVersioned?: true
 }
 
 /** The column that identifies a row, and its value. */
@@ -66,13 +68,18 @@ interface Insert extends CommonStep {
 
 type Types = { [name: string]: InputType }
 
-export interface StepsRun { steps: Steps, input: object }
+export interface StepsRun {
+  steps: Steps
+  /** The same object in all runs that share it. */
+  shared: object
+  input: object
+}
 
 /**
  * Runs steps for each input, in one transaction. Returns the row of each `result`, or `undefined` for an input that has
- * written nothing. Runs nothing and returns `undefined` if that would take more than a few statements.
+ * written nothing.
  */
-export type CommitSteps = (runs: readonly StepsRun[]) => Promise<Array<object | undefined>> | undefined
+export type CommitSteps = (runs: readonly StepsRun[]) => Promise<Array<object | undefined>>
 
 const REFERENCE = /@(\w+)(?:\.(\w+))?/g
 
@@ -101,16 +108,26 @@ export function statementOf (step: Step, condition = 'true'): string {
     const values = Object.entries(step.compute).map(([column, value]) => `${value} AS ${column}`)
     return `SELECT ${values.join(', ')} WHERE ${condition}`
   }
-  if ('update' in step) {
-    const { update, id: [id, value], set, where } = step
-    return `UPDATE ${update} SET ${set} WHERE ${id} = ${value} AND ${where} AND ${condition} ${returning}`
-  }
-  if ('increment' in step) {
-    const { increment, id } = step
-    return `UPDATE ${increment} SET ${columns[0]} = ${columns[0]} + 1 WHERE id = @${id} AND ${condition} ${returning}`
+  if ('add' in step) {
+    const { add, id: [id, value], amount } = step
+    const { set, where } = addition(step, amount, '1')
+    return `UPDATE ${add} SET ${set} WHERE ${id} = ${value} AND ${where} AND ${condition} ${returning}`
   }
   const { insert, values } = step
   return `
     INSERT INTO ${insert} (${Object.keys(values).join(', ')})
     SELECT ${Object.values(values).join(', ')} WHERE ${condition} ${returning}`
+}
+
+/** Returns how `count` inputs change a row by an amount, and the condition for it. */
+export function addition (
+  { add, columns, minimum, isVersioned }: Add, amount: string, count: string
+): { set: string, where: string } {
+  const [column] = Object.keys(columns)
+  const sum = `${add}.${column} + ${amount}`
+  const version = `version = ${nextVersionSql(`${add}.version`, `${add}.version_floor`)} + ${count} - 1`
+  return {
+    set: `${column} = ${sum}${isVersioned === true ? `, ${version}` : ''}`,
+    where: minimum === undefined ? 'true' : `${sum} >= ${minimum}`
+  }
 }

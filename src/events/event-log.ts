@@ -67,8 +67,9 @@ function fastPathEvents ({ exist }: EventSubscribers, withoutSubscribers: Accoun
     steps: (dialect, { type, data }) => [
       {
         name: 'counted',
-        increment: 'accounts',
-        id: 'account',
+        add: 'accounts',
+        id: ['id', '@account'],
+        amount: '1',
         columns: { last_event_id: 'bigint' }
       },
       {

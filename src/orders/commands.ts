@@ -1,5 +1,5 @@
 import type { Dialect } from '../database/dialect.ts'
-import { etagOf, nextVersion, nextVersionSql } from '../database/entity-tag.ts'
+import { etagOf, nextVersion } from '../database/entity-tag.ts'
 import type { Command, CommandResult, RowLock } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import { jsonMembers } from '../database/sql/json-object.ts'
@@ -22,7 +22,6 @@ export const placeOrder: Command<{ account: number, order: NewOrder }, Order> = 
   prefetch: (tx, inputs) => { prefetchTrackedPets(tx, petRequests(inputs)) },
   fastPath: {
     inputs: { petId: 'bigint', quantity: 'bigint', shipDate: 'text', fields: 'text' },
-    updates: 'petId',
     inputOf ({ order: { petId, quantity = 1, shipDate, complete = false } }) {
       // It has a second event.
       if (complete) return undefined
@@ -42,12 +41,11 @@ export const placeOrder: Command<{ account: number, order: NewOrder }, Order> = 
       },
       {
         name: 'reserved',
-        update: 'inventory_items',
+        add: 'inventory_items',
         id: ['pet_id', '@pet.id'],
-        set: `
-          quantity = inventory_items.quantity - @quantity,
-          version = ${nextVersionSql('inventory_items.version', 'inventory_items.version_floor')}`,
-        where: 'inventory_items.quantity > @quantity',
+        amount: '-@quantity',
+        minimum: 1,
+        isVersioned: true,
         columns: { quantity: 'bigint' }
       },
       {

@@ -41,8 +41,6 @@ export interface Command<Input, Record> {
 export interface FastPath<Input, Record> {
   /** The inputs of the steps, beside `account` and `now`, the time of the account. */
   inputs: { [name: string]: InputType }
-  /** The input that identifies the row which the steps update. */
-  updates?: string
   /** Returns `undefined` if the case is not the usual one. */
   inputOf: (input: Input, now: string) => object | undefined
   /**

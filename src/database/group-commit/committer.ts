@@ -34,6 +34,13 @@ export interface CommitterOptions extends GroupTransactionOptions {
 /** Maximum number of commands in one transaction: bounds its time and its memory. */
 const MAX_GROUP = 256
 
+/**
+ * A crowd is split into two groups that take turns: while the server works on one, this process answers the clients of
+ * the other. Groups are not made smaller than this, because each also costs a round trip and a COMMIT. SQLite works in
+ * this thread.
+ */
+const MIN_HALF_OF_CROWD = { sqlite: Infinity, postgresql: 16 }
+
 /** A group that met a conflict is tried this often before it is halved. */
 const MAX_ATTEMPTS = 5
 
@@ -73,6 +80,7 @@ class Committer {
   readonly #keysInFlight = new Set<string>()
   readonly #queue: WriteQueue
   readonly #fastPaths: FastPaths
+  readonly #minHalfOfCrowd: number
   readonly #lockWaiters = createLockWaiters({
     run: async (entry) => { this.#announce(await runInTransaction(this.#database, [entry], this.#options)) },
     isConflict: (error) => kindOf(error) === 'conflict',
@@ -84,6 +92,8 @@ class Committer {
   })
 
   #groupsInFlight = 0
+  /** Number of writes in the last group. */
+  #lastSize = 0
   /** When the last group ended, in ms. */
   #groupEndedAt = 0
   /** Without those of commands that run alone: other writes do not wait for these, which can take long. */
@@ -101,6 +111,7 @@ class Committer {
     this.#options = { ...options, tables: [...options.tables, idempotencyTable] }
     this.#queue = new WriteQueue(options.queueLimit)
     this.#fastPaths = new FastPaths(database, options.beforeCommit, options.clocks)
+    this.#minHalfOfCrowd = MIN_HALF_OF_CROWD[database.dialect.name]
     this.#sweep = setInterval(() => { this.#rejectLateWrites() }, SWEEP_INTERVAL_MS).unref()
     options.instrumentation?.queue('commit', () => this.#queue.size)
   }
@@ -189,20 +200,28 @@ class Committer {
     this.#groupsInFlight++
     if (isShared) this.#sharedInFlight++
     this.#isBusy = group.length > 1
+    this.#lastSize = group.length
     instrumentation?.batchStarted('commit', started - group[0]!.since)
-    this.#runGroup(group).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
+    const run = this.#runGroup(group).catch((error: unknown) => {
+      rejectAll(group, error)
+      return undefined
+    })
+    run.then((committed) => {
       for (const entry of group) if (!this.#lockWaiters.has(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
       this.#groupsInFlight--
       this.#groupEndedAt = Date.now()
       if (isShared) this.#sharedInFlight--
       instrumentation?.batchFinished('commit', group.length, Date.now() - started)
+      if (this.#queue.size >= this.#minHalfOfCrowd) this.#startGroups()
+      if (committed !== undefined) this.#announce(committed)
+    }).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
       if (this.#queue.size > 0) this.#startBatching()
       else if (this.#groupsInFlight === 0) this.#onDrained?.()
     })
   }
 
   #takeGroup (): QueuedCommand[] {
-    return this.#queue.takeGroup(MAX_GROUP, (entry) => {
+    return this.#queue.takeGroup(Math.min(MAX_GROUP, this.#halfOfCrowd()), (entry) => {
       const key = idempotencyScope(entry)
       if (key === '') return true
       if (this.#keysInFlight.has(key)) return false
@@ -211,13 +230,21 @@ class Committer {
     })
   }
 
-  async #runGroup (group: QueuedCommand[]): Promise<void> {
+  /** Returns the number of writes in half of the crowd, unless it is small or its writes have waited long. */
+  #halfOfCrowd (): number {
+    const half = Math.ceil((this.#queue.size + this.#lastSize) / 2)
+    return half < this.#minHalfOfCrowd || this.#remainingDelay() <= 0 ? Infinity : half
+  }
+
+  /** Returns what is committed and not announced. */
+  async #runGroup (group: QueuedCommand[]): Promise<CommittedGroup | undefined> {
     const { completed, changes } = await this.#fastPaths.run(group)
-    if (completed.length === 0) return await this.#runCommands(group)
-    this.#announce({ answers: completed.map(({ entry, success }) => answerOf(entry, success)), changes })
-    if (completed.length === group.length) return
+    if (completed.length === 0) return await this.#commitGroup(group)
+    const answers = completed.map(({ entry, success }) => answerOf(entry, success))
+    if (completed.length === group.length) return { answers, changes }
+    this.#announce({ answers, changes })
     const committed = new Set(completed.map(({ entry }) => entry))
-    await this.#runCommands(group.filter((entry) => !committed.has(entry)))
+    return await this.#commitGroup(group.filter((entry) => !committed.has(entry)))
   }
 
   async #runCommands (group: QueuedCommand[], lockTimeoutMs?: number): Promise<void> {

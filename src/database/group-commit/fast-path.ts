@@ -3,7 +3,7 @@ import { REAL_TIME, timeText, type AccountClocks } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
 import type { Dialect } from '../dialect.ts'
 import { classifyError } from '../error-classification.ts'
-import type { Step, Steps } from '../steps.ts'
+import type { Steps } from '../steps.ts'
 import type {
   BeforeCommit, Changes, CompletedCommand, FastPath, FastPathEvents, QueuedCommand
 } from './command.ts'
@@ -14,13 +14,6 @@ import type {
  */
 const MAX_UNUSUAL_SHARE = 1 / 8
 const UNUSUAL_MS = 100
-
-/**
- * After a group that would have taken too many statements, only groups up to this size are tried for `TOO_LARGE_MS`: to
- * prepare all writes of a large group, and then not to run it, costs a twentieth of its time.
- */
-const MAX_SMALL_GROUP = 8
-const TOO_LARGE_MS = 100
 
 /** Maximum number of accounts that are remembered for `UNUSUAL_MS`. */
 const MAX_REMEMBERED = 10_000
@@ -35,13 +28,14 @@ const NOTHING: FastPathsResult = { completed: [], changes: {} }
 
 interface Attempt {
   entry: QueuedCommand
-  account: number
   fastPath: FastPath<unknown, unknown>
-  /** The time of the account. */
-  now: string
   steps: Steps
+  shared: Writer
   input: object
 }
+
+/** A writer's account, its time, and how far its clock is ahead, in seconds. */
+interface Writer { account: number, now: string, ahead: number }
 
 /** Runs writes by the fast paths of their commands. */
 export class FastPaths {
@@ -52,8 +46,6 @@ export class FastPaths {
   readonly #steps = new Map<string, Steps>()
   /** Times by `Date.now()` until which accounts take no fast path. */
   readonly #unusualUntil = new Map<number, number>()
-  /** Time by `Date.now()` until which only small groups are tried. */
-  #onlySmallUntil = 0
 
   constructor (database: Database, beforeCommit: readonly BeforeCommit[], clocks: AccountClocks = REAL_TIME) {
     this.#database = database
@@ -62,27 +54,22 @@ export class FastPaths {
   }
 
   /**
-   * Runs the writes of a group in one transaction, if all of them have a fast path and few statements are enough.
+   * Runs the writes of a group in one transaction, if all of them have a fast path and the group is small enough.
    *
    * @returns those that are committed; `run` must decide about the others, which have written nothing
    * @throws DatabaseUnavailable when the outcome is unknown
    */
   async run (group: QueuedCommand[]): Promise<FastPathsResult> {
     const events = this.#events
-    if (events === undefined) return NOTHING
-    if (group.length > MAX_SMALL_GROUP && Date.now() < this.#onlySmallUntil) return NOTHING
+    if (events === undefined || group.length > this.#database.maxSteps) return NOTHING
     const attempts: Attempt[] = []
+    const writers = new Map<number, Writer>()
     for (const entry of group) {
-      const attempt = this.#attemptOf(entry, events)
+      const attempt = this.#attemptOf(entry, events, writers)
       if (attempt === undefined) return NOTHING
       attempts.push(attempt)
     }
-    const committing = this.#database.commitSteps(attempts)
-    if (committing === undefined) {
-      this.#onlySmallUntil = Date.now() + TOO_LARGE_MS
-      return NOTHING
-    }
-    const rows = await committing.catch((error: unknown) => {
+    const rows = await this.#database.commitSteps(attempts).catch((error: unknown) => {
       if (classifyError(error) === 'unavailable') throw new DatabaseUnavailable({ cause: error })
       // The transaction was rolled back.
       return []
@@ -90,7 +77,7 @@ export class FastPaths {
     const completed: CompletedCommand[] = []
     const accounts = new Map<number, { usual: number, unusual: number }>()
     let tracked = false
-    for (const [i, { entry, account, fastPath, now }] of attempts.entries()) {
+    for (const [i, { entry, fastPath, shared: { account, now } }] of attempts.entries()) {
       let counts = accounts.get(account)
       if (counts === undefined) accounts.set(account, counts = { usual: 0, unusual: 0 })
       const made = rows[i] as { id: number | string } | undefined
@@ -111,22 +98,25 @@ export class FastPaths {
   }
 
   /** Returns `undefined` if a write has no fast path. */
-  #attemptOf (entry: QueuedCommand, events: FastPathEvents): Attempt | undefined {
+  #attemptOf (entry: QueuedCommand, events: FastPathEvents, writers: Map<number, Writer>): Attempt | undefined {
     const { command: { name, fastPath }, input, context: { account, idempotency, rejection } } = entry
     if (fastPath === undefined || account === null || idempotency !== undefined || rejection !== undefined) {
       return undefined
     }
     if (!events.isPossible(account) || this.#isUnusual(account)) return undefined
-    const now = timeText(this.#clocks.now(account))
-    const own = fastPath.inputOf(input, now)
+    let writer = writers.get(account)
+    if (writer === undefined) {
+      const ahead = this.#clocks.offsetOf(account) / 1000
+      writers.set(account, writer = { account, now: timeText(this.#clocks.now(account)), ahead })
+    }
+    const own = fastPath.inputOf(input, writer.now)
     if (own === undefined) return undefined
     let steps = this.#steps.get(name)
     if (steps === undefined) {
       steps = buildSteps(this.#database.dialect, fastPath, events)
       this.#steps.set(name, steps)
     }
-    const common = { account, now, ahead: this.#clocks.offsetOf(account) / 1000 }
-    return { entry, account, fastPath, now, steps, input: { ...own, ...common } }
+    return { entry, fastPath, steps, shared: writer, input: own }
   }
 
   #isUnusual (account: number): boolean {
@@ -145,9 +135,9 @@ export class FastPaths {
 }
 
 function buildSteps (
-  dialect: Dialect, { inputs, updates, steps, event }: FastPath<unknown, unknown>, events: FastPathEvents
+  dialect: Dialect, { inputs, steps, event }: FastPath<unknown, unknown>, events: FastPathEvents
 ): Steps {
-  const writer: Step = {
+  const writer: Steps['steps'][0] = {
     name: 'writer',
     find: 'accounts',
     id: ['id', '@account'],
@@ -156,8 +146,8 @@ function buildSteps (
     lock: 'key share'
   }
   return {
-    inputs: { account: 'bigint', now: 'text', ahead: 'bigint', ...inputs },
-    updates,
+    shared: { account: 'bigint', now: 'text', ahead: 'bigint' },
+    inputs,
     steps: [writer, ...steps(dialect), ...events.steps(dialect, event)],
     result: 'made'
   }

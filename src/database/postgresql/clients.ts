@@ -36,6 +36,7 @@ export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): 
     readers,
     transact: createTransact(writing, clientOver, timeout),
     commitSteps: createCommitSteps(async (statements) => await pools.writing.runTogether(statements)),
+    maxSteps: Infinity,
     writers,
     reader: clientOver(reading),
     writer: clientOver(writing),

@@ -1,27 +1,19 @@
 import type { OwnStatement } from '../statements.ts'
-import { statementOf, withReferences, type CommitSteps, type Step, type Steps, type StepsRun } from '../steps.ts'
+import {
+  addition, statementOf, withReferences, type CommitSteps, type Step, type Steps, type StepsRun
+} from '../steps.ts'
 import { postgresql } from './dialect.ts'
 import { BEGIN, COMMIT } from './statement-batch.ts'
 
-/** More statements than this run slower than commands, which decide about all rows at once. */
-const MAX_STATEMENTS = 8
-
 const LOCKS = { 'key share': 'FOR KEY SHARE SKIP LOCKED', update: 'FOR UPDATE SKIP LOCKED' }
 
-/**
- * Returns a function that runs the steps of all inputs in one statement, and commits in the same round trip. Inputs
- * that update the same row take statements of their own.
- */
+/** Returns a function that runs steps in one round trip. All inputs of the same steps share a statement. */
 export function createCommitSteps (runTogether: (statements: OwnStatement[]) => Promise<object[][]>): CommitSteps {
-  return (runs) => {
+  return async (runs) => {
     const parts = partsOf(runs)
-    return parts === undefined ? undefined : runParts(parts, runs.length)
-  }
-
-  async function runParts (parts: Part[], count: number): Promise<Array<object | undefined>> {
     const locks = lockStatements(parts)
     const results = await runTogether([BEGIN, ...locks, ...parts.map(statementOfPart), COMMIT])
-    const rows = Array<object | undefined>(count).fill(undefined)
+    const rows = Array<object | undefined>(runs.length).fill(undefined)
     for (const [i, { positions }] of parts.entries()) {
       for (const row of results[1 + locks.length + i] as Array<{ ordinal?: number }>) {
         rows[positions[(row.ordinal ?? 1) - 1]!] = row
@@ -31,50 +23,52 @@ export function createCommitSteps (runTogether: (statements: OwnStatement[]) => 
   }
 }
 
+type Values = Record<string, unknown>
+
 /** Inputs that share a statement. */
 interface Part {
   steps: Steps
-  inputs: Array<Record<string, unknown>>
-  /** Their positions among all inputs. */
+  shared: Values[]
+  inputs: Values[]
+  /** The positions of the inputs among all inputs. */
   positions: number[]
-  /** The rows that they update. */
-  updated: Set<unknown>
 }
 
-/** Returns `undefined` if there are too many. */
-function partsOf (runs: readonly StepsRun[]): Part[] | undefined {
-  const parts: Part[] = []
-  for (const [position, { steps, input }] of runs.entries()) {
-    const members = input as Part['inputs'][number]
-    const updated = steps.updates === undefined ? undefined : members[steps.updates]
-    let part = parts.find((part) => part.steps === steps && (updated === undefined || !part.updated.has(updated)))
-    if (part === undefined) {
-      if (parts.length === MAX_STATEMENTS) return undefined
-      part = { steps, inputs: [], positions: [], updated: new Set() }
-      parts.push(part)
-    }
-    part.inputs.push(members)
+function partsOf (runs: readonly StepsRun[]): Part[] {
+  const parts = new Map<Steps, Part>()
+  for (const [position, { steps, shared, input }] of runs.entries()) {
+    const part = parts.get(steps) ?? { steps, shared: [], inputs: [], positions: [] }
+    parts.set(steps, part)
+    let place = part.shared.indexOf(shared as Values)
+    if (place === -1) place = part.shared.push(shared as Values) - 1
+    part.inputs.push({ ...input, place: place + 1 })
     part.positions.push(position)
-    part.updated.add(updated)
   }
-  return parts
+  return [...parts.values()]
 }
 
-function statementOfPart ({ steps, inputs }: Part): OwnStatement {
-  if (inputs.length > 1) return { sql: textForSeveral(steps), values: [JSON.stringify(inputs)] }
-  return { sql: textForOne(steps), values: Object.keys(steps.inputs).map((name) => inputs[0]![name]) }
+function statementOfPart ({ steps, shared, inputs }: Part): OwnStatement {
+  if (inputs.length > 1) return { sql: textForSeveral(steps), values: [JSON.stringify(shared), JSON.stringify(inputs)] }
+  const values: Values = { ...shared[0], ...inputs[0] }
+  const names = Object.keys({ ...steps.shared, ...steps.inputs })
+  return { sql: textForOne(steps), values: names.map((name) => values[name]) }
 }
 
-/** Locks the rows that several inputs increment in the order of their ids, as all transactions do. */
+/**
+ * Locks the rows to which the inputs add in the order of their ids, as all transactions do. An earlier step has locked
+ * those whose ids it returns.
+ */
 function lockStatements (parts: Part[]): OwnStatement[] {
   const ids = new Map<string, Set<unknown>>()
-  for (const { steps: { steps }, inputs } of parts) {
+  for (const { steps: { steps }, shared, inputs } of parts) {
     for (const step of steps) {
-      if (!('increment' in step)) continue
-      const { increment, id } = step
-      const rows = ids.get(increment) ?? new Set()
-      ids.set(increment, rows)
-      for (const input of inputs) rows.add(input[id])
+      if (!('add' in step)) continue
+      const { add, id: [, value] } = step
+      const [, name] = /^@(\w+)$/.exec(value) ?? []
+      if (name === undefined) continue
+      const rows = ids.get(add) ?? new Set()
+      ids.set(add, rows)
+      for (const values of [...shared, ...inputs]) if (name in values) rows.add(values[name])
     }
   }
   const wanted = `SELECT i.id FROM ${postgresql.jsonRows('i', { id: 'bigint' })}`
@@ -85,8 +79,9 @@ function lockStatements (parts: Part[]): OwnStatement[] {
 }
 
 /** A step waits for the one before it, because it reads whether that has a row. */
-const textForOne = oncePerSteps(({ inputs, steps, result }) => {
-  const parameters = new Map(Object.entries(inputs).map(([name, type], i) => [name, `CAST($${i + 1} AS ${type})`]))
+const textForOne = oncePerSteps(({ shared, inputs, steps, result }) => {
+  const types = Object.entries({ ...shared, ...inputs })
+  const parameters = new Map(types.map(([name, type], i) => [name, `CAST($${i + 1} AS ${type})`]))
   const ctes = steps.map((step, i) => {
     const statement = statementOf(step, i === 0 ? 'true' : `EXISTS (SELECT 1 FROM ${steps[i - 1]!.name})`)
     const columnOf = (step: string, column: string): string => `(SELECT ${column} FROM ${step})`
@@ -100,12 +95,27 @@ function lockOf (step: Step): string {
   return 'find' in step && step.lock !== undefined ? LOCKS[step.lock] : ''
 }
 
-const textForSeveral = oncePerSteps(({ inputs, steps, result }) => {
-  const rows = postgresql.jsonRows('i', { ...inputs, ordinal: 'ordinality' })
-  const ctes = steps.flatMap((step, i) => ctesOf(step, i === 0 ? 'inputs' : steps[i - 1]!.name))
+/** Its parameters are the shared inputs, and the others with their places among these. */
+const textForSeveral = oncePerSteps(({ shared, inputs, steps: [first, ...steps], result }) => {
+  const { find, where, id: [id, value] } = first
+  const resolve = (sql: string): string => withReferences(sql, (input) => `s."${input}"`, (step) => {
+    throw new Error(`the first step cannot refer to ${step}`)
+  })
+  const names = Object.keys(shared)
   const columns = Object.keys(steps.find(({ name }) => name === result)!.columns)
   return `
-    WITH inputs AS MATERIALIZED (SELECT * FROM ${rows}), ${ctes.join(', ')}
+    WITH ${first.name} AS MATERIALIZED (
+      SELECT ${['is_found', ...names].map((name) => `array_agg(s."${name}") AS "${name}"`).join(', ')}
+      FROM (
+        SELECT s.*, EXISTS (SELECT 1 FROM ${find} WHERE ${find}.${id} = ${resolve(value)} AND ${resolve(where)}
+          ${lockOf(first)}) AS is_found
+        FROM ${postgresql.jsonRows('s', { ...shared, place: 'ordinality' })} ORDER BY s.place
+      ) AS s),
+    inputs AS MATERIALIZED (
+      SELECT i.*, ${names.map((name) => `s."${name}"[i.place] AS "${name}"`).join(', ')}
+      FROM ${postgresql.jsonRows('i', { ...inputs, place: 'bigint', ordinal: 'ordinality' }, 2)}, ${first.name} AS s
+      WHERE s.is_found[i.place]),
+    ${steps.flatMap((step, i) => ctesOf(step, i === 0 ? 'inputs' : steps[i - 1]!.name)).join(', ')}
     SELECT ordinal, ${columns.map((column) => `"${result}.${column}" AS ${column}`).join(', ')} FROM ${result}`
 })
 
@@ -131,25 +141,26 @@ function ctesOf (step: Step, before: string): string[] {
     return [`${name} AS MATERIALIZED (
       SELECT b.*, ${added((column) => resolve(step.compute[column]!))} FROM ${before} AS b)`]
   }
-  if ('update' in step) {
-    const { update, id: [id, value], set, where } = step
-    return [`${name} AS (
-      UPDATE ${update} SET ${resolve(set)} FROM ${before} AS b
-      WHERE ${update}.${id} = ANY (ARRAY(SELECT ${resolve(value)} FROM ${before} AS b))
-        AND ${update}.${id} = ${resolve(value)} AND ${resolve(where)}
-      RETURNING b.*, ${added((column) => `${update}.${column}`)})`]
-  }
-  if ('increment' in step) {
-    const { increment, id } = step
+  if ('add' in step) {
+    const { add, id: [id, value] } = step
     const [column] = columns
+    const [row, amount] = [resolve(value), resolve(step.amount)]
+    // A place in arrays, because a join would compare every row with every other.
+    const of = (array: string, id: string): string => `s.${array}[array_position(s.ids, ${id})]`
+    const { set, where } = addition(step, of('amounts', `${add}.${id}`), of('counts', `${add}.${id}`))
+    const later = `sum(${amount}) OVER (PARTITION BY ${row} ORDER BY b.ordinal DESC) - ${amount}`
     return [`${name}_rows AS (
-      UPDATE ${increment} SET ${column} = ${increment}.${column} + n.count
-      FROM (SELECT b."${id}" AS id, count(*) FROM ${before} AS b GROUP BY b."${id}") AS n
-      WHERE ${increment}.id = ANY (ARRAY(SELECT b."${id}" FROM ${before} AS b)) AND ${increment}.id = n.id
-      RETURNING ${increment}.id, ${increment}.${column})`, `
+      UPDATE ${add} SET ${set} FROM (
+        SELECT array_agg(id) AS ids, array_agg(amount) AS amounts, array_agg(count) AS counts FROM (
+          SELECT ${row} AS id, CAST(sum(${amount}) AS bigint) AS amount, count(*) FROM ${before} AS b GROUP BY ${row}
+        ) AS sums
+      ) AS s
+      WHERE ${add}.${id} = ANY (ARRAY(SELECT ${row} FROM ${before} AS b)) AND ${where}
+      RETURNING ${add}.${id}, ${add}.${column})`, `
     ${name} AS MATERIALIZED (
-      SELECT b.*, ${added((column) => `r.${column} + 1 - row_number() OVER (PARTITION BY r.id ORDER BY b.ordinal DESC)`)}
-      FROM ${before} AS b JOIN ${name}_rows AS r ON r.id = b."${id}")`]
+      SELECT b.*, ${added(() => `${of('numbers', row)} - CAST(${later} AS bigint)`)}
+      FROM ${before} AS b, (SELECT array_agg(${id}) AS ids, array_agg(${column}) AS numbers FROM ${name}_rows) AS s
+      WHERE ${row} = ANY (s.ids))`]
   }
   const { insert, values } = step
   const choosesId = columns.some((column) => !(column in values))

@@ -9,8 +9,8 @@ import { DiskSpeed } from './disk-speed.ts'
 import { statementsOf } from './steps.ts'
 import { WriterThread } from './writer-thread.ts'
 
-/** More fast paths than this in a transaction run slower than commands, whose statements are for all of them. */
-const MAX_FAST_PATHS = 8
+/** Each input has statements of its own. */
+const MAX_STEPS = 8
 
 /**
  * Opens a connection for reads and one for the single writer. While COMMITs wait long for the disk, transactions run in
@@ -36,11 +36,12 @@ export async function openSqlite (
     readRow: reading.readRow,
     readers: 1,
     transact: async (work) => await (isInThread() ? transactInThread : transactHere)(work),
-    commitSteps (runs) {
-      if (runs.length > MAX_FAST_PATHS) return undefined
+    async commitSteps (runs) {
       const adapter = isInThread() ? thread : writing
-      return adapter.commitSteps(runs.map(({ steps, input }) => ({ steps: statementsOf(steps), input })))
+      return await adapter.commitSteps(runs.map(({ steps, shared, input }) =>
+        ({ steps: statementsOf(steps), input: { ...shared, ...input } })))
     },
+    maxSteps: MAX_STEPS,
     writers: 1,
     reader: clientOver(reading),
     writer: clientOver(writing),

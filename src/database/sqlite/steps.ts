@@ -44,8 +44,8 @@ export function runSteps ({ steps: { statements, result }, input }: StepRun, run
   return found
 }
 
-function buildStatements ({ inputs, steps, result }: Steps): StepStatements {
-  const types = new Map(Object.entries(inputs))
+function buildStatements ({ shared, inputs, steps, result }: Steps): StepStatements {
+  const types = new Map(Object.entries({ ...shared, ...inputs }))
   const statements = steps.map((step) => {
     const { name, columns } = step
     const parameters: string[] = []

@@ -165,6 +165,38 @@ t.test('a group waits for the clients of the group before it', {
   t.ok(sizes[0]! > 4, `groups of ${sizes.join(', ')}`)
 })
 
+t.test('on a server, a crowd is two groups that take turns', async (t) => {
+  const { database, account } = await open(t)
+  const log: string[] = []
+  const { commit, close } = createCommitter(database, {
+    queueLimit: 1_000,
+    timeout: 5_000,
+    tables: [],
+    beforeCommit: [],
+    onChange: () => { log.push('announced') },
+    instrumentation: { queue: () => {}, batchStarted: () => { log.push('started') }, batchFinished: () => {} } as never
+  })
+  t.teardown(close)
+  const groupsOf = async (count: number): Promise<number[]> => {
+    const sizes: number[] = []
+    const command: Command<object, undefined> = {
+      name: 'announceNothing',
+      async run (_tx, inputs) {
+        sizes.push(inputs.length)
+        return inputs.map(() => ({ record: undefined, changes: { nothing: [] } }))
+      }
+    }
+    await Promise.all(Array.from({ length: count }, async () => await commit(command, {}, { account })))
+    return sizes
+  }
+  const hasServer = databaseName === 'postgresql'
+  t.same(await groupsOf(64), hasServer ? [32, 32] : [64])
+  t.same(log, hasServer ? ['started', 'started', 'announced', 'announced'] : ['started', 'announced'],
+    'the second group starts before the first one is answered')
+  t.same(await groupsOf(1), [1])
+  t.same(await groupsOf(29), [29], 'a small crowd is one group')
+})
+
 t.test('the committer commits pending commands before it closes', async (t) => {
   const { commit, close, account, names } = await open(t)
   const add = addCategory()

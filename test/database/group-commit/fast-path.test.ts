@@ -384,20 +384,61 @@ t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) 
     t.equal(all.filter(({ type }) => type === 'pet.created').length, 4 + count * 1.5)
   })
 
-  await t.test('unless that would take many statements', async (t) => {
-    const service = await startApp(t)
-    const store = await openStore(service)
-    const petId = await stocked(store.client, 99)
-    const fastPaths = fastPathsOf(service)
-    const order = async (): Promise<Answer> => await store.client.post('/store/orders', { petId })
-    const orders = async (length: number): Promise<void> => {
-      await inOneGroup(service.app, () => Array.from({ length }, order))
+  await t.test('also if they are orders of the same pets', async (t) => {
+    const [service, other] = [await startApp(t), await startApp(t)]
+    const [store, otherStore] = [await openStore(service), await openStore(other)]
+    const counts = [60, 9, 10]
+    const [pets, otherPets]: [number[], number[]] = [[], []]
+    for (const count of counts) {
+      pets.push(await stocked(store.client, count))
+      otherPets.push(await stocked(otherStore.client, count))
     }
-    await orders(9)
-    t.same(fastPaths(), [])
-    await orders(8)
-    t.same(fastPaths(), Array(8).fill(true))
-    t.equal((await store.client.get(`/inventory/${petId}`)).body.quantity, 82)
+    const fastPaths = fastPathsOf(service)
+    // 43 units of the first pet, and 9 of each other: the second has no more, so `run` decides about its orders.
+    const orders = [
+      ...Array.from({ length: 22 }, (_, i) => ({ pet: 0, quantity: 1 + i % 3 })),
+      ...[4, 1, 1, 3].flatMap((quantity) => [{ pet: 1, quantity }, { pet: 2, quantity }])
+    ]
+    const answers = await inOneGroup(service.app, () => orders.map(async ({ pet, quantity }) =>
+      await store.client.post('/store/orders', { petId: pets[pet], quantity })))
+    t.same(fastPaths(), orders.map(({ pet }) => pet !== 1))
+    t.same(answers.map(({ status }) => status), orders.map(() => 201))
+    const byFastPath = ({ pet }: { pet: number }): boolean => pet !== 1
+    const inTurn = [...orders.filter(byFastPath), ...orders.filter((order) => !byFastPath(order))]
+    for (const [i, { pet, quantity }] of inTurn.entries()) {
+      const order = { petId: otherPets[pet], quantity }
+      await otherStore.client.post('/store/orders', order, { 'idempotency-key': `order-${i}` })
+    }
+    t.same(withoutChance(await contentsOf(service, store)), withoutChance(await contentsOf(other, otherStore)))
+    t.equal((await store.client.get(`/inventory/${pets[0]}`)).body.quantity, 60 - 43)
+  })
+
+  await t.test('and those of an account that is not the usual case leave the others alone', async (t) => {
+    const service = await startApp(t)
+    const stores = [await openStore(service), await openStore(service), await openStore(service)]
+    const fastPaths = fastPathsOf(service)
+    const write = async (i: number): Promise<Answer> => {
+      const { client, pets, category } = stores[i % 3]!
+      return i < 6
+        ? await client.post('/store/orders', { petId: pets.stocked })
+        : await client.post('/pets', { name: `of store ${i % 3}`, categoryId: category })
+    }
+    await inSession(service, async (session) => {
+      // Another process has moved the clock of the second account.
+      await session.query('UPDATE accounts SET clock_offset_seconds = 60 WHERE id = $1', [stores[1]!.client.account])
+    })
+    const answers = await inOneGroup(service.app, () => Array.from({ length: 12 }, async (_, i) => await write(i)))
+    t.same(answers.map(({ status }) => status), Array(12).fill(201))
+    t.same(fastPaths(), Array.from({ length: 12 }, (_, i) => i % 3 !== 1))
+    for (const [i, { client, pets }] of stores.entries()) {
+      const { body: created } = await client.get('/pets?limit=100')
+      t.same(created.slice(4).map(({ name }: { name: string }) => name), [`of store ${i}`, `of store ${i}`])
+      t.equal((await client.get(`/inventory/${pets.stocked}`)).body.quantity, 7)
+      const events = await eventsOf(client)
+      t.same(events.map(({ id }) => Number(id)), Array.from(events, (_, i) => i + 1), 'no gaps')
+      const times = events.slice(-4).map(({ timestamp }) => Date.parse(timestamp) - Date.now() > 30_000)
+      t.same(times, Array(4).fill(i === 1), 'each by the clock of its account')
+    }
   })
 
   await t.test('and an account takes none for a while if many of them are not the usual case', async (t) => {

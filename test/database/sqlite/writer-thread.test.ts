@@ -13,7 +13,7 @@ import { createClient } from '../../../src/database/prisma-client.ts'
 import { fileOf } from '../../../src/database/sqlite/database-file.ts'
 import { statementsOf, type StepRun } from '../../../src/database/sqlite/steps.ts'
 import { WriterThread } from '../../../src/database/sqlite/writer-thread.ts'
-import type { Step } from '../../../src/database/steps.ts'
+import type { Step, Steps } from '../../../src/database/steps.ts'
 import { createTransact, type Transact } from '../../../src/database/transact.ts'
 import { freshDatabase } from '../../support/database.ts'
 import { openWithWriterThread } from '../../support/writer-thread.ts'
@@ -226,7 +226,8 @@ t.test('steps are a transaction of one message', async (t) => {
   const missing: Step = { ...found, name: 'missing', id: ['name', '@name'] }
   const broken: Step = { ...insert, name: 'broken', values: { id: '@added.id' } }
   const runs = (steps: Step[], ...names: string[]): StepRun[] => {
-    const statements = statementsOf({ inputs: { name: 'text' }, steps, result: 'added' })
+    const inputs = { name: 'text' } as const
+    const statements = statementsOf({ shared: {}, inputs, steps: steps as Steps['steps'], result: 'added' })
     return names.map((name) => ({ steps: statements, input: { name } }))
   }
   t.match(await thread.commitSteps(runs([insert, found], 'Ada', 'Bob')), [{ name: 'Ada' }, { name: 'Bob' }])
