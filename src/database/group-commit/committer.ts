@@ -94,8 +94,8 @@ class Committer {
   #groupsInFlight = 0
   /** Number of writes in the last group. */
   #lastSize = 0
-  /** When the last group ended, in ms. */
-  #groupEndedAt = 0
+  /** When the last group was answered, in ms. */
+  #answeredAt = 0
   /** Without those of commands that run alone: other writes do not wait for these, which can take long. */
   #sharedInFlight = 0
   /** Whether the last group had more than one write: then others are likely to arrive soon. */
@@ -163,11 +163,11 @@ class Committer {
   }
 
   /**
-   * How much longer writes may gather, in ms. The clients of the group that ended last are likely to write again:
-   * without their writes, groups would become smaller and smaller.
+   * How much longer writes may gather, in ms. The clients of the group that was answered last are likely to write
+   * again: without their writes, groups would become smaller and smaller.
    */
   #remainingBatching (): number {
-    const waiting = Date.now() - Math.max(this.#queue.oldestSince ?? 0, this.#groupEndedAt)
+    const waiting = Date.now() - Math.max(this.#queue.oldestSince ?? 0, this.#answeredAt)
     const isBesideReads = this.#options.hasReadsSince?.(performance.now() - waiting) === true
     return (isBesideReads ? MAX_BATCHING_BESIDE_READS_MS[this.#database.dialect.name] : MAX_QUEUE_DELAY_MS) - waiting
   }
@@ -209,12 +209,12 @@ class Committer {
     run.then((committed) => {
       for (const entry of group) if (!this.#lockWaiters.has(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
       this.#groupsInFlight--
-      this.#groupEndedAt = Date.now()
       if (isShared) this.#sharedInFlight--
       instrumentation?.batchFinished('commit', group.length, Date.now() - started)
       if (this.#queue.size >= this.#minHalfOfCrowd) this.#startGroups()
       if (committed !== undefined) this.#announce(committed)
     }).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
+      this.#answeredAt = Date.now()
       if (this.#queue.size > 0) this.#startBatching()
       else if (this.#groupsInFlight === 0) this.#onDrained?.()
     })

@@ -28,7 +28,8 @@ type Values = Record<string, unknown>
 /** Inputs that share a statement. */
 interface Part {
   steps: Steps
-  shared: Values[]
+  shared: Set<Values>
+  /** With the shared inputs. */
   inputs: Values[]
   /** The positions of the inputs among all inputs. */
   positions: number[]
@@ -37,21 +38,22 @@ interface Part {
 function partsOf (runs: readonly StepsRun[]): Part[] {
   const parts = new Map<Steps, Part>()
   for (const [position, { steps, shared, input }] of runs.entries()) {
-    const part = parts.get(steps) ?? { steps, shared: [], inputs: [], positions: [] }
+    const part = parts.get(steps) ?? { steps, shared: new Set(), inputs: [], positions: [] }
     parts.set(steps, part)
-    let place = part.shared.indexOf(shared as Values)
-    if (place === -1) place = part.shared.push(shared as Values) - 1
-    part.inputs.push({ ...input, place: place + 1 })
+    part.shared.add(shared as Values)
+    part.inputs.push({ ...shared, ...input })
     part.positions.push(position)
   }
   return [...parts.values()]
 }
 
 function statementOfPart ({ steps, shared, inputs }: Part): OwnStatement {
-  if (inputs.length > 1) return { sql: textForSeveral(steps), values: [JSON.stringify(shared), JSON.stringify(inputs)] }
-  const values: Values = { ...shared[0], ...inputs[0] }
-  const names = Object.keys({ ...steps.shared, ...steps.inputs })
-  return { sql: textForOne(steps), values: names.map((name) => values[name]) }
+  const [first] = inputs
+  const valuesOf = (types: object): unknown[] => Object.keys(types).map((name) => first![name])
+  if (inputs.length === 1) return { sql: textForOne(steps), values: valuesOf({ ...steps.shared, ...steps.inputs }) }
+  if (shared.size > 1) return { sql: textForSeveral(steps), values: [JSON.stringify(inputs)] }
+  const others = Object.keys(steps.inputs)
+  return { sql: textForSharing(steps), values: [...valuesOf(steps.shared), JSON.stringify(inputs, others)] }
 }
 
 /**
@@ -60,15 +62,15 @@ function statementOfPart ({ steps, shared, inputs }: Part): OwnStatement {
  */
 function lockStatements (parts: Part[]): OwnStatement[] {
   const ids = new Map<string, Set<unknown>>()
-  for (const { steps: { steps }, shared, inputs } of parts) {
+  for (const { steps: { steps }, inputs } of parts) {
     for (const step of steps) {
       if (!('add' in step)) continue
       const { add, id: [, value] } = step
-      const [, name] = /^@(\w+)$/.exec(value) ?? []
+      const name = inputNamed(value)
       if (name === undefined) continue
       const rows = ids.get(add) ?? new Set()
       ids.set(add, rows)
-      for (const values of [...shared, ...inputs]) if (name in values) rows.add(values[name])
+      for (const input of inputs) rows.add(input[name])
     }
   }
   const wanted = `SELECT i.id FROM ${postgresql.jsonRows('i', { id: 'bigint' })}`
@@ -86,41 +88,48 @@ const textForOne = oncePerSteps(({ shared, inputs, steps, result }) => {
     const statement = statementOf(step, i === 0 ? 'true' : `EXISTS (SELECT 1 FROM ${steps[i - 1]!.name})`)
     const columnOf = (step: string, column: string): string => `(SELECT ${column} FROM ${step})`
     const text = withReferences(statement, (name) => parameters.get(name)!, columnOf)
-    return `${step.name} AS ${'find' in step || 'compute' in step ? 'MATERIALIZED' : ''} (${text} ${lockOf(step)})`
+    return `${step.name} AS ${'find' in step || 'compute' in step ? 'MATERIALIZED' : ''} (${text} ${'find' in step ? lockOf(step) : ''})`
   })
   return `WITH ${ctes.join(', ')} SELECT * FROM ${result}`
 })
 
-function lockOf (step: Step): string {
-  return 'find' in step && step.lock !== undefined ? LOCKS[step.lock] : ''
+function lockOf ({ lock }: { lock?: keyof typeof LOCKS | undefined }): string {
+  return lock === undefined ? '' : LOCKS[lock]
 }
 
-/** Its parameters are the shared inputs, and the others with their places among these. */
-const textForSeveral = oncePerSteps(({ shared, inputs, steps: [first, ...steps], result }) => {
-  const { find, where, id: [id, value] } = first
-  const resolve = (sql: string): string => withReferences(sql, (input) => `s."${input}"`, (step) => {
-    throw new Error(`the first step cannot refer to ${step}`)
-  })
-  const names = Object.keys(shared)
-  const columns = Object.keys(steps.find(({ name }) => name === result)!.columns)
-  return `
-    WITH ${first.name} AS MATERIALIZED (
-      SELECT ${['is_found', ...names].map((name) => `array_agg(s."${name}") AS "${name}"`).join(', ')}
-      FROM (
-        SELECT s.*, EXISTS (SELECT 1 FROM ${find} WHERE ${find}.${id} = ${resolve(value)} AND ${resolve(where)}
-          ${lockOf(first)}) AS is_found
-        FROM ${postgresql.jsonRows('s', { ...shared, place: 'ordinality' })} ORDER BY s.place
-      ) AS s),
-    inputs AS MATERIALIZED (
-      SELECT i.*, ${names.map((name) => `s."${name}"[i.place] AS "${name}"`).join(', ')}
-      FROM ${postgresql.jsonRows('i', { ...inputs, place: 'bigint', ordinal: 'ordinality' }, 2)}, ${first.name} AS s
-      WHERE s.is_found[i.place]),
-    ${steps.flatMap((step, i) => ctesOf(step, i === 0 ? 'inputs' : steps[i - 1]!.name)).join(', ')}
-    SELECT ordinal, ${columns.map((column) => `"${result}.${column}" AS ${column}`).join(', ')} FROM ${result}`
+const textForSeveral = oncePerSteps((all) => {
+  const rows = postgresql.jsonRows('i', { ...all.shared, ...all.inputs, ordinal: 'ordinality' })
+  return textOf(all, `SELECT * FROM ${rows}`, all.steps)
 })
 
+/** For inputs that all share the same: these are parameters of their own, and the first step runs once. */
+const textForSharing = oncePerSteps((all) => {
+  const { shared, inputs, steps: [{ find, id: [id, value], where, lock }, ...steps] } = all
+  const names = Object.keys(shared)
+  const parameter: Parameter = (name) =>
+    name in shared ? `CAST($${names.indexOf(name) + 1} AS ${shared[name]})` : undefined
+  const resolve = (sql: string): string => withReferences(sql, (name) => parameter(name)!, () => '')
+  return textOf(all, `
+    SELECT i.*, ${names.map((name) => `${parameter(name)} AS "${name}"`).join(', ')}
+    FROM ${postgresql.jsonRows('i', { ...inputs, ordinal: 'ordinality' }, names.length + 1)}
+    WHERE EXISTS (
+      SELECT 1 FROM ${find} WHERE ${find}.${id} = ${resolve(value)} AND ${resolve(where)} ${lockOf({ lock })})`,
+  steps, parameter)
+})
+
+/** Returns the parameter of a shared input, if there is one. */
+type Parameter = (input: string) => string | undefined
+
+function textOf ({ result }: Steps, inputs: string, steps: Step[], parameter?: Parameter): string {
+  const ctes = steps.flatMap((step, i) => ctesOf(step, i === 0 ? 'inputs' : steps[i - 1]!.name, parameter))
+  const columns = Object.keys(steps.find(({ name }) => name === result)!.columns)
+  return `
+    WITH inputs AS MATERIALIZED (${inputs}), ${ctes.join(', ')}
+    SELECT ordinal, ${columns.map((column) => `"${result}.${column}" AS ${column}`).join(', ')} FROM ${result}`
+}
+
 /** Returns the part of the statement for a step: it adds its columns to the rows of the step before it. */
-function ctesOf (step: Step, before: string): string[] {
+function ctesOf (step: Step, before: string, parameter?: Parameter): string[] {
   const { name } = step
   const columns = Object.keys(step.columns)
   const added = (valueOf: (column: string) => string): string =>
@@ -145,10 +154,22 @@ function ctesOf (step: Step, before: string): string[] {
     const { add, id: [id, value] } = step
     const [column] = columns
     const [row, amount] = [resolve(value), resolve(step.amount)]
+    const input = inputNamed(value)
+    const onlyRow = input === undefined ? undefined : parameter?.(input)
+    if (onlyRow !== undefined) {
+      const { set, where } = addition(step, 's.amount', 's.count')
+      return [`${name}_rows AS (
+        UPDATE ${add} SET ${set}
+        FROM (SELECT CAST(sum(${amount}) AS bigint) AS amount, count(*) FROM ${before} AS b HAVING count(*) > 0) AS s
+        WHERE ${add}.${id} = ${onlyRow} AND ${where}
+        RETURNING ${add}.${column})`, `
+      ${name} AS MATERIALIZED (
+        SELECT b.*, ${added(() => `r.${column} - CAST(sum(${amount}) OVER later - ${amount} AS bigint)`)}
+        FROM ${before} AS b, ${name}_rows AS r WINDOW later AS (ORDER BY b.ordinal DESC))`]
+    }
     // A place in arrays, because a join would compare every row with every other.
     const of = (array: string, id: string): string => `s.${array}[array_position(s.ids, ${id})]`
     const { set, where } = addition(step, of('amounts', `${add}.${id}`), of('counts', `${add}.${id}`))
-    const later = `sum(${amount}) OVER (PARTITION BY ${row} ORDER BY b.ordinal DESC) - ${amount}`
     return [`${name}_rows AS (
       UPDATE ${add} SET ${set} FROM (
         SELECT array_agg(id) AS ids, array_agg(amount) AS amounts, array_agg(count) AS counts FROM (
@@ -158,9 +179,9 @@ function ctesOf (step: Step, before: string): string[] {
       WHERE ${add}.${id} = ANY (ARRAY(SELECT ${row} FROM ${before} AS b)) AND ${where}
       RETURNING ${add}.${id}, ${add}.${column})`, `
     ${name} AS MATERIALIZED (
-      SELECT b.*, ${added(() => `${of('numbers', row)} - CAST(${later} AS bigint)`)}
+      SELECT b.*, ${added(() => `${of('numbers', row)} - CAST(sum(${amount}) OVER later - ${amount} AS bigint)`)}
       FROM ${before} AS b, (SELECT array_agg(${id}) AS ids, array_agg(${column}) AS numbers FROM ${name}_rows) AS s
-      WHERE ${row} = ANY (s.ids))`]
+      WHERE ${row} = ANY (s.ids) WINDOW later AS (PARTITION BY ${row} ORDER BY b.ordinal DESC))`]
   }
   const { insert, values } = step
   const choosesId = columns.some((column) => !(column in values))
@@ -171,6 +192,11 @@ function ctesOf (step: Step, before: string): string[] {
   ${name}_rows AS (
     INSERT INTO ${insert} (${Object.keys(inserted).join(', ')})
     SELECT ${Object.values(inserted).map(resolve).join(', ')} FROM ${name} AS b)`]
+}
+
+/** Returns the input that an expression names, unless it is anything else. */
+function inputNamed (value: string): string | undefined {
+  return /^@(\w+)$/.exec(value)?.[1]
 }
 
 function oncePerSteps (build: (steps: Steps) => string): (steps: Steps) => string {

@@ -439,6 +439,12 @@ t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) 
       const times = events.slice(-4).map(({ timestamp }) => Date.parse(timestamp) - Date.now() > 30_000)
       t.same(times, Array(4).fill(i === 1), 'each by the clock of its account')
     }
+    await sleep(UNUSUAL_MS)
+    await inSession(service, async (session) => {
+      await session.query('UPDATE accounts SET clock_offset_seconds = 120 WHERE id = $1', [stores[1]!.client.account])
+    })
+    await inOneGroup(service.app, () => [7, 10, 13].map(write))
+    t.same(fastPaths(), [false, false, false], 'a group of this account only')
   })
 
   await t.test('and an account takes none for a while if many of them are not the usual case', async (t) => {
