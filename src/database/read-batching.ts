@@ -12,15 +12,16 @@ export interface ReadOptions extends RunnerOptions {
 }
 
 /**
- * Returns a function that batches reads: all calls of one query in one turn of the event loop become one statement. The
- * first call after a quiet turn runs at once, alone. In a crowd that would cost more: answers that are sent together
- * wake their clients together. Calls whose rows can be large have statements of their own, which other work precedes.
+ * Returns a function that batches reads: all calls of one query in one turn of the event loop become one statement,
+ * or a few if the query is costly. The first call after a quiet turn runs at once, alone. In a crowd that would cost
+ * more: answers that are sent together wake their clients together. Calls whose rows can be large have statements of
+ * their own, which other work precedes.
  *
  * @throws Overloaded if too many reads wait, DatabaseUnavailable if the database does not respond
  */
 export function createRead (database: Database, { otherWork = new OtherWork(), ...options }: ReadOptions): Read {
   const runner = new StatementRunner(database, options)
-  const shared = new SharedReads(runner)
+  const shared = new SharedReads(runner, database.dialect.name)
   const large = new LargeReads(runner, otherWork, database.readers)
   const crowd = new CrowdDetector()
 

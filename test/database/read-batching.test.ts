@@ -6,7 +6,9 @@ import { openDatabase } from '../../src/database/open-database.ts'
 import { createRead } from '../../src/database/read-batching.ts'
 import { OtherWork } from '../../src/database/reads/other-work.ts'
 import type { Query, Read } from '../../src/database/reads/query.ts'
+import { pageQuery } from '../../src/database/sql/keyset-pagination.ts'
 import { queryRowsOfValues, type Connection } from '../../src/database/statements.ts'
+import { petList } from '../../src/pets/queries.ts'
 import { database, freshDatabase } from '../support/database.ts'
 
 /** Returns n + 1, and no row for a negative n. It counts its statements by their text. */
@@ -94,6 +96,31 @@ t.test('many reads are split into statements of bounded size', async (t) => {
   const rows = await Promise.all(Array.from({ length: 300 }, async (_, n) => await read(query, { n })))
   t.same(rows.map((row) => Number(row?.next)), Array.from({ length: 300 }, (_, n) => n + 1))
   t.equal(ran.length, 4)
+})
+
+t.test('on PostgreSQL, a full statement of a costly query starts before the turn of the event loop ends', async (t) => {
+  const { read, ran } = await open(t)
+  const query = { ...successor(), isCostly: true }
+  const isServer = database === 'postgresql'
+  const reads = Array.from({ length: 40 }, async (_, n) => await read(query, { n }))
+  t.equal(ran.length, isServer ? 3 : 1, 'the first read alone, and two times 16')
+  const rows = await Promise.all(reads)
+  t.same(rows.map((row) => Number(row?.next)), Array.from({ length: 40 }, (_, n) => n + 1))
+  t.equal(ran.length, isServer ? 4 : 2)
+})
+
+t.test('a statement of a costly query takes at least a quarter of the reads that wait', async (t) => {
+  const { read, ran } = await open(t)
+  const query = { ...successor(), isCostly: true }
+  const rows = await Promise.all(Array.from({ length: 300 }, async (_, n) => await read(query, { n })))
+  t.same(rows.map((row) => Number(row?.next)), Array.from({ length: 300 }, (_, n) => n + 1))
+  t.ok(ran.length < 15, `${ran.length} statements`)
+})
+
+t.test('a page of ten or more records is costly, one of fewer is not', async (t) => {
+  const isCostly = (limit: number): unknown =>
+    pageQuery(petList, { limit, descending: false, after: undefined, filters: {} }, 1)[0].isCostly
+  t.same([1, 9, 10, 100].map(isCostly), [false, false, true, true])
 })
 
 t.test('reads of large rows have small statements, and accounts take turns', async (t) => {

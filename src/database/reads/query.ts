@@ -10,6 +10,8 @@ export interface Query<Input extends object, Row> {
   sql: (dialect: Dialect) => string
   /** Maximum size of a row in bytes, if rows can be large. */
   maxRowBytes?: number
+  /** For one input, the database needs about as much time as the service needs for the request. */
+  isCostly?: boolean
   /** The service itself runs it at an interval. It is never refused, or requests could keep it from running at all. */
   isPoll?: true
   /** Never set: it only declares the type of the statement's rows. */

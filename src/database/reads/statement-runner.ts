@@ -21,7 +21,6 @@ export class StatementRunner {
   readonly #database: Database
   readonly #options: RunnerOptions
   readonly #texts: QueryTexts
-  /** Number of reads that have not settled. */
   #waiting = 0
 
   constructor (database: Database, options: RunnerOptions) {
@@ -29,6 +28,11 @@ export class StatementRunner {
     this.#options = options
     this.#texts = new QueryTexts(database.dialect)
     options.instrumentation?.queue('read', () => this.#waiting)
+  }
+
+  /** Number of reads that have not settled. */
+  get waiting (): number {
+    return this.#waiting
   }
 
   /** Whether `runAtOnce` exists for this database. */

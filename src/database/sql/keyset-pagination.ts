@@ -61,6 +61,9 @@ export interface Page {
 /** A page ends with the record that reaches this size, in bytes. */
 export const MAX_PAGE_BYTES = 1_048_576
 
+/** A page of at least this length is costly to read. */
+const COSTLY_LIMIT = 10
+
 /** Returns the maximum size of a page in bytes. */
 function maxBytesOfPage (limit: number, maxRecordBytes: number): number {
   return Math.min(limit * maxRecordBytes, MAX_PAGE_BYTES + maxRecordBytes)
@@ -82,6 +85,7 @@ export function pageQuery (
     const { recordBytes } = listing
     query = {
       sql: (dialect) => pageSql(dialect, listing, used, descending, limit),
+      isCostly: limit >= COSTLY_LIMIT,
       ...(recordBytes === undefined ? {} : { maxRowBytes: maxBytesOfPage(limit, recordBytes.max) })
     }
     queries.set(shape, query)
