@@ -77,9 +77,10 @@ export class ConnectionPool extends pg.Pool {
     super({
       connectionString: url,
       max: size,
-      Client: TransactionClient,
+      Client: class extends TransactionClient {
+        constructor (options?: pg.ClientConfig) { super(options, timeout) }
+      },
       connectionTimeoutMillis: timeout,
-      query_timeout: timeout,
       keepAlive: true,
       application_name: 'petstore',
       // By SET, because `options` in the URL would replace these, and some poolers refuse unknown startup parameters.

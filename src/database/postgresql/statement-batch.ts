@@ -34,7 +34,7 @@ type Settle = (error: Error | null, rows?: object[][]) => void
  * An object that node-postgres accepts as a query: it calls `submit`, and `handle…` for each message of the answer.
  */
 export class StatementBatch {
-  /** Called once with the outcome. node-postgres wraps it to end a query that takes too long. */
+  /** Called once with the outcome. node-postgres wraps it if the client has a `query_timeout`. */
   callback: Settle
   readonly #statements: readonly NamedStatement[]
   readonly #prepared: PreparedColumns

@@ -3,7 +3,9 @@ import type { OwnStatement } from '../statements.ts'
 import { BEGIN, COMMIT, StatementBatch, type NamedStatement, type PreparedColumns } from './statement-batch.ts'
 import { nameOf } from './statement-names.ts'
 
-type Query = (config: string | { text: string }, ...rest: unknown[]) => unknown
+interface QueryConfig { text: string, query_timeout?: number }
+
+type Query = (config: string | QueryConfig, ...rest: unknown[]) => unknown
 
 const NO_ROWS: pg.QueryArrayResult = { command: '', rowCount: 0, oid: 0, fields: [], rows: [] }
 
@@ -15,9 +17,12 @@ export class TransactionClient extends pg.Client {
   #isBeginPending = false
   readonly #prepared: PreparedColumns = new Map()
   readonly #send: Query
+  readonly #timeout: number
 
-  constructor (config?: string | pg.ClientConfig) {
+  /** @param timeout maximum time of a statement, or of statements that travel together, in ms */
+  constructor (config: pg.ClientConfig | undefined, timeout: number) {
     super(config)
+    this.#timeout = timeout
     this.#send = super.query.bind(this)
     // A method of its own would have to repeat the overloads of `query`.
     this.query = ((config, ...rest) => this.#query(config, rest)) as Query as typeof this.query
@@ -36,8 +41,9 @@ export class TransactionClient extends pg.Client {
     return await this.runTogether([...statements, COMMIT])
   }
 
-  #query (config: string | { text: string }, rest: unknown[]): unknown {
-    const text = typeof config === 'string' ? config : config.text
+  #query (query: string | QueryConfig, rest: unknown[]): unknown {
+    const config = typeof query === 'string' ? { text: query } : query
+    const { text } = config
     if (text === 'BEGIN') {
       this.#isBeginPending = true
       return Promise.resolve(NO_ROWS)
@@ -48,7 +54,7 @@ export class TransactionClient extends pg.Client {
       // If it fails, the connection is lost, and with it the statement behind it.
       this.#run([BEGIN]).catch(() => {})
     }
-    return this.#send(config, ...rest)
+    return this.#send({ ...config, query_timeout: this.#timeout }, ...rest)
   }
 
   #takeBegin (): boolean {
@@ -58,13 +64,20 @@ export class TransactionClient extends pg.Client {
   }
 
   async #run (statements: readonly OwnStatement[]): Promise<object[][]> {
-    const named = statements.map((statement): NamedStatement => ({ ...statement, name: nameOf(statement.sql) }))
-    return await new Promise((resolve, reject) => {
-      const batch = new StatementBatch(named, this.#prepared, (error, rows) => {
-        if (error === null) resolve(rows!)
-        else reject(error)
+    const named = statements.map(({ sql, values }): NamedStatement => ({ sql, values, name: nameOf(sql) }))
+    // Not the `query_timeout` of node-postgres: it assigns a closure to the query, which V8 creates in the old
+    // generation. Until a full collection, each would keep the statements and their rows.
+    const timer = setTimeout(() => { this.connection.stream.destroy() }, this.#timeout)
+    try {
+      return await new Promise((resolve, reject) => {
+        const batch = new StatementBatch(named, this.#prepared, (error, rows) => {
+          if (error === null) resolve(rows!)
+          else reject(error)
+        })
+        this.#send(batch as unknown as { text: string })
       })
-      this.#send(batch as unknown as { text: string })
-    })
+    } finally {
+      clearTimeout(timer)
+    }
   }
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { classifyError } from '../../../src/database/error-classification.ts'
 import type { Command } from '../../../src/database/group-commit/command.ts'
 import { createCommitter } from '../../../src/database/group-commit/committer.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
@@ -8,9 +9,11 @@ import { stallingNetwork } from '../../support/stall.ts'
 
 const TIMEOUT_MS = 2_000
 
+const skip = databaseName === 'sqlite' && 'SQLite has no network'
+
 t.test(
   'a transaction on a stalled server does not affect the next one on its connection',
-  { skip: databaseName === 'sqlite' && 'SQLite has no network' },
+  { skip },
   async (t) => {
     const url = await freshDatabase(t)
     const network = await stallingNetwork(t, url)
@@ -58,3 +61,24 @@ t.test(
     t.same(names, ['before 1', 'before 2', 'after 1', 'after 2'])
   }
 )
+
+t.test('statements without an answer end after the time-out, and their connection with them', { skip }, async (t) => {
+  const network = await stallingNetwork(t, await freshDatabase(t))
+  const { reads, transact, close } = await openDatabase({ url: network.url, pool: 2, timeout: 500 })
+  t.teardown(close)
+  const statements = [{ sql: 'SELECT 1 AS one', values: [] }]
+  const read = async (): Promise<unknown> => (await reads.runTogether!(statements))[0]
+  const write = async (): Promise<unknown> =>
+    await transact(async ({ connection }) => (await connection.runAndCommit!(statements))[0])
+  for (const run of [read, write]) {
+    t.same(await run(), [{ one: 1 }])
+    network.silence()
+    const began = performance.now()
+    const ended = run().catch((error: unknown) => error)
+    const error = await Promise.race([ended, sleep(10_000, 'it waits', { ref: false })])
+    t.equal(classifyError(error), 'unavailable', String(error))
+    const waited = performance.now() - began
+    t.ok(waited >= 490, `after ${waited.toFixed(0)} ms`)
+    t.same(await run(), [{ one: 1 }], 'the next has another connection')
+  }
+})
