@@ -66,7 +66,7 @@ interface Insert extends CommonStep {
   values: { [column: string]: string }
 }
 
-type Types = { [name: string]: InputType }
+export type Types = { [name: string]: InputType }
 
 export interface StepsRun {
   steps: Steps

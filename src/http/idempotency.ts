@@ -10,7 +10,8 @@ import { checkCollectionPreconditions, conditionsOf } from './conditional-reques
 export function writeContext (request: FastifyRequest): WriteContext {
   const context = recordWriteContext(request)
   if (request.method !== 'POST') return context
-  return { ...context, rejection: checkCollectionPreconditions(conditionsOf(request)) }
+  const { account, idempotency } = context
+  return { account, idempotency, rejection: checkCollectionPreconditions(conditionsOf(request)) }
 }
 
 /** Returns the context of a write whose preconditions are those of one record, although it may be a POST. */

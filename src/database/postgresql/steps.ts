@@ -25,12 +25,13 @@ export function createCommitSteps (runTogether: (statements: OwnStatement[]) => 
 
 type Values = Record<string, unknown>
 
+interface Run { shared: Values, input: Values }
+
 /** Inputs that share a statement. */
 interface Part {
   steps: Steps
   shared: Set<Values>
-  /** With the shared inputs. */
-  inputs: Values[]
+  runs: Run[]
   /** The positions of the inputs among all inputs. */
   positions: number[]
 }
@@ -38,22 +39,28 @@ interface Part {
 function partsOf (runs: readonly StepsRun[]): Part[] {
   const parts = new Map<Steps, Part>()
   for (const [position, { steps, shared, input }] of runs.entries()) {
-    const part = parts.get(steps) ?? { steps, shared: new Set(), inputs: [], positions: [] }
+    const part = parts.get(steps) ?? { steps, shared: new Set(), runs: [], positions: [] }
     parts.set(steps, part)
     part.shared.add(shared as Values)
-    part.inputs.push({ ...shared, ...input })
+    part.runs.push({ shared, input } as Run)
     part.positions.push(position)
   }
   return [...parts.values()]
 }
 
-function statementOfPart ({ steps, shared, inputs }: Part): OwnStatement {
-  const [first] = inputs
-  const valuesOf = (types: object): unknown[] => Object.keys(types).map((name) => first![name])
-  if (inputs.length === 1) return { sql: textForOne(steps), values: valuesOf({ ...steps.shared, ...steps.inputs }) }
-  if (shared.size > 1) return { sql: textForSeveral(steps), values: [JSON.stringify(inputs)] }
-  const others = Object.keys(steps.inputs)
-  return { sql: textForSharing(steps), values: [...valuesOf(steps.shared), JSON.stringify(inputs, others)] }
+function statementOfPart ({ steps, shared, runs }: Part): OwnStatement {
+  const [first] = runs as [Run]
+  const sharedValues = Object.keys(steps.shared).map((name) => first.shared[name])
+  if (runs.length === 1) {
+    const values = Object.keys(steps.inputs).map((name) => first.input[name])
+    return { sql: textForOne(steps), values: [...sharedValues, ...values] }
+  }
+  if (shared.size === 1) {
+    return { sql: textForSharing(steps), values: [...sharedValues, JSON.stringify(runs.map(({ input }) => input))] }
+  }
+  // For an object with two spreads, Node.js 20 takes more than ten times as long.
+  const inputs = runs.map(({ shared, input }) => Object.assign({}, shared, input))
+  return { sql: textForSeveral(steps), values: [JSON.stringify(inputs)] }
 }
 
 /**
@@ -62,7 +69,7 @@ function statementOfPart ({ steps, shared, inputs }: Part): OwnStatement {
  */
 function lockStatements (parts: Part[]): OwnStatement[] {
   const ids = new Map<string, Set<unknown>>()
-  for (const { steps: { steps }, inputs } of parts) {
+  for (const { steps: { steps }, runs } of parts) {
     for (const step of steps) {
       if (!('add' in step)) continue
       const { add, id: [, value] } = step
@@ -70,7 +77,7 @@ function lockStatements (parts: Part[]): OwnStatement[] {
       if (name === undefined) continue
       const rows = ids.get(add) ?? new Set()
       ids.set(add, rows)
-      for (const input of inputs) rows.add(input[name])
+      for (const { shared, input } of runs) rows.add(name in shared ? shared[name] : input[name])
     }
   }
   const wanted = `SELECT i.id FROM ${postgresql.jsonRows('i', { id: 'bigint' })}`

@@ -39,7 +39,7 @@ export async function openSqlite (
     async commitSteps (runs) {
       const adapter = isInThread() ? thread : writing
       return await adapter.commitSteps(runs.map(({ steps, shared, input }) =>
-        ({ steps: statementsOf(steps), input: { ...shared, ...input } })))
+        ({ steps: statementsOf(steps), shared, input })))
     },
     maxSteps: MAX_STEPS,
     writers: 1,

@@ -1,4 +1,4 @@
-import { statementOf, withReferences, type Steps } from '../steps.ts'
+import { statementOf, withReferences, type Steps, type Types } from '../steps.ts'
 
 /** Returns the rows of a statement. */
 type Run = (sql: string, values: readonly unknown[]) => object[]
@@ -8,8 +8,8 @@ export interface StepStatements {
   statements: Array<{
     name: string
     sql: string
-    /** The inputs and the columns of earlier steps that are its parameters. */
-    parameters: string[]
+    /** Its parameters: each is an input, or a column of the row of an earlier step. */
+    parameters: Array<[source: 'shared' | 'input' | (string & {}), name: string]>
   }>
   result: string
 }
@@ -25,37 +25,37 @@ export function statementsOf (steps: Steps): StepStatements {
   return statements
 }
 
-/** A `StepStatements` with its input. */
+/** A `StepStatements` with its inputs. */
 export interface StepRun {
   steps: StepStatements
+  shared: object
   input: object
 }
 
 /** Runs steps within a transaction. @returns `undefined` if one has no row */
-export function runSteps ({ steps: { statements, result }, input }: StepRun, run: Run): object | undefined {
-  const values: Record<string, unknown> = { ...input }
-  let found: object | undefined
+export function runSteps ({ steps: { statements, result }, shared, input }: StepRun, run: Run): object | undefined {
+  const sources: Record<string, object> = { shared, input }
   for (const { name, sql, parameters } of statements) {
-    const [row] = run(sql, parameters.map((parameter) => values[parameter]))
+    const [row] = run(sql, parameters.map(([source, name]) => (sources[source] as Record<string, unknown>)[name]))
     if (row === undefined) return undefined
-    for (const [column, value] of Object.entries(row)) values[`${name}.${column}`] = value
-    if (name === result) found = row
+    sources[name] = row
   }
-  return found
+  return sources[result]
 }
 
 function buildStatements ({ shared, inputs, steps, result }: Steps): StepStatements {
-  const types = new Map(Object.entries({ ...shared, ...inputs }))
+  const types: Record<string, Types> = { shared, input: inputs }
   const statements = steps.map((step) => {
     const { name, columns } = step
-    const parameters: string[] = []
-    const parameter = (reference: string): string => {
-      parameters.push(reference)
+    const parameters: StepStatements['statements'][0]['parameters'] = []
+    const parameter = (source: string, name: string): string => {
+      parameters.push([source, name])
       // The driver binds numbers as floats.
-      return types.get(reference) === 'bigint' ? 'CAST(? AS integer)' : '?'
+      return types[source]![name] === 'bigint' ? 'CAST(? AS integer)' : '?'
     }
-    const sql = withReferences(statementOf(step), parameter, (step, column) => parameter(`${step}.${column}`))
-    for (const [column, type] of Object.entries(columns)) types.set(`${name}.${column}`, type)
+    const input = (name: string): string => parameter(name in shared ? 'shared' : 'input', name)
+    const sql = withReferences(statementOf(step), input, parameter)
+    types[name] = columns
     return { name, sql, parameters }
   })
   return { statements, result }

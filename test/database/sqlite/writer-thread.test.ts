@@ -228,7 +228,7 @@ t.test('steps are a transaction of one message', async (t) => {
   const runs = (steps: Step[], ...names: string[]): StepRun[] => {
     const inputs = { name: 'text' } as const
     const statements = statementsOf({ shared: {}, inputs, steps: steps as Steps['steps'], result: 'added' })
-    return names.map((name) => ({ steps: statements, input: { name } }))
+    return names.map((name) => ({ steps: statements, shared: {}, input: { name } }))
   }
   t.match(await thread.commitSteps(runs([insert, found], 'Ada', 'Bob')), [{ name: 'Ada' }, { name: 'Bob' }])
   t.same(await names(), ['Ada', 'Bob'])
