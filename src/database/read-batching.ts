@@ -33,7 +33,7 @@ export function createRead (database: Database, { otherWork = new OtherWork(), .
     runner.admit(query)
     return await new Promise<Row | undefined>((resolve, reject) => {
       const call = { query, input, since: performance.now(), resolve, reject } as Call
-      if (isAtOnce) void runner.run(query, [call])
+      if (isAtOnce) void runner.run({ query: call.query, calls: [call] })
       else if (isLarge) large.add(call)
       else shared.add(call)
     })

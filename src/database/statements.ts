@@ -19,21 +19,19 @@ export interface Connection extends SqlQueryable {
    * no other runs.
    */
   runTogether?: RunTogether | undefined
+  /**
+   * Runs statements one after the other in one message, and returns a promise of the rows of each. A statement settles
+   * without waiting for those after it, and its error is not theirs. Only outside a transaction.
+   */
+  runEach?: ((statements: readonly OwnStatement[]) => Array<Promise<object[]>>) | undefined
   /** As `runTogether`, and commits in the same round trip. Only for a transaction, which ends with it. */
   runAndCommit?: RunTogether | undefined
 }
 
 export type RunTogether = (statements: readonly OwnStatement[]) => Promise<object[][]>
 
-/** Runs a statement and returns its rows. Each input is one parameter: a JSON array of objects. */
+/** Runs a statement and returns its rows. */
 export async function queryRows<Row> (
-  connection: Connection, sql: string, inputs: ReadonlyArray<readonly object[]>
-): Promise<Row[]> {
-  return await queryRowsOfValues(connection, sql, inputs.map((list) => JSON.stringify(list)))
-}
-
-/** Runs a statement whose parameters are single values, and returns its rows. */
-export async function queryRowsOfValues<Row> (
   connection: Connection, sql: string, values: readonly unknown[]
 ): Promise<Row[]> {
   if (connection.runOwn !== undefined) return await connection.runOwn(sql, values) as Row[]

@@ -7,7 +7,7 @@ import { createRead } from '../../src/database/read-batching.ts'
 import { OtherWork } from '../../src/database/reads/other-work.ts'
 import type { Query, Read } from '../../src/database/reads/query.ts'
 import { pageQuery } from '../../src/database/sql/keyset-pagination.ts'
-import { queryRowsOfValues, type Connection } from '../../src/database/statements.ts'
+import { queryRows, type Connection, type OwnStatement } from '../../src/database/statements.ts'
 import { petList } from '../../src/pets/queries.ts'
 import { database, freshDatabase } from '../support/database.ts'
 
@@ -21,16 +21,34 @@ function successor (statements: string[] = []): Query<{ n: number }, { next: big
   }
 }
 
-async function open (t: Test, { queueLimit = 1_000, timeout = 5_000 } = {}): Promise<{ read: Read, ran: string[] }> {
+interface Opened {
+  read: Read
+  /** The inputs of the statements that ran, as JSON, or as the first parameter. */
+  ran: string[]
+  /** The inputs of the statements of each message to a server. */
+  messages: string[][]
+}
+
+async function open (t: Test, { queueLimit = 1_000, timeout = 5_000 } = {}): Promise<Opened> {
   const opened = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout })
   t.teardown(opened.close)
   const ran: string[] = []
-  const { reads: { runOwn, runTogether }, readRow } = opened
+  const messages: string[][] = []
+  const record = (statements: readonly OwnStatement[]): void => {
+    const inputs = statements.map(({ values }) => String(values[0]))
+    ran.push(...inputs)
+    messages.push(inputs)
+  }
+  const { reads: { runOwn, runTogether, runEach }, readRow } = opened
   const reads: Connection = {
     ...opened.reads,
     runTogether: runTogether && (async (statements) => {
-      for (const { values } of statements) ran.push(String(values[0]))
+      record(statements)
       return await runTogether(statements)
+    }),
+    runEach: runEach && ((statements) => {
+      record(statements)
+      return runEach(statements)
     }),
     runOwn: runOwn && ((sql, values) => {
       ran.push(String(values[0]))
@@ -47,7 +65,7 @@ async function open (t: Test, { queueLimit = 1_000, timeout = 5_000 } = {}): Pro
       }
     })
   }
-  return { read: createRead(counted, { queueLimit, timeout }), ran }
+  return { read: createRead(counted, { queueLimit, timeout }), ran, messages }
 }
 
 /** Returns a connection to a server, on SQLite as well, on which each statement waits for `run`. */
@@ -55,8 +73,9 @@ function asServer ({ reads }: Database, run: (statement: () => Promise<object[]>
   return {
     ...reads,
     runOwn: undefined,
+    runEach: undefined,
     runTogether: async (statements) => await Promise.all(statements.map(async ({ sql, values }) =>
-      await run(async () => await queryRowsOfValues<object>(reads, sql, values))))
+      await run(async () => await queryRows<object>(reads, sql, values))))
   }
 }
 
@@ -107,6 +126,34 @@ t.test('on PostgreSQL, a full statement of a costly query starts before the turn
   const rows = await Promise.all(reads)
   t.same(rows.map((row) => Number(row?.next)), Array.from({ length: 40 }, (_, n) => n + 1))
   t.equal(ran.length, isServer ? 4 : 2)
+})
+
+t.test('PostgreSQL gets the statements of a turn in one message, with at most one costly one, at its end', {
+  skip: database !== 'postgresql' && 'SQLite has no messages'
+}, async (t) => {
+  const { read, messages } = await open(t)
+  const [cheap, alsoCheap] = [successor(), successor()]
+  const [costly, alsoCostly] = [successor(), successor()].map((query) => ({ ...query, isCostly: true }))
+  await Promise.all([cheap, cheap].map(async (query) => await read(query, { n: 0 })))
+  messages.length = 0
+  const queries = [costly!, cheap, alsoCostly!, alsoCheap]
+  const rows = await Promise.all(queries.map(async (query, n) => await read(query, { n })))
+  t.same(rows.map((row) => Number(row?.next)), [1, 2, 3, 4])
+  t.same(messages, [['1', '3', '0'], ['2']])
+})
+
+t.test('a query that fails does not fail the other reads of its turn', async (t) => {
+  const { read } = await open(t)
+  const broken: Query<object, object> = { sql: () => 'SELECT nothing FROM nowhere' }
+  for (let round = 0; round < 2; round++) {
+    const settled = await Promise.allSettled([
+      read(successor(), { n: 1 }), read(broken, {}), read(successor(), { n: 2 }), read(broken, {}),
+      read({ ...successor(), isCostly: true }, { n: 3 })
+    ])
+    const values = settled.map((result) =>
+      result.status === 'fulfilled' ? Number((result.value as { next: number }).next) : 'rejected')
+    t.same(values, [2, 'rejected', 3, 'rejected', 4])
+  }
 })
 
 t.test('a statement of a costly query takes at least a quarter of the reads that wait', async (t) => {

@@ -1,4 +1,4 @@
-import { queryRowsOfValues, type Connection, type OwnStatement } from '../statements.ts'
+import { queryRows, type Connection, type OwnStatement } from '../statements.ts'
 
 type Inputs = ReadonlyArray<readonly object[]>
 
@@ -49,7 +49,7 @@ export function createStatements (connection: Connection): Statements {
     prefetched = undefined
     if (connection.runTogether !== undefined) return await connection.runTogether(statements)
     const results: object[][] = []
-    for (const { sql, values } of statements) results.push(await queryRowsOfValues<object>(connection, sql, values))
+    for (const { sql, values } of statements) results.push(await queryRows<object>(connection, sql, values))
     return results
   }
 

@@ -53,7 +53,8 @@ function readsOver (adapter: SqlQueryable, pool: ConnectionPool): Connection {
     adapterName: adapter.adapterName,
     queryRaw: async (query) => await adapter.queryRaw(query),
     executeRaw: async (query) => await adapter.executeRaw(query),
-    runTogether: async (statements) => await pool.runTogether(statements)
+    runTogether: async (statements) => await pool.runTogether(statements),
+    runEach: (statements) => pool.runEach(statements)
   }
 }
 

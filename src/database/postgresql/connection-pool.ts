@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { TOO_MANY_CONNECTIONS } from '../error-classification.ts'
+import { TOO_MANY_CONNECTIONS, classifyError } from '../error-classification.ts'
 import type { OwnStatement } from '../statements.ts'
 import { TransactionClient } from './transaction-client.ts'
 
@@ -38,6 +38,11 @@ export interface PoolOptions {
 
 /** The statements of a lost connection fail with its error. Without a listener, the error would end the process. */
 const ignoreError = (): void => {}
+
+interface PendingRows {
+  resolve: (rows: object[] | Promise<object[]>) => void
+  reject: (error: unknown) => void
+}
 
 /** A caller that waits for a connection. */
 interface Request {
@@ -115,12 +120,35 @@ export class ConnectionPool extends pg.Pool {
 
   /** Runs statements on one connection in one round trip, and returns the rows of each. */
   async runTogether (statements: readonly OwnStatement[]): Promise<object[][]> {
+    return await this.#withClient(async (client) => await client.runTogether(statements))
+  }
+
+  /** Runs statements on one connection in one message. Each has its rows, or its error, without those after it. */
+  runEach (statements: readonly OwnStatement[]): Array<Promise<object[]>> {
+    const pending: PendingRows[] = []
+    const results = statements.map(async () => await new Promise<object[]>((resolve, reject) => {
+      pending.push({ resolve, reject })
+    }))
+    this.#withClient(async (client) => {
+      await client.runEach(statements, (rows) => { pending.shift()!.resolve(rows) })
+    }).catch((error: unknown) => {
+      const [failed, ...others] = pending as [PendingRows, ...PendingRows[]]
+      failed.reject(error)
+      if (classifyError(error) === 'unavailable') return others.forEach(({ reject }) => { reject(error) })
+      // The server has skipped those behind the statement that failed.
+      const rows = this.runEach(statements.slice(statements.length - others.length))
+      for (const [i, { resolve }] of others.entries()) resolve(rows[i]!)
+    })
+    return results
+  }
+
+  async #withClient<T> (use: (client: TransactionClient) => Promise<T>): Promise<T> {
     const client = await this.connect() as pg.PoolClient & TransactionClient
     client.on('error', ignoreError)
     try {
-      const rows = await client.runTogether(statements)
+      const result = await use(client)
       client.release()
-      return rows
+      return result
     } catch (error) {
       client.release(error as Error)
       throw error

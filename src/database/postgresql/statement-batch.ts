@@ -10,6 +10,7 @@ export interface Wire {
   bind: (message: { statement: string, values: readonly unknown[] }) => void
   describe: (message: { type: 'P' }) => void
   execute: (message: object) => void
+  flush: () => void
   close: (message: { type: 'S', name: string }) => void
   sync: () => void
 }
@@ -31,6 +32,8 @@ type Settle = (error: Error | null, rows?: object[][]) => void
  * Statements that travel together: one message to the server, one answer. They end with one Sync, so the server skips
  * what follows a failed statement, COMMIT among it. No statement can run without the BEGIN before it.
  *
+ * With `onRows`, the server sends the rows of each statement before it runs the next.
+ *
  * An object that node-postgres accepts as a query: it calls `submit`, and `handle…` for each message of the answer.
  */
 export class StatementBatch {
@@ -38,22 +41,27 @@ export class StatementBatch {
   callback: Settle
   readonly #statements: readonly NamedStatement[]
   readonly #prepared: PreparedColumns
+  readonly #onRows: ((rows: object[]) => void) | undefined
   readonly #rows: object[][] = []
   #wire: Wire | undefined
   #current: object[] = []
   #columns: Column[] | undefined
   #failure: Error | undefined
 
-  constructor (statements: readonly NamedStatement[], prepared: PreparedColumns, callback: Settle) {
+  constructor (
+    statements: readonly NamedStatement[], prepared: PreparedColumns, callback: Settle,
+    onRows?: (rows: object[]) => void
+  ) {
     this.#statements = statements
     this.#prepared = prepared
     this.callback = callback
+    this.#onRows = onRows
   }
 
   submit (wire: Wire): null {
     this.#wire = wire
     wire.stream.cork()
-    for (const { sql, name, values } of this.#statements) {
+    for (const [i, { sql, name, values }] of this.#statements.entries()) {
       const isPrepared = this.#prepared.has(name)
       if (!isPrepared) {
         // An attempt that failed may have left the statement. The server ignores a Close without one.
@@ -64,6 +72,7 @@ export class StatementBatch {
       wire.bind({ statement: name, values: values.map((value) => value == null ? null : `${value as string | number}`) })
       if (!isPrepared) wire.describe({ type: 'P' })
       wire.execute({})
+      if (this.#onRows !== undefined && i < this.#statements.length - 1) wire.flush()
     }
     wire.sync()
     wire.stream.uncork()
@@ -95,6 +104,7 @@ export class StatementBatch {
       this.#failure = new Error(`the database answered COMMIT with ${text}`)
     }
     this.#rows.push(this.#current)
+    if (this.#failure === undefined) this.#onRows?.(this.#current)
     this.#current = []
     this.#columns = undefined
   }

@@ -41,6 +41,11 @@ export class TransactionClient extends pg.Client {
     return await this.runTogether([...statements, COMMIT])
   }
 
+  /** Runs statements in one message, outside a transaction. Calls `onRows` with the rows of each when it has run. */
+  async runEach (statements: readonly OwnStatement[], onRows: (rows: object[]) => void): Promise<void> {
+    await this.#run(statements, onRows)
+  }
+
   #query (query: string | QueryConfig, rest: unknown[]): unknown {
     const config = typeof query === 'string' ? { text: query } : query
     const { text } = config
@@ -63,7 +68,7 @@ export class TransactionClient extends pg.Client {
     return isPending
   }
 
-  async #run (statements: readonly OwnStatement[]): Promise<object[][]> {
+  async #run (statements: readonly OwnStatement[], onRows?: (rows: object[]) => void): Promise<object[][]> {
     const named = statements.map(({ sql, values }): NamedStatement => ({ sql, values, name: nameOf(sql) }))
     // Not the `query_timeout` of node-postgres: it assigns a closure to the query, which V8 creates in the old
     // generation. Until a full collection, each would keep the statements and their rows.
@@ -73,7 +78,7 @@ export class TransactionClient extends pg.Client {
         const batch = new StatementBatch(named, this.#prepared, (error, rows) => {
           if (error === null) resolve(rows!)
           else reject(error)
-        })
+        }, onRows)
         this.#send(batch as unknown as { text: string })
       })
     } finally {

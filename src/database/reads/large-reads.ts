@@ -91,7 +91,7 @@ export class LargeReads {
 
   async #run (calls: [Call, ...Call[]]): Promise<void> {
     const began = performance.now()
-    const ms = await this.#runner.run(calls[0].query, calls)
+    const ms = await this.#runner.run({ query: calls[0].query, calls })
     await nextTurn()
     if (ms >= LONG_STATEMENT_MS) await this.#pause(began, Math.min(PAUSE_FACTOR * ms, MAX_PAUSE_MS))
     this.#inFlight--

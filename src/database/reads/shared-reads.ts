@@ -1,5 +1,5 @@
 import type { DatabaseName } from '../dialect.ts'
-import { MAX_BATCH, type AnyQuery, type Call } from './query.ts'
+import { MAX_BATCH, type AnyQuery, type Batch, type Call } from './query.ts'
 import type { StatementRunner } from './statement-runner.ts'
 
 /**
@@ -9,12 +9,15 @@ import type { StatementRunner } from './statement-runner.ts'
  */
 const MIN_COSTLY_BATCH: Record<DatabaseName, number> = { sqlite: MAX_BATCH, postgresql: 16 }
 
-/** Collects the calls of each query in one turn of the event loop, which share a statement, or a few. */
+/**
+ * Collects the calls of each query in one turn of the event loop, which share a statement, or a few. PostgreSQL gets
+ * the statements of a turn in one message: it works less on one connection than on several.
+ */
 export class SharedReads {
   readonly #runner: StatementRunner
   readonly #minCostlyBatch: number
   /** The batch of each query that has calls in this turn. */
-  readonly #open = new Map<AnyQuery, Call[]>()
+  #open = new Map<AnyQuery, Batch>()
 
   constructor (runner: StatementRunner, database: DatabaseName) {
     this.#runner = runner
@@ -23,16 +26,14 @@ export class SharedReads {
 
   add (call: Call): void {
     const { query } = call
-    const batch = this.#open.get(query) ?? this.#openBatch(query)
-    batch.push(call)
-    if (batch.length >= this.#fullSizeOf(query)) this.#run(query, batch)
-  }
-
-  #openBatch (query: AnyQuery): Call[] {
-    const batch: Call[] = []
-    this.#open.set(query, batch)
-    setImmediate(() => { if (this.#open.get(query) === batch) this.#run(query, batch) })
-    return batch
+    if (this.#open.size === 0) setImmediate(() => { this.#runAll() })
+    let batch = this.#open.get(query)
+    if (batch === undefined) this.#open.set(query, batch = { query, calls: [] })
+    batch.calls.push(call)
+    if (batch.calls.length >= this.#fullSizeOf(query)) {
+      this.#open.delete(query)
+      void this.#runner.run(batch)
+    }
   }
 
   #fullSizeOf ({ isCostly }: AnyQuery): number {
@@ -40,8 +41,16 @@ export class SharedReads {
     return Math.min(MAX_BATCH, Math.max(this.#minCostlyBatch, this.#runner.waiting / 4))
   }
 
-  #run (query: AnyQuery, batch: Call[]): void {
-    this.#open.delete(query)
-    void this.#runner.run(query, batch)
+  #runAll (): void {
+    const cheap: Batch[] = []
+    const costly: Batch[] = []
+    for (const batch of this.#open.values()) (batch.query.isCostly === true ? costly : cheap).push(batch)
+    // Not `clear`: V8 links the entries of a cleared map to those that come later, and keeps them as long.
+    this.#open = new Map()
+    // One costly statement can follow the cheap ones, which do not wait for it. A second would wait for the first.
+    const [first, ...others] = costly
+    if (first !== undefined) cheap.push(first)
+    if (cheap.length > 0) this.#runner.runEach(cheap)
+    for (const batch of others) void this.#runner.run(batch)
   }
 }

@@ -1,7 +1,10 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import pg from 'pg'
 import t from 'tap'
 import { classifyError } from '../../../src/database/error-classification.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
+import { nameOf } from '../../../src/database/postgresql/statement-names.ts'
+import type { OwnStatement } from '../../../src/database/statements.ts'
 import { startApp } from '../../support/app.ts'
 import { database as databaseName, freshDatabase } from '../../support/database.ts'
 import { newPet } from '../../support/fixtures.ts'
@@ -46,4 +49,49 @@ t.test('a connection that is lost during a read fails the read, and not the proc
   t.equal(classifyError(error), 'unavailable', String(error))
   network.tamper = (bytes) => bytes
   t.same(await read(), [[{ one: 1 }]])
+})
+
+t.test('statements of one message have their rows and their errors independently', { skip }, async (t) => {
+  const { reads, close } = await openDatabase({ url: await freshDatabase(t), pool: 2, timeout: 5_000 })
+  t.teardown(close)
+  const statement = (sql: string): OwnStatement => ({ sql, values: [] })
+  const [one, sleep, two] = ['SELECT 1 AS n', 'SELECT pg_sleep(0.5)', 'SELECT 2 AS n'].map(statement)
+  const broken = statement('SELECT 1 / (count(*) - count(*)) FROM accounts')
+
+  const settled: number[] = []
+  const results = reads.runEach!([one!, sleep!, two!])
+  for (const [i, rows] of results.entries()) void rows.then(() => { settled.push(i) })
+  t.same(await results[0], [{ n: 1 }])
+  await nextTurn()
+  t.same(settled, [0], 'the first does not wait for the second')
+  t.same(await results[2], [{ n: 2 }])
+  t.same(settled, [0, 1, 2])
+
+  for (let round = 0; round < 2; round++) {
+    const outcomes = await Promise.allSettled(reads.runEach!([one!, broken, two!, broken, one!]))
+    t.match(outcomes, [
+      { value: [{ n: 1 }] }, { reason: { code: '22012' } }, { value: [{ n: 2 }] }, { reason: { code: '22012' } },
+      { value: [{ n: 1 }] }
+    ], 'those behind one that fails run again')
+  }
+})
+
+t.test('a connection that is lost during a message fails its statements, and none runs again', { skip }, async (t) => {
+  const network = await tamperingNetwork(t, await freshDatabase(t))
+  const { reads, close } = await openDatabase({ url: network.url, pool: 2, timeout: 5_000 })
+  t.teardown(close)
+  const statements = [1, 2, 3].map((n): OwnStatement => ({ sql: `SELECT ${n} AS n`, values: [] }))
+  t.same(await Promise.all(reads.runEach!(statements)), [[{ n: 1 }], [{ n: 2 }], [{ n: 3 }]])
+  let messages = 0
+  network.tamper = (bytes) => {
+    if (!bytes.includes(nameOf(statements[1]!.sql))) return bytes
+    messages++
+    return 'drop'
+  }
+  const outcomes = await Promise.allSettled(reads.runEach!(statements))
+  t.same(outcomes.map((outcome) => outcome.status === 'rejected' && classifyError(outcome.reason)),
+    ['unavailable', 'unavailable', 'unavailable'])
+  t.equal(messages, 1)
+  network.tamper = (bytes) => bytes
+  t.same(await Promise.all(reads.runEach!(statements)), [[{ n: 1 }], [{ n: 2 }], [{ n: 3 }]])
 })
