@@ -132,9 +132,10 @@ export class ConnectionPool extends pg.Pool {
     this.#withClient(async (client) => {
       await client.runEach(statements, (rows) => { pending.shift()!.resolve(rows) })
     }).catch((error: unknown) => {
-      const [failed, ...others] = pending as [PendingRows, ...PendingRows[]]
-      failed.reject(error)
+      const [failed, ...others] = pending
+      failed?.reject(error)
       if (classifyError(error) === 'unavailable') return others.forEach(({ reject }) => { reject(error) })
+      if (others.length === 0) return
       // The server has skipped those behind the statement that failed.
       const rows = this.runEach(statements.slice(statements.length - others.length))
       for (const [i, { resolve }] of others.entries()) resolve(rows[i]!)
