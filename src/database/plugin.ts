@@ -68,7 +68,10 @@ export const database = fp(async function database (app: FastifyInstance, option
   }
   const notifier = createNotifier(opened, {
     url: options.url,
-    onChange: notifyListeners,
+    onChange: (changes) => {
+      otherWork.peerWriteSeen()
+      notifyListeners(changes)
+    },
     onError: (error) => { app.log.warn({ err: error }, 'could not reach the other processes') }
   })
   const onChange = (changes: Changes): void => {
@@ -77,7 +80,13 @@ export const database = fp(async function database (app: FastifyInstance, option
   }
   const clocks = new AccountClocks()
   const committer = createCommitter(opened, {
-    ...options, clocks, onWrite, onChange, instrumentation, hasReadsSince: (time) => otherWork.hasReadsSince(time)
+    ...options,
+    clocks,
+    onWrite,
+    onChange,
+    instrumentation,
+    hasReadsSince: (time) => otherWork.hasReadsSince(time),
+    hasPeer: () => otherWork.hasPeer()
   })
   const { commit } = committer
   app.decorate('onChange', (listener) => { listeners.push(listener) })

@@ -248,6 +248,17 @@ t.test('beside writes, statements with large rows run one at a time, with pauses
   t.equal(maxInFlight, 2, 'without writes, two run at once')
 })
 
+t.test('another process writes if it has announced changes a moment ago', async (t) => {
+  const otherWork = new OtherWork()
+  t.notOk(otherWork.hasPeer())
+  otherWork.writeSeen()
+  t.notOk(otherWork.hasPeer(), 'a write of this process')
+  otherWork.peerWriteSeen()
+  t.ok(otherWork.hasPeer())
+  await sleep(60)
+  t.notOk(otherWork.hasPeer())
+})
+
 t.test('a large read that has waited longer than the time-out is refused without a statement', async (t) => {
   const opened = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
   t.teardown(opened.close)

@@ -26,6 +26,8 @@ export interface CommitterOptions extends GroupTransactionOptions {
   onWrite?: () => void
   /** Returns whether reads have arrived since a time of `performance.now()`. */
   hasReadsSince?: (time: number) => boolean
+  /** Returns whether another process writes to the database. */
+  hasPeer?: () => boolean
   /** Called after COMMIT, when something changed. */
   onChange?: (changes: Changes) => void
   instrumentation?: Instrumentation | undefined
@@ -37,7 +39,7 @@ const MAX_GROUP = 256
 /**
  * A crowd is split into two groups that take turns: while the server works on one, this process answers the clients of
  * the other. Groups are not made smaller than this, because each also costs a round trip and a COMMIT. SQLite works in
- * this thread.
+ * this thread. Beside a process that writes, crowds stay whole: the server works on that one's groups.
  */
 const MIN_HALF_OF_CROWD = { sqlite: Infinity, postgresql: 16 }
 
@@ -80,7 +82,6 @@ class Committer {
   readonly #keysInFlight = new Set<string>()
   readonly #queue: WriteQueue
   readonly #fastPaths: FastPaths
-  readonly #minHalfOfCrowd: number
   readonly #lockWaiters = createLockWaiters({
     run: async (entry) => { this.#announce(await runInTransaction(this.#database, [entry], this.#options)) },
     isConflict: (error) => kindOf(error) === 'conflict',
@@ -111,7 +112,6 @@ class Committer {
     this.#options = { ...options, tables: [...options.tables, idempotencyTable] }
     this.#queue = new WriteQueue(options.queueLimit)
     this.#fastPaths = new FastPaths(database, options.beforeCommit, options.clocks)
-    this.#minHalfOfCrowd = MIN_HALF_OF_CROWD[database.dialect.name]
     this.#sweep = setInterval(() => { this.#rejectLateWrites() }, SWEEP_INTERVAL_MS).unref()
     options.instrumentation?.queue('commit', () => this.#queue.size)
   }
@@ -211,7 +211,7 @@ class Committer {
       this.#groupsInFlight--
       if (isShared) this.#sharedInFlight--
       instrumentation?.batchFinished('commit', group.length, Date.now() - started)
-      if (this.#queue.size >= this.#minHalfOfCrowd) this.#startGroups()
+      if (this.#queue.size >= this.#minHalf) this.#startGroups()
       if (committed !== undefined) this.#announce(committed)
     }).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
       this.#answeredAt = Date.now()
@@ -230,10 +230,14 @@ class Committer {
     })
   }
 
+  get #minHalf (): number {
+    return this.#options.hasPeer?.() === true ? Infinity : MIN_HALF_OF_CROWD[this.#database.dialect.name]
+  }
+
   /** Returns the number of writes in half of the crowd, unless it is small or its writes have waited long. */
   #halfOfCrowd (): number {
     const half = Math.ceil((this.#queue.size + this.#lastSize) / 2)
-    return half < this.#minHalfOfCrowd || this.#remainingDelay() <= 0 ? Infinity : half
+    return half < this.#minHalf || this.#remainingDelay() <= 0 ? Infinity : half
   }
 
   /** Returns what is committed and not announced. */

@@ -168,11 +168,13 @@ t.test('a group waits for the clients of the group before it', {
 t.test('on a server, a crowd is two groups that take turns', async (t) => {
   const { database, account } = await open(t)
   const log: string[] = []
+  let hasPeer = false
   const { commit, close } = createCommitter(database, {
     queueLimit: 1_000,
     timeout: 5_000,
     tables: [],
     beforeCommit: [],
+    hasPeer: () => hasPeer,
     onChange: () => { log.push('announced') },
     instrumentation: { queue: () => {}, batchStarted: () => { log.push('started') }, batchFinished: () => {} } as never
   })
@@ -195,6 +197,10 @@ t.test('on a server, a crowd is two groups that take turns', async (t) => {
     'the second group starts before the first one is answered')
   t.same(await groupsOf(1), [1])
   t.same(await groupsOf(29), [29], 'a small crowd is one group')
+  hasPeer = true
+  log.length = 0
+  t.same(await groupsOf(64), [64], 'beside another process that writes, a crowd is one group')
+  t.same(log, ['started', 'announced'])
 })
 
 t.test('the committer commits pending commands before it closes', async (t) => {
