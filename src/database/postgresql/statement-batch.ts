@@ -32,7 +32,8 @@ type Settle = (error: Error | null, rows?: object[][]) => void
  * Statements that travel together: one message to the server, one answer. They end with one Sync, so the server skips
  * what follows a failed statement, COMMIT among it. No statement can run without the BEGIN before it.
  *
- * With `onRows`, the server sends the rows of each statement before it runs the next.
+ * With `onRows`, the server sends the rows of each statement before it runs the next, and `onRows` gets them at once.
+ * Those of the last statement are in the outcome only.
  *
  * An object that node-postgres accepts as a query: it calls `submit`, and `handle…` for each message of the answer.
  */
@@ -104,7 +105,8 @@ export class StatementBatch {
       this.#failure = new Error(`the database answered COMMIT with ${text}`)
     }
     this.#rows.push(this.#current)
-    if (this.#failure === undefined) this.#onRows?.(this.#current)
+    const isLast = this.#rows.length === this.#statements.length
+    if (!isLast && this.#failure === undefined) this.#onRows?.(this.#current)
     this.#current = []
     this.#columns = undefined
   }

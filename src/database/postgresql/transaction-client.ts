@@ -43,7 +43,8 @@ export class TransactionClient extends pg.Client {
 
   /** Runs statements in one message, outside a transaction. Calls `onRows` with the rows of each when it has run. */
   async runEach (statements: readonly OwnStatement[], onRows: (rows: object[]) => void): Promise<void> {
-    await this.#run(statements, onRows)
+    const rows = await this.#run(statements, onRows)
+    onRows(rows.at(-1)!)
   }
 
   #query (query: string | QueryConfig, rest: unknown[]): unknown {
