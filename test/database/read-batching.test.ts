@@ -248,6 +248,29 @@ t.test('beside writes, statements with large rows run one at a time, with pauses
   t.equal(maxInFlight, 2, 'without writes, two run at once')
 })
 
+t.test('the time of a statement is measured, also where it runs in this thread', async (t) => {
+  const opened = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
+  t.teardown(opened.close)
+  const times: number[] = []
+  const instrumentation = {
+    queue: () => {},
+    batchStarted: () => {},
+    batchFinished: (_kind: string, _size: number, ms: number) => { times.push(ms) }
+  } as never
+  const read = createRead(opened, { queueLimit: 10, timeout: 5_000, instrumentation })
+  const slow: Query<{ n: number }, object> = {
+    maxRowBytes: 10_000_000,
+    sql: (dialect) => `
+      WITH RECURSIVE numbers (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM numbers WHERE x < 200000)
+      SELECT i.ord, (SELECT count(*) FROM numbers) AS numbers
+      FROM ${dialect.jsonRows('i', { ord: 'ordinality', n: 'bigint' })}`
+  }
+  const began = performance.now()
+  await read(slow, { n: 1 })
+  const waited = performance.now() - began
+  t.ok(times[0]! >= waited / 2, `${times[0]} of ${waited} ms`)
+})
+
 t.test('another process writes if it has announced changes a moment ago', async (t) => {
   const otherWork = new OtherWork()
   t.notOk(otherWork.hasPeer())

@@ -75,22 +75,24 @@ export class StatementRunner {
 
   /** Runs a statement and settles its calls. @returns how long it took, in ms */
   async run (batch: Batch): Promise<number> {
-    return await this.#settle(batch, this.#select(batch))
+    return await this.#settle(batch, async () => await this.#select(batch))
   }
 
   /** Runs the statements of several batches, on a server in one message. Each settles its calls. */
   runEach (batches: readonly Batch[]): void {
     const results = this.#database.reads.runEach?.(batches.map((batch) => this.#statementOf(batch)))
-    for (const [i, batch] of batches.entries()) void (results ? this.#settle(batch, results[i]!) : this.run(batch))
+    for (const [i, batch] of batches.entries()) {
+      void (results ? this.#settle(batch, async () => await results[i]!) : this.run(batch))
+    }
   }
 
-  async #settle ({ calls }: Batch, selection: Promise<object[]>): Promise<number> {
+  async #settle ({ calls }: Batch, select: () => Promise<object[]>): Promise<number> {
     const { instrumentation, timeout } = this.#options
     const began = performance.now()
     const waited = began - calls[0]!.since
     instrumentation?.batchStarted('read', waited)
     try {
-      const rows = await withDeadline(selection, timeout - waited)
+      const rows = await withDeadline(select(), timeout - waited)
       for (const row of rows as Row[]) calls[row.ord - 1]!.resolve(row)
       // Has no effect on calls that already have their row.
       for (const { resolve } of calls) resolve(undefined)
