@@ -499,6 +499,27 @@ t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) 
       t.same(fastPaths(), [true, true, true])
     })
   })
+
+  await t.test('and lock the counter of their account before a pet that another process orders', async (t) => {
+    const service = await startApp(t)
+    const { client, pets: { stocked: petId } } = await openStore(service)
+    const fastPaths = fastPathsOf(service)
+    await inSession(service, async (session) => {
+      // The locks and the changes of another process's order.
+      await session.query('BEGIN')
+      await session.query('UPDATE accounts SET last_event_id = last_event_id + 1 WHERE id = $1', [client.account])
+      await session.query('SELECT 1 FROM pets WHERE id = $1 FOR UPDATE', [petId])
+      await session.query('UPDATE inventory_items SET quantity = quantity - 3 WHERE pet_id = $1', [petId])
+      const sent = inOneGroup(service.app, () => Array.from({ length: 3 }, async () =>
+        await client.post('/store/orders', { petId })))
+      await waiting(session)
+      await session.query('COMMIT')
+      t.same((await sent).map(({ status }) => status), [201, 201, 201])
+    })
+    t.same(fastPaths(), [true, true, true])
+    const orders = (await eventsOf(client)).filter(({ type }) => type === 'order.placed')
+    t.same(orders.map(({ data }) => data.inventory.quantity), [5, 4, 3])
+  })
 })
 
 async function eventsOf (client: Client): Promise<any[]> {
