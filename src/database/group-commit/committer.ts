@@ -1,16 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { DatabaseUnavailable, IdempotencyKeyInUse } from '../../errors.ts'
+import { DatabaseUnavailable } from '../../errors.ts'
 import type { Instrumentation } from '../../monitoring/instrumentation.ts'
-import { classifyError, isLockTimeout, type ErrorKind } from '../error-classification.ts'
 import type { Database } from '../database.ts'
 import {
   type Changes, type Command, type QueuedCommand, type WriteContext, type WriteResult
 } from './command.ts'
-import { FastPaths } from './fast-path.ts'
-import { createLockWaiters } from './lock-waiters.ts'
-import { answerOf, runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
-import { IdempotencyKeyLocked, idempotencyTable } from './idempotency-records.ts'
-import { Outdated } from './transaction.ts'
+import { GroupRunner, rejectAll } from './group-runner.ts'
+import type { CommittedGroup, GroupTransactionOptions } from './group-transaction.ts'
+import { idempotencyTable } from './idempotency-records.ts'
 import { WriteQueue } from './write-queue.ts'
 
 export type Commit = <Input, Record>(
@@ -43,9 +40,6 @@ const MAX_GROUP = 256
  */
 const MIN_HALF_OF_CROWD = { sqlite: Infinity, postgresql: 16 }
 
-/** A group that met a conflict is tried this often before it is halved. */
-const MAX_ATTEMPTS = 5
-
 /**
  * Maximum time a write waits for others to join its group, or for the group in flight. After that it starts a group
  * on another connection, if the database has one.
@@ -64,9 +58,6 @@ const MAX_BATCHING_BESIDE_READS_MS = { sqlite: 4, postgresql: 1 }
 /** Time for writes without a waiting client, such as a key's last use, once the service stops. */
 const CLOSE_TIMEOUT_MS = 1_000
 
-/** A group that is halved because of a lock waits no longer for it than this in each half, in ms. */
-const HALF_LOCK_TIMEOUT_MS = 50
-
 /** Interval between two searches of the queue for writes that have waited too long. */
 const SWEEP_INTERVAL_MS = 250
 
@@ -81,16 +72,7 @@ class Committer {
   /** Idempotency keys of the groups in flight: a second request with one of them waits for the first. */
   readonly #keysInFlight = new Set<string>()
   readonly #queue: WriteQueue
-  readonly #fastPaths: FastPaths
-  readonly #lockWaiters = createLockWaiters({
-    run: async (entry) => { this.#announce(await runInTransaction(this.#database, [entry], this.#options)) },
-    isConflict: (error) => kindOf(error) === 'conflict',
-    onError: (entry, error) => { entry.reject(explainFailure(error)) },
-    onEnd: (entry) => {
-      this.#keysInFlight.delete(idempotencyScope(entry))
-      if (this.#queue.size > 0) this.#startBatching()
-    }
-  })
+  readonly #runner: GroupRunner
 
   #groupsInFlight = 0
   /** Number of writes in the last group. */
@@ -111,7 +93,13 @@ class Committer {
     this.#database = database
     this.#options = { ...options, tables: [...options.tables, idempotencyTable] }
     this.#queue = new WriteQueue(options.queueLimit)
-    this.#fastPaths = new FastPaths(database, options.beforeCommit, options.clocks)
+    this.#runner = new GroupRunner(database, this.#options, {
+      onCommit: (committed) => { this.#announce(committed) },
+      onWaiterEnd: (entry) => {
+        this.#keysInFlight.delete(idempotencyScope(entry))
+        if (this.#queue.size > 0) this.#startBatching()
+      }
+    })
     this.#sweep = setInterval(() => { this.#rejectLateWrites() }, SWEEP_INTERVAL_MS).unref()
     options.instrumentation?.queue('commit', () => this.#queue.size)
   }
@@ -202,12 +190,12 @@ class Committer {
     this.#isBusy = group.length > 1
     this.#lastSize = group.length
     instrumentation?.batchStarted('commit', started - group[0]!.since)
-    const run = this.#runGroup(group).catch((error: unknown) => {
+    const run = this.#runner.run(group).catch((error: unknown) => {
       rejectAll(group, error)
       return undefined
     })
     run.then((committed) => {
-      for (const entry of group) if (!this.#lockWaiters.has(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
+      for (const entry of group) if (!this.#runner.isWaiting(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
       this.#groupsInFlight--
       if (isShared) this.#sharedInFlight--
       instrumentation?.batchFinished('commit', group.length, Date.now() - started)
@@ -240,60 +228,10 @@ class Committer {
     return half < this.#minHalf || this.#remainingDelay() <= 0 ? Infinity : half
   }
 
-  /** Returns what is committed and not announced. */
-  async #runGroup (group: QueuedCommand[]): Promise<CommittedGroup | undefined> {
-    const { completed, changes } = await this.#fastPaths.run(group)
-    if (completed.length === 0) return await this.#commitGroup(group)
-    const answers = completed.map(({ entry, success }) => answerOf(entry, success))
-    if (completed.length === group.length) return { answers, changes }
-    this.#announce({ answers, changes })
-    const committed = new Set(completed.map(({ entry }) => entry))
-    return await this.#commitGroup(group.filter((entry) => !committed.has(entry)))
-  }
-
-  async #runCommands (group: QueuedCommand[], lockTimeoutMs?: number): Promise<void> {
-    const committed = await this.#commitGroup(group, lockTimeoutMs)
-    if (committed !== undefined) this.#announce(committed)
-  }
-
   #announce (committed: CommittedGroup): void {
     for (const answer of committed.answers) answer()
     if (Object.keys(committed.changes).length > 0) this.#options.onChange?.(committed.changes)
   }
-
-  /** Returns `undefined` when the group failed; its entries are answered then. */
-  async #commitGroup (group: QueuedCommand[], lockTimeoutMs?: number): Promise<CommittedGroup | undefined> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await runInTransaction(this.#database, group, { ...this.#options, lockTimeoutMs })
-      } catch (error) {
-        const kind = kindOf(error)
-        const isLocked = isLockTimeout(error)
-        // The group has waited for a lock. Another attempt would wait again, and all of its writes with it.
-        if (kind === 'conflict' && !isLocked && attempt < MAX_ATTEMPTS && !this.#isLate(group[0]!)) {
-          await sleep(Math.random() * 10 * attempt)
-          continue
-        }
-        if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))
-        else if (group.length > 1) await this.#runHalves(group, isLocked ? HALF_LOCK_TIMEOUT_MS : lockTimeoutMs)
-        else if (isLocked || error instanceof IdempotencyKeyLocked) this.#lockWaiters.add(group[0]!, error)
-        else group[0]!.reject(explainFailure(error))
-        return undefined
-      }
-    }
-  }
-
-  /** One bad command fails its whole transaction. Halving isolates it in a few transactions. */
-  async #runHalves (group: QueuedCommand[], lockTimeoutMs?: number): Promise<void> {
-    const middle = Math.ceil(group.length / 2)
-    for (const half of [group.slice(0, middle), group.slice(middle)]) {
-      const [late, timely] = [half.filter(this.#isLate), half.filter((entry) => !this.#isLate(entry))]
-      rejectAll(late, new DatabaseUnavailable())
-      if (timely.length > 0) await this.#runCommands(timely, lockTimeoutMs)
-    }
-  }
-
-  readonly #isLate = ({ since }: QueuedCommand): boolean => Date.now() - since > this.#options.timeout
 
   #rejectLateWrites (): void {
     rejectAll(this.#queue.takeLate(Date.now() - this.#options.timeout), new DatabaseUnavailable())
@@ -302,20 +240,6 @@ class Committer {
 
 export function createCommitter (database: Database, options: CommitterOptions): Pick<Committer, 'commit' | 'close'> {
   return new Committer(database, options)
-}
-
-function kindOf (error: unknown): ErrorKind {
-  return error instanceof Outdated ? 'conflict' : classifyError(error)
-}
-
-/** Returns the error that answers a command which failed alone in its transaction. */
-function explainFailure (error: unknown): unknown {
-  if (error instanceof IdempotencyKeyLocked) return new IdempotencyKeyInUse()
-  return kindOf(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
-}
-
-function rejectAll (entries: QueuedCommand[], error: unknown): void {
-  for (const entry of entries) entry.reject(error)
 }
 
 /** Returns what two requests must share to be the same write; empty without an Idempotency-Key. */

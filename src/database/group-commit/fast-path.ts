@@ -2,7 +2,7 @@ import { DatabaseUnavailable } from '../../errors.ts'
 import { REAL_TIME, timeText, type AccountClocks } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
 import type { Dialect } from '../dialect.ts'
-import { classifyError } from '../error-classification.ts'
+import { classifyError, isLockTimeout } from '../error-classification.ts'
 import type { Steps } from '../steps.ts'
 import type {
   BeforeCommit, Changes, CompletedCommand, FastPath, FastPathEvents, QueuedCommand
@@ -22,6 +22,8 @@ const MAX_REMEMBERED = 10_000
 interface FastPathsResult {
   completed: CompletedCommand[]
   changes: Changes
+  /** The error of a group that has waited too long for a locked row. */
+  lockTimeout?: unknown
 }
 
 const NOTHING: FastPathsResult = { completed: [], changes: {} }
@@ -69,11 +71,14 @@ export class FastPaths {
       if (attempt === undefined) return NOTHING
       attempts.push(attempt)
     }
-    const rows = await this.#database.commitSteps(attempts).catch((error: unknown) => {
+    let rows: Array<object | undefined> = []
+    try {
+      rows = await this.#database.commitSteps(attempts)
+    } catch (error) {
       if (classifyError(error) === 'unavailable') throw new DatabaseUnavailable({ cause: error })
       // The transaction was rolled back.
-      return []
-    })
+      if (isLockTimeout(error)) return { ...NOTHING, lockTimeout: error }
+    }
     const completed: CompletedCommand[] = []
     const accounts = new Map<number, { usual: number, unusual: number }>()
     let tracked = false

@@ -520,6 +520,35 @@ t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) 
     const orders = (await eventsOf(client)).filter(({ type }) => type === 'order.placed')
     t.same(orders.map(({ data }) => data.inventory.quantity), [5, 4, 3])
   })
+
+  await t.test('and wait once for a counter that another process has locked', async (t) => {
+    const service = await startApp(t)
+    const [ada, bob, cy] = [await openStore(service), await openStore(service), await openStore(service)]
+    const fastPaths = fastPathsOf(service)
+    const { database } = service.app
+    let transactions = 0
+    const { transact } = database
+    database.transact = async (work) => {
+      transactions++
+      return await transact(work)
+    }
+    await inSession(service, async (session) => {
+      await session.query('BEGIN')
+      await session.query('SELECT 1 FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [ada.client.account])
+      const hello = async ({ client }: Store): Promise<Answer> => await client.post('/messages', { message: 'Hi' })
+      let late: Promise<Answer> | undefined
+      const sent = await inOneGroup(service.app, () => {
+        transactions = 0
+        late = hello(ada)
+        return [bob, cy].map(hello)
+      })
+      t.same(sent.map(({ status }) => status), [201, 201])
+      t.equal(transactions, 4, 'two halves, of which the first has two')
+      t.same(fastPaths(), [], 'the fast path was rolled back')
+      await session.query('COMMIT')
+      t.equal((await late!).status, 201)
+    })
+  })
 })
 
 async function eventsOf (client: Client): Promise<any[]> {
