@@ -35,19 +35,34 @@ export function createLockWaiters ({ run, isConflict, onError, onEnd }: Handlers
   let attempts: Promise<void> = Promise.resolve()
 
   function attemptNext (entry: QueuedCommand, error: unknown): void {
-    attempts = attempts.then(async () => { await attempt(entry, error) })
+    const limit = error instanceof IdempotencyKeyLocked ? KEY_WAIT_MS : ROW_WAIT_MS
+    const left = entry.since + limit - Date.now()
+    if (left <= 0) return fail(entry, error)
+    // The attempts of the writes before it can take longer.
+    const timer = setTimeout(() => { fail(entry, error) }, left)
+    attempts = attempts.then(async () => {
+      clearTimeout(timer)
+      if (waiting.has(entry)) await attempt(entry)
+    })
   }
 
-  async function attempt (entry: QueuedCommand, lastError: unknown): Promise<void> {
+  async function attempt (entry: QueuedCommand): Promise<void> {
+    await sleep(RETRY_MS)
     try {
-      const limit = lastError instanceof IdempotencyKeyLocked ? KEY_WAIT_MS : ROW_WAIT_MS
-      if (Date.now() - entry.since > limit) throw lastError
-      await sleep(RETRY_MS)
       await run(entry)
+      end(entry)
     } catch (error) {
-      if (error !== lastError && isConflict(error)) return attemptNext(entry, error)
-      onError(entry, error)
+      if (isConflict(error)) attemptNext(entry, error)
+      else fail(entry, error)
     }
+  }
+
+  function fail (entry: QueuedCommand, error: unknown): void {
+    onError(entry, error)
+    end(entry)
+  }
+
+  function end (entry: QueuedCommand): void {
     waiting.delete(entry)
     onEnd(entry)
   }
