@@ -29,18 +29,30 @@ t.test('an account that sends all requests starts them at once', async (t) => {
   t.equal(send(admission, 1, 1_000).started, 1_000)
 })
 
+/** An account takes part for longer than this after a request, and no interval ends within it, in ms. */
+const SHORT_MS = 8
+
 t.test('an account that is ahead of another waits until the other starts requests', async (t) => {
-  const admission = new Admission()
-  send(admission, 1, 1)
-  send(admission, 2, 1)
-  await nextTurn()
-  const many = send(admission, 1, 100)
-  const ahead = many.started
-  t.ok(ahead > 0 && ahead < 100, `${ahead} requests are started at once`)
-  t.equal(send(admission, 2, 20).started, 20, 'the other starts its requests at once')
-  await nextTurn()
-  t.equal(many.started, ahead + 20)
-  await many.all
+  for (;;) {
+    const began = performance.now()
+    const admission = new Admission()
+    send(admission, 1, 1)
+    send(admission, 2, 1)
+    await nextTurn()
+    const many = send(admission, 1, 100)
+    const ahead = many.started
+    const { started } = send(admission, 2, 20)
+    await nextTurn()
+    const afterwards = many.started
+    const took = performance.now() - began
+    await many.all
+    // On a machine that stopped the process meanwhile, requests may start for other reasons.
+    if (took >= SHORT_MS) continue
+    t.ok(ahead > 0 && ahead < 100, `${ahead} requests are started at once`)
+    t.equal(started, 20, 'the other starts its requests at once')
+    t.equal(afterwards, ahead + 20)
+    return
+  }
 })
 
 t.test('requests start in their order, also when the account may start some again', async (t) => {
