@@ -27,11 +27,11 @@ export const orderList: ListDefinition = {
   },
   indexes: [
     { name: 'orders_account_id_id_idx', columns: ['o.account_id'], position: 'o.id' },
-    { name: 'orders_pet_id_account_id_id_idx', columns: ['o.pet_id', 'o.account_id'], position: 'o.id' },
     { name: 'orders_account_id_complete_id_idx', columns: ['o.account_id', 'o.complete'], position: 'o.id' },
     {
-      name: 'orders_account_id_pet_id_complete_id_idx',
-      columns: ['o.account_id', 'o.pet_id', 'o.complete'],
+      name: 'orders_pet_id_account_id_complete_id_idx',
+      columns: ['o.pet_id', 'o.account_id', 'o.complete'],
+      last: ['false', 'true'],
       position: 'o.id'
     }
   ]

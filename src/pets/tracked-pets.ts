@@ -112,10 +112,10 @@ export function prefetchTrackedPets (tx: Transaction, requests: PetRequest[]): v
 
 function petsSql (dialect: Dialect, closesOrders: boolean): string {
   const open = dialect.keyset(
-    [['o.account_id', 'p.account_id'], ['o.pet_id', 'p.id'], ['o.complete', 'false']], 'o.id', '0', false)
+    [['o.pet_id', 'p.id'], ['o.account_id', 'p.account_id'], ['o.complete', 'false']], 'o.id', '0', false)
   const openOrders = `
     SELECT count(*) FROM (
-      SELECT 1 FROM ${dialect.useIndex('orders o', 'o', 'orders_account_id_pet_id_complete_id_idx')}
+      SELECT 1 FROM ${dialect.useIndex('orders o', 'o', 'orders_pet_id_account_id_complete_id_idx')}
       WHERE ${open.where} ORDER BY ${open.orderBy}
       LIMIT ${closesOrders ? MAX_OPEN_ORDERS : 1}) AS open`
   return `

@@ -29,11 +29,12 @@ t.test('every list reads the index of its filters, in both orders', async (t) =>
         const name = `${listing.name} by ${used.join(' and ') || 'nothing'} ${descending ? 'downwards' : 'upwards'}`
         t.same(plan.filter((line) => FULL_SCAN.test(line)), [], `${name}: no table is walked whole`)
         if (used.some((name) => listing.filters[name]?.type === 'json')) continue
-        const { name: index } = indexOf(listing, used)
+        const { index, columns } = indexOf(listing, used)
+        const ranges = columns.length === index.columns.length ? 1 : index.last!.length
         t.equal(
-          plan.filter((line) => line.includes(index)).length,
-          listing.recordBytes === undefined ? 2 : 4,
-          `${name}: ${index} serves the page, its end and what is after it`
+          plan.filter((line) => line.includes(index.name)).length,
+          (listing.recordBytes === undefined ? 2 : 4) * ranges,
+          `${name}: ${index.name} serves the page, its end and what is after it`
         )
       }
     }
@@ -48,7 +49,7 @@ t.test('every list reads the index of its filters, in both orders', async (t) =>
 
 /** Finds a full scan of a table: SCAN on SQLite, Seq Scan on PostgreSQL. A scan of the statement's input is allowed. */
 const FULL_SCAN = databaseName === 'sqlite'
-  ? /^SCAN (?!jsonb?_each|[ikvwxy]\b|\(subquery|CONSTANT|value\b)/
+  ? /^SCAN (?!jsonb?_each|[ikmrvwxy]\b|wanted\b|\(subquery|CONSTANT|value\b)/
   : /Seq Scan on/
 
 function sampleOf ({ definition, samples = {} }: ListFixture, name: string): unknown {
@@ -97,8 +98,15 @@ const SMALL_SCAN = new RegExp([
 /** A sort. The texts of a page are joined in order: these are few. */
 const SORT = /TEMP B-TREE (?!FOR group_concat)/
 
-/** Statements whose sorts are small: of a group's inputs, and of rows of which an account has at most some hundreds. */
-const SMALL_SORT = /^\s*INSERT INTO (idempotency_records|lab_states)|FROM (api_keys|webhooks|faults) \w+\s+WHERE/
+/**
+ * Statements whose sorts are small: of a group's inputs, of rows of which an account has at most some hundreds, and of
+ * the ranges of which a list takes a page each.
+ */
+const SMALL_SORT = new RegExp([
+  '^\\s*INSERT INTO (idempotency_records|lab_states)',
+  'FROM (api_keys|webhooks|faults) \\w+\\s+WHERE',
+  'UNION ALL'
+].join('|'))
 
 t.test('every statement of the hot paths looks its rows up, also after an ANALYZE of skewed tables', {
   skip: databaseName !== 'sqlite' && 'plan-buffers.test.ts tests PostgreSQL'

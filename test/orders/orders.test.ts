@@ -261,6 +261,25 @@ t.test('orders', async (t) => {
     }
   })
 
+  await t.test('pages of one pet have its open and its completed orders in the order of their ids', async (t) => {
+    const ada = await openAccount()
+    const [rex, minka] = [await stocked(ada, 10), await stocked(ada, 10)]
+    const idsOf = async (path: string): Promise<number[]> =>
+      (await walk(ada, path) as Array<{ id: number }>).map(({ id }) => id)
+    const ids: number[] = []
+    for (const complete of [true, false, false, true, true, true, true]) {
+      ids.push(await newOrder(ada, rex, 1, complete))
+      await newOrder(ada, minka, 1, !complete)
+    }
+    for (let limit = 1; limit <= ids.length + 1; limit++) {
+      const path = `/store/orders?petId=${rex}&limit=${limit}`
+      t.same(await idsOf(path), ids, `upwards, ${limit} at a time`)
+      t.same(await idsOf(`${path}&sort=-id`), ids.toReversed(), `downwards, ${limit} at a time`)
+    }
+    assertListed(t, await ada.get(`/store/orders?petId=${rex}&limit=6`), ids.slice(0, 6))
+    assertListed(t, await (await openAccount()).get(`/store/orders?petId=${rex}`), [])
+  })
+
   await t.test('an order that is not there is not found', async (t) => {
     const ada = await openAccount()
     for (const id of ['999999', '9007199254740993', UNKNOWN]) {

@@ -11,7 +11,7 @@ export interface ListDefinition {
   filters: Record<string, Filter>
   /** The sizes of records, if `limit` of them can exceed the size of a page. */
   recordBytes?: RecordBytes
-  /** The indexes of the list. A query walks the one with the most columns that the filters allow. */
+  /** The indexes of the list. A query walks the one with the most columns that have a value. */
   indexes: Index[]
 }
 
@@ -36,6 +36,11 @@ export interface Index {
   name: string
   /** The columns before the position: the account and filters. */
   columns: string[]
+  /**
+   * All values of the last column, in SQL, if the index also serves the lists that do not filter by it. These read a
+   * page of each value.
+   */
+  last?: readonly string[]
   /** The column that orders the list. It is unique and never changes. */
   position: string
   /** The condition of the rows in the index. All rows of the list must meet it. */
@@ -93,11 +98,16 @@ export function pageQuery (
   return [query, { account, after: after ?? (descending ? Number.MAX_SAFE_INTEGER : 0), limit, ...filters }]
 }
 
-/** Returns the index that a list with these filters walks. */
-export function indexOf ({ filters, indexes }: ListDefinition, used: string[]): Index {
+/** Returns the index that a list with these filters walks, and the columns whose values the filters give. */
+export function indexOf ({ filters, indexes }: ListDefinition, used: string[]): { index: Index, columns: string[] } {
   const known = new Set(used.filter((name) => filters[name]!.type !== 'json').map((name) => filters[name]!.column))
+  const isKnown = (column: string): boolean => isAccount(column) || known.has(column)
   const [longest] = indexes
-    .filter(({ columns }) => columns.every((column) => isAccount(column) || known.has(column)))
+    .map((index) => {
+      const { columns, last } = index
+      return { index, columns: last === undefined || isKnown(columns.at(-1)!) ? columns : columns.slice(0, -1) }
+    })
+    .filter(({ columns }) => columns.every(isKnown))
     .sort((a, b) => b.columns.length - a.columns.length)
   return longest!
 }
@@ -117,7 +127,7 @@ function pageSql (
   const inputs: Record<string, InputType> = { ord: 'ordinality', account: 'bigint', after: 'bigint', limit: 'bigint' }
   const rows = dialect.limit('i', limit)
   for (const name of used) inputs[name] = filters[name]!.type
-  const { position, rowsAfter } = walk(dialect, listing, used, descending)
+  const { position, rowsAfter, positionsAfter } = walk(dialect, listing, used, descending, `${rows} + 1`)
   const order = `position ${descending ? 'DESC' : 'ASC'}`
   const source = `FROM ${dialect.jsonRows('i', inputs)}`
   const records = (source: string): string => `
@@ -127,7 +137,7 @@ function pageSql (
     return `
       SELECT i.ord, ${records(`${rowsAfter('i.after')} LIMIT ${rows}`)} AS records,
         (SELECT CASE WHEN count(*) = 2 THEN ${descending ? 'max' : 'min'}(y.position) END
-          FROM (SELECT ${position} AS position ${rowsAfter('i.after')} LIMIT 2 OFFSET ${rows} - 1) AS y) AS next
+          FROM (${positionsAfter('i.after')} LIMIT 2 OFFSET ${rows} - 1) AS y) AS next
       ${source}`
   }
   const { stored, serialized } = listing.recordBytes
@@ -149,16 +159,25 @@ function pageSql (
 
 interface Walk {
   position: string
-  /** Returns FROM, WHERE and ORDER BY for the rows of the list after a position. */
+  /** Returns FROM, WHERE and ORDER BY for the rows of the list after a position, at least as many as are needed. */
   rowsAfter: (after: string) => string
+  /** Returns the query for the positions of these rows, as `position`. */
+  positionsAfter: (after: string) => string
 }
 
-/** Returns the walk of the index that serves the filters, or of the ids that a filter lists. */
-function walk (dialect: Dialect, listing: ListDefinition, used: string[], descending: boolean): Walk {
+/**
+ * Returns the walk of the index that serves the filters, or of the ids that a filter lists.
+ *
+ * @param needed the number of rows that are needed, in SQL
+ */
+function walk (
+  dialect: Dialect, listing: ListDefinition, used: string[], descending: boolean, needed: string
+): Walk {
   const { from, filters } = listing
   const idList = used.find((name) => filters[name]!.type === 'json')
-  const index = idList === undefined ? indexOf(listing, used) : undefined
-  const columns = index?.columns ?? []
+  const found = idList === undefined ? indexOf(listing, used) : undefined
+  const index = found?.index
+  const columns = found?.columns ?? []
   const position = index?.position ?? filters[idList!]!.column
   // The other conditions, also that on the account if the list is of ids, only filter.
   const values = new Map(columns.length > 0 ? [] : [[accountColumnOf(listing), 'i.account']])
@@ -174,12 +193,43 @@ function walk (dialect: Dialect, listing: ListDefinition, used: string[], descen
   if (idList !== undefined) others.push(dialect.inJsonArray(position, `i."${idList}"`))
   if (index?.where !== undefined) others.push(index.where)
   const rows = index === undefined ? from : dialect.useIndex(from, position.split('.')[0]!, index.name)
+  const rowsOf = (prefix: Array<[string, string]>, after: string): string => {
+    const { where, orderBy } = dialect.keyset(prefix, position, after, descending)
+    return `FROM ${rows} WHERE ${[where, ...others].join(' AND ')} ORDER BY ${orderBy}`
+  }
+  if (index !== undefined && columns.length < index.columns.length) {
+    const last = index.columns.at(-1)!
+    // As subqueries: PostgreSQL would estimate that hardly a row follows the highest value, if that is a constant, and
+    // then take any index.
+    const ranges = index.last!.map((value) => (after: string) => rowsOf([...prefix, [last, `(SELECT ${value})`]], after))
+    return mergedWalk(dialect, from, position, descending, needed, ranges)
+  }
+  return {
+    position,
+    rowsAfter: (after) => rowsOf(prefix, after),
+    positionsAfter: (after) => `SELECT ${position} AS position ${rowsOf(prefix, after)}`
+  }
+}
+
+/** Returns the walk of several ranges of an index. It looks up the rows of the first positions of all. */
+function mergedWalk (
+  dialect: Dialect, from: string, position: string, descending: boolean, needed: string,
+  ranges: Array<Walk['rowsAfter']>
+): Walk {
+  const [table, alias] = from.split(' ') as [string, string]
+  const order = descending ? 'DESC' : 'ASC'
+  const idsAfter = (after: string, name: string): string => {
+    const ids = ranges.map((rowsAfter) =>
+      `SELECT * FROM (SELECT ${position} AS id ${rowsAfter(after)} LIMIT ${needed}) AS r`)
+    return `SELECT m.id AS ${name} FROM (${ids.join(' UNION ALL ')}) AS m ORDER BY m.id ${order}`
+  }
   return {
     position,
     rowsAfter (after) {
-      const { where, orderBy } = dialect.keyset(prefix, position, after, descending)
-      return `FROM ${rows} WHERE ${[where, ...others].join(' AND ')} ORDER BY ${orderBy}`
-    }
+      const rows = dialect.fromByIds(table, alias, position.split('.')[1]!, `${idsAfter(after, 'id')} LIMIT ${needed}`)
+      return `${rows} ORDER BY ${position} ${order}`
+    },
+    positionsAfter: (after) => idsAfter(after, 'position')
   }
 }
 

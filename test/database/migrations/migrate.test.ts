@@ -49,22 +49,18 @@ function startMigrating (url: string) {
   })
 }
 
-/** A migration that is not the last one, and what it creates first. */
-const MIGRATION = '20261124000000_list_indexes'
-const FIRST_INDEX = 'pets_account_id_category_id_status_id_idx'
+/** A migration that is not the last one, and the first and last index that it creates. */
+const MIGRATION = '20261124150809_account_deletion'
+const [FIRST_INDEX, LAST_INDEX] = ['accounts_deleted_idx', 'deliveries_account_id_id_idx']
 
 /** Creates a database whose `MIGRATION` started and changed nothing, as after a kill. @returns its URL */
 async function halfWay (t: Test): Promise<string> {
   const url = await freshDatabase(t)
   await within(url, async (prisma) => {
     await prisma.$executeRaw`UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name = ${MIGRATION}`
-    const onTable = database === 'postgresql' ? ' ON inventory_items' : ''
-    await prisma.$executeRawUnsafe(`DROP TRIGGER inventory_items_mark_pet${onTable}`)
-    if (database === 'postgresql') await prisma.$executeRawUnsafe('DROP FUNCTION mark_counted_pet')
-    for (const index of [FIRST_INDEX, 'orders_account_id_pet_id_complete_id_idx', 'pets_counted_idx']) {
-      await prisma.$executeRawUnsafe(`DROP INDEX ${index}`)
-    }
-    await prisma.$executeRawUnsafe('ALTER TABLE pets DROP COLUMN counted')
+    for (const index of [FIRST_INDEX, LAST_INDEX]) await prisma.$executeRawUnsafe(`DROP INDEX ${index}`)
+    await prisma.$executeRawUnsafe('CREATE INDEX deliveries_account_id_idx ON deliveries(account_id)')
+    await prisma.$executeRawUnsafe('ALTER TABLE accounts DROP COLUMN deleted_at')
   })
   return url
 }
@@ -78,13 +74,13 @@ t.test('a migration that a killed process started is started again', async (t) =
 
 t.test('a migration that fails changes nothing, and succeeds when its obstacle is removed', async (t) => {
   const url = await halfWay(t)
-  await within(url, async (prisma) => { await prisma.$executeRawUnsafe('CREATE INDEX pets_counted_idx ON pets(name)') })
+  await within(url, async (prisma) => { await prisma.$executeRawUnsafe(`CREATE INDEX ${LAST_INDEX} ON pets(name)`) })
   for (let i = 0; i < 2; i++) {
     const error = await migrate(url).then(() => undefined, (error: unknown) => error)
-    t.match(explainFailure(error), /^Unexpected error: .*pets_counted_idx.* already exists/)
+    t.match(explainFailure(error), /^Unexpected error: .*deliveries_account_id_id_idx.* already exists/)
     t.notOk((await namesIn(url)).includes(FIRST_INDEX), 'nothing of what came before it')
   }
-  await within(url, async (prisma) => { await prisma.$executeRawUnsafe('DROP INDEX pets_counted_idx') })
+  await within(url, async (prisma) => { await prisma.$executeRawUnsafe(`DROP INDEX ${LAST_INDEX}`) })
   t.same(await migrate(url), [MIGRATION])
   t.same(await namesIn(url), await namesIn(await freshDatabase(t)))
 })
