@@ -220,8 +220,8 @@ function mergedWalk (
   const order = descending ? 'DESC' : 'ASC'
   const idsAfter = (after: string, name: string): string => {
     const ids = ranges.map((rowsAfter) =>
-      `SELECT * FROM (SELECT ${position} AS id ${rowsAfter(after)} LIMIT ${needed}) AS r`)
-    return `SELECT m.id AS ${name} FROM (${ids.join(' UNION ALL ')}) AS m ORDER BY m.id ${order}`
+      `SELECT * FROM (SELECT ${position} AS id ${rowsAfter(after)} LIMIT ${needed}) AS part`)
+    return `SELECT merged.id AS ${name} FROM (${ids.join(' UNION ALL ')}) AS merged ORDER BY merged.id ${order}`
   }
   return {
     position,
