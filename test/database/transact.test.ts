@@ -84,7 +84,7 @@ async function testTransactions (t: Test, inThread: boolean): Promise<void> {
   })
 
   t.test('a statement after the time-out of its transaction runs neither alone nor in the next one', async (t) => {
-    const { database, names } = await open(t, inThread, 300)
+    const { database, names } = await open(t, inThread, 2_000)
     let continues = (): void => {}
     const signal = new Promise<void>((resolve) => { continues = resolve })
     let late: Promise<unknown> | undefined

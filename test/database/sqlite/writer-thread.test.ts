@@ -15,9 +15,10 @@ import { statementsOf, type StepRun } from '../../../src/database/sqlite/steps.t
 import { WriterThread } from '../../../src/database/sqlite/writer-thread.ts'
 import type { Step, Steps } from '../../../src/database/steps.ts'
 import { createTransact, type Transact } from '../../../src/database/transact.ts'
-import { freshDatabase } from '../../support/database.ts'
+import { database, freshDatabase } from '../../support/database.ts'
 import { openWithWriterThread } from '../../support/writer-thread.ts'
 
+const skip = database === 'postgresql' && 'it tests SQLite'
 const TIMEOUT_MS = 5_000
 const INSERT = "INSERT INTO accounts (name, created_at) VALUES (?, '2026-11-21T10:00:00.000Z')"
 
@@ -44,7 +45,7 @@ async function untilStarted (thread: WriterThread): Promise<void> {
   while (!thread.start()) await sleep(5)
 }
 
-t.test('statements of one message run in order, and the last can commit', async (t) => {
+t.test('statements of one message run in order, and the last can commit', { skip }, async (t) => {
   const { transact, names } = await open(t)
   const rows = await transact(async ({ connection }) => {
     await connection.runTogether!([{ sql: INSERT, values: ['Ada'] }, { sql: INSERT, values: ['Bob'] }])
@@ -55,7 +56,7 @@ t.test('statements of one message run in order, and the last can commit', async 
   t.same(await names(), ['Ada', 'Bob'])
 })
 
-t.test('an error has the code and the kind that it has in the main thread', async (t) => {
+t.test('an error has the code and the kind that it has in the main thread', { skip }, async (t) => {
   const { transact, names } = await open(t)
   const ofOwn: unknown = await transact(async ({ connection }) => {
     await connection.runTogether!([{ sql: 'SELECT missing FROM nowhere', values: [] }])
@@ -69,7 +70,7 @@ t.test('an error has the code and the kind that it has in the main thread', asyn
   t.same(await names(), [])
 })
 
-t.test('a transaction waits in the thread for the lock of another process', async (t) => {
+t.test('a transaction waits in the thread for the lock of another process', { skip }, async (t) => {
   const { transact, onlooker, names } = await open(t)
   let release = (): void => {}
   const released = new Promise<void>((resolve) => { release = resolve })
@@ -86,7 +87,7 @@ t.test('a transaction waits in the thread for the lock of another process', asyn
   t.same(await names(), ['Ada', 'Bob'])
 })
 
-t.test('a lock that another process keeps fails the transaction as unavailable', async (t) => {
+t.test('a lock that another process keeps fails the transaction as unavailable', { skip }, async (t) => {
   const { transact, onlooker, names } = await open(t, { lockTimeout: 100 })
   await onlooker.transact(async () => {
     const error: unknown = await transact(async ({ connection }) =>
@@ -97,7 +98,7 @@ t.test('a lock that another process keeps fails the transaction as unavailable',
   t.same(await names(), ['Bea'])
 })
 
-t.test('a transaction whose thread ends is rolled back and fails at once', async (t) => {
+t.test('a transaction whose thread ends is rolled back and fails at once', { skip }, async (t) => {
   const { thread, transact, names } = await open(t)
   const failed = transact(async ({ connection }) => {
     await connection.runTogether!([{ sql: INSERT, values: ['Ada'] }])
@@ -109,7 +110,7 @@ t.test('a transaction whose thread ends is rolled back and fails at once', async
   t.same(await names(), [])
 })
 
-t.test('a transaction fails after its time-out, also if the thread has not ended a statement', async (t) => {
+t.test('a transaction fails after its time-out, also if the thread has not ended a statement', { skip }, async (t) => {
   const { transact, names } = await open(t, { timeout: 100 })
   let statement: Promise<string> | undefined
   const failed = transact(async ({ connection }) => {
@@ -127,7 +128,7 @@ t.test('a transaction fails after its time-out, also if the thread has not ended
 const LONG = `
   WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 3000000) SELECT count(*) AS count FROM n`
 
-t.test('a transaction waits for the one before it', async (t) => {
+t.test('a transaction waits for the one before it', { skip }, async (t) => {
   const { transact, names } = await open(t)
   const add = async (name: string, ms: number): Promise<void> => {
     await transact(async ({ connection }) => {
@@ -139,7 +140,7 @@ t.test('a transaction waits for the one before it', async (t) => {
   t.same(await names(), ['Ada', 'Bob'])
 })
 
-t.test('a transaction whose last statement fails is rolled back, and the next one runs', async (t) => {
+t.test('a transaction whose last statement fails is rolled back, and the next one runs', { skip }, async (t) => {
   const { transact, names } = await open(t)
   await t.rejects(transact(async ({ connection }) => {
     const broken = { sql: 'SELECT missing FROM nowhere', values: [] }
@@ -153,7 +154,7 @@ t.test('a transaction whose last statement fails is rolled back, and the next on
   t.same(await names(), ['Bob'])
 })
 
-t.test('a COMMIT that fails reports its reason, and changes nothing', async (t) => {
+t.test('a COMMIT that fails reports its reason, and changes nothing', { skip }, async (t) => {
   const { transact, names } = await open(t)
   const error: unknown = await transact(async ({ connection }) => {
     await connection.runTogether!([
@@ -166,7 +167,7 @@ t.test('a COMMIT that fails reports its reason, and changes nothing', async (t) 
   t.same(await names(), [])
 })
 
-t.test('a thread that cannot open the database is started again after a pause', async (t) => {
+t.test('a thread that cannot open the database is started again after a pause', { skip }, async (t) => {
   const folder = join(dirname(fileOf(await freshDatabase(t))), 'created later')
   const options = { url: `file:${join(folder, 'petstore.db')}`, lockTimeout: TIMEOUT_MS }
   const [soon, late] = [200, 60_000].map((restartDelay) => new WriterThread(options, { restartDelay }))
@@ -180,7 +181,7 @@ t.test('a thread that cannot open the database is started again after a pause', 
   t.equal(late!.start(), false)
 })
 
-t.test('a transaction on an ended thread fails as unavailable', async (t) => {
+t.test('a transaction on an ended thread fails as unavailable', { skip }, async (t) => {
   const { thread, transact } = await open(t)
   await thread.dispose()
   const error: unknown = await transact(async ({ connection }) =>
@@ -188,7 +189,7 @@ t.test('a transaction on an ended thread fails as unavailable', async (t) => {
   t.equal(classifyError(error), 'unavailable', String(error))
 })
 
-t.test('a group of writes is committed by the thread with its last statements', async (t) => {
+t.test('a group of writes is committed by the thread with its last statements', { skip }, async (t) => {
   const url = await freshDatabase(t)
   const database = await openWithWriterThread({ url, pool: 1, timeout: TIMEOUT_MS })
   const { commit, close } = createCommitter(database, {
@@ -212,7 +213,7 @@ t.test('a group of writes is committed by the thread with its last statements', 
   t.same((await database.reader.account.findMany()).map(({ name }) => name), ['Ada', 'Bob'])
 })
 
-t.test('steps are a transaction of one message', async (t) => {
+t.test('steps are a transaction of one message', { skip }, async (t) => {
   const { thread, transact, names } = await open(t)
   const insert: Step = {
     name: 'added',
