@@ -13,7 +13,7 @@ export interface Plan {
   workloads: string[]
   pets: number
   rounds: number
-  /** The seconds of a measurement with many connections. The warm-up and one connection take half of it. */
+  /** The seconds of a measurement. The warm-up takes half of it. */
   seconds: number
   connections: number
 }
@@ -154,13 +154,10 @@ async function measureWorkload (
     // The order rotates, because the database and the disk still process the writes of a server during the next one.
     const turned = [...runners.slice(round % runners.length), ...runners.slice(0, round % runners.length)]
     for (const runner of turned) {
-      for (const [connections, seconds] of [
-        [plan.connections, plan.seconds],
-        [1, plan.seconds / 2]
-      ] as const) {
+      for (const connections of [plan.connections, 1]) {
         const service = (await runner.server.usage()).cpu
         const own = stores.cpu()
-        const { requests, seconds: took, p50, p99, cpu, statuses } = await load(runner, connections, seconds, round)
+        const { requests, seconds, p50, p99, cpu, statuses } = await load(runner, connections, plan.seconds, round)
         // The delivery of pending messages belongs to the cost, too.
         await untilSettled(runner.store)
         const ownAfter = stores.cpu()
@@ -170,7 +167,7 @@ async function measureWorkload (
           server: runner.server.name,
           round,
           connections,
-          perSecond: requests / took,
+          perSecond: requests / seconds,
           p50,
           p99,
           service: ((await runner.server.usage()).cpu - service) / requests,
