@@ -98,21 +98,34 @@ t.test('requests to deprecated operations are counted', async (t) => {
 
 t.test('batches report their sizes and waits, and queues report their depths', async (t) => {
   const { ada, figures } = await measured(t)
-  const before = await figures()
+  const before = await idle(figures)
   await Promise.all(Array.from({ length: 20 }, async () => await ada.post('/categories', { name: 'Dogs' })))
   await Promise.all(Array.from({ length: 20 }, async () => await ada.get('/categories')))
-  const after = await figures()
+  const after = await idle(figures)
   const grown = (name: string): number => after.get(name)! - (before.get(name) ?? 0)
-  for (const queue of ['read', 'commit']) {
+  for (const queue of QUEUES) {
     const batches = grown(`petstore_batch_size_count{queue="${queue}"}`)
     t.ok(grown(`petstore_batch_size_sum{queue="${queue}"}`) >= 20, `all of the requests that ${queue}`)
     t.ok(batches >= 1 && batches < 20, `${batches} batches`)
     t.equal(grown(`petstore_batch_duration_seconds_count{queue="${queue}"}`), batches)
-    t.equal(grown(`petstore_batch_wait_seconds_count{queue="${queue}"}`), batches)
     t.ok(grown(`petstore_batch_duration_seconds_sum{queue="${queue}"}`) < 20, 'in seconds')
-    t.equal(after.get(`petstore_queue_depth{queue="${queue}"}`), 0)
   }
 })
+
+const QUEUES = ['read', 'commit'] as const
+
+/** Returns figures that no batch in flight is missing from: the service also reads and writes by itself. */
+async function idle (figures: Measured['figures']): Promise<Figures> {
+  let found: Figures = new Map()
+  await eventually(async () => {
+    found = await figures()
+    return QUEUES.every((queue) =>
+      found.get(`petstore_queue_depth{queue="${queue}"}`) === 0 &&
+      found.get(`petstore_batch_wait_seconds_count{queue="${queue}"}`) ===
+        found.get(`petstore_batch_size_count{queue="${queue}"}`))
+  })
+  return found
+}
 
 t.test('waiting requests count as the depth of their queue', async (t) => {
   const { app, ada, figures } = await measured(t)
@@ -135,7 +148,7 @@ t.test('waiting requests count as the depth of their queue', async (t) => {
   release()
   await Promise.all(blocks)
   t.equal((await write).status, 201)
-  t.equal((await figures()).get('petstore_queue_depth{queue="commit"}'), 0)
+  await eventually(async () => (await figures()).get('petstore_queue_depth{queue="commit"}') === 0)
 })
 
 t.test('deliveries are counted by outcome', async (t) => {
