@@ -23,7 +23,7 @@ const HELP = `
 npm run bench -- [options]
 
 Compares petstore with the same service written by hand on the bare driver (hand), written as Prisma's guides
-teach (prisma), and with petstore's framework around a constant answer (floor). Takes about 70 minutes on an idle
+teach (prisma), and with petstore's framework around a constant answer (floor). Takes about an hour on an idle
 machine. Stores are created in the system's folder for temporary files: set TMPDIR if that is not on a disk.
 
   --quick               about two minutes: SQLite, four workloads, two rounds; not for published figures

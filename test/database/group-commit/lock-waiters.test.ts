@@ -13,6 +13,7 @@ t.test('a write that has waited for three seconds is refused while younger ones 
     const waiters = createLockWaiters({
       async run (entry) {
         log.push(`${nameOf(entry)} is tried`)
+        // The old one is due during this attempt.
         if (nameOf(entry) === 'b') await Promise.race([oldIsRefused, sleep(2_000)])
         throw new Error('the row is locked')
       },
