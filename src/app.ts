@@ -23,12 +23,13 @@ import { admission } from './plugins/admission.ts'
 import { authentication } from './plugins/authentication.ts'
 import { clientErrors, onClientError } from './plugins/client-errors.ts'
 import { contentTypeParsers } from './plugins/content-type-parsers.ts'
-import { connections } from './plugins/connections.ts'
+import { serverFactory } from './plugins/connections.ts'
 import { cors, corsOff } from './plugins/cors.ts'
 import { errorHandler } from './plugins/error-handler.ts'
 import { gracefulShutdown } from './plugins/graceful-shutdown.ts'
 import { healthChecks } from './plugins/health-checks.ts'
 import { idempotencyKey } from './plugins/idempotency-key.ts'
+import { localhost } from './plugins/localhost.ts'
 import { methodNotAllowed } from './plugins/method-not-allowed.ts'
 import { preconditions } from './plugins/preconditions.ts'
 import { publicUrl } from './plugins/public-url.ts'
@@ -48,7 +49,6 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   for (const schema of components) app.addSchema(schema)
 
   // The hooks of these plugins run in this order, which is the contract's order of checks.
-  await app.register(connections, config)
   await app.register(publicUrl, config)
   await app.register(rateLimits, config)
   await app.register(requestLogging)
@@ -81,6 +81,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   await app.register(homeRoutes, { prefix: config.BASE_PATH, signup: config.SIGNUP, lab: hasLab(config) })
   await app.register(api, { prefix: config.BASE_PATH, config, resources })
   await app.register(healthChecks)
+  await app.register(localhost, config)
   return app
 }
 
@@ -121,23 +122,13 @@ async function fastifyOptions (
   const schemas = Object.fromEntries(components.map((schema) => [schema.$id!, schema]))
   const validator = buildValidatorCompiler(schemas)
   const serializer = buildSerializerCompiler(schemas)
+  const logger = createLogger(config, await terminalDestination())
   return {
-    loggerInstance: createLogger(config, await terminalDestination()),
+    serverFactory: serverFactory(config, logger),
+    loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     genReqId: requestId,
     bodyLimit: config.BODY_LIMIT,
-    requestTimeout: config.REQUEST_TIMEOUT_MS,
-    http: {
-      maxHeaderSize: MAX_HEAD_BYTES,
-      // Node compares these two when it creates the server. Fastify sets its own later than that, and until then the
-      // default of 5 minutes applies.
-      requestTimeout: config.REQUEST_TIMEOUT_MS,
-      headersTimeout: config.REQUEST_TIMEOUT_MS,
-      // By default, Node checks for late requests every 30 s: a timeout of 10 s would take up to 40 s.
-      connectionsCheckingInterval: Math.min(config.REQUEST_TIMEOUT_MS, 1_000),
-      // Node's own response has no body; the plugin request-head sends the Error shape.
-      requireHostHeader: false
-    },
     rewriteUrl: normalizeRequestTarget,
     trustProxy: parseTrustProxy(config.TRUST_PROXY),
     return503OnClosing: false,

@@ -1,9 +1,10 @@
 import type { FastifyError, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
+import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import * as errors from '../errors.ts'
+import { connectionOf } from './connections.ts'
 import { MAX_HEADER_BYTES, MAX_URL_LENGTH } from './request-head.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 import { requestId } from '../http/request-id.ts'
@@ -14,7 +15,6 @@ export const clientErrors = fp(async function clientErrors (app: FastifyInstance
   app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
   // Without a listener, Node closes the connection without a response.
   app.server.on('connect', onConnect)
-  app.server.on('request', (request: IncomingMessage) => { lastRequests.set(request.socket, request) })
 
   function onConnect (request: IncomingMessage, socket: Duplex): void {
     socket.on('error', () => {})
@@ -35,16 +35,12 @@ interface ClientError extends Error {
  */
 const closing = new WeakSet<Duplex>()
 
-/** The last request of each connection, whose body may still arrive after its response. */
-const lastRequests = new WeakMap<Duplex, IncomingMessage>()
-
 /**
  * Answers bytes that are not HTTP, and requests that are too slow or too large before they are parsed. Fastify's
  * option `clientErrorHandler`.
  */
 export function onClientError (this: FastifyInstance, error: ClientError, socket: Duplex): void {
-  // `_httpMessage` is Node's name for the response in flight on this connection.
-  const inFlight = (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage
+  const { response: inFlight, lastRequest } = connectionOf(socket) ?? {}
   if (inFlight?.req.complete === true && error.code !== 'ECONNRESET') {
     // That request was complete: the bytes after it must not change its response.
     if (!closing.has(socket)) {
@@ -55,7 +51,7 @@ export function onClientError (this: FastifyInstance, error: ClientError, socket
     return
   }
   // A request with an incomplete body and no response in flight has had its response.
-  const isAnswered = inFlight == null && lastRequests.get(socket)?.complete === false
+  const isAnswered = inFlight === undefined && lastRequest?.complete === false
   if (error.code === 'ECONNRESET' || !socket.writable || isAnswered || inFlight?.headersSent === true) {
     socket.destroy()
     return

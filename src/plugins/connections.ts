@@ -1,8 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
+import type { Duplex } from 'node:stream'
+import type { FastifyBaseLogger, FastifyServerFactory } from 'fastify'
 import type { Config } from '../config.ts'
+import { MAX_HEAD_BYTES } from './request-head.ts'
 
 interface Limits {
   /** Maximum number of bytes that one connection has not taken. */
@@ -23,28 +24,42 @@ const LIMITS: Limits = {
 /** Interval at which unsent bytes are counted. */
 const CHECK_MS = 100
 
+/** Time for which an idle connection stays open: longer than the 60 s for which most proxies reuse one. */
+const KEEP_ALIVE_MS = 72_000
+
+/** By default, Node looks for late requests every 30 s: a timeout of 10 s would take up to 40 s. */
+const MAX_TIMEOUT_CHECK_MS = 1_000
+
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
 interface Connection {
   socket: Socket
   /** The response of the request in flight. */
   response: ServerResponse | undefined
-  /** A request was answered. */
-  answered: boolean
+  /** The last request, whose body may still arrive after its response. */
+  lastRequest: IncomingMessage | undefined
   /** Pipelined requests that wait for their turn. */
   waiting: Array<[IncomingMessage, ServerResponse]>
 }
 
-type Options = Pick<Config, 'SLOW_READER_MS'> & { limits?: Partial<Limits> }
+type Options = Pick<Config, 'REQUEST_TIMEOUT_MS' | 'SLOW_READER_MS'> & { limits?: Partial<Limits> }
+
+const connections = new WeakMap<Duplex, Connection>()
+
+/** Returns what is known of the connection that an error of the server names. */
+export function connectionOf (socket: Duplex): Readonly<Connection> | undefined {
+  return connections.get(socket)
+}
 
 /** The open connections of a server, each with one request in flight. */
 class Connections {
   readonly #handle: Handler
   readonly #limits: Limits
   readonly #log: FastifyBaseLogger
-  readonly #open = new Map<Socket, Connection>()
+  readonly #open = new Set<Connection>()
   /** Number of pipelined requests that wait, on all connections together. */
   #waiting = 0
+  #check: NodeJS.Timeout | undefined
 
   constructor (handle: Handler, limits: Limits, log: FastifyBaseLogger) {
     this.#handle = handle
@@ -53,18 +68,24 @@ class Connections {
   }
 
   add (socket: Socket): void {
-    const connection: Connection = { socket, response: undefined, answered: false, waiting: [] }
-    this.#open.set(socket, connection)
+    const connection: Connection = { socket, response: undefined, lastRequest: undefined, waiting: [] }
+    connections.set(socket, connection)
+    this.#open.add(connection)
+    this.#check ??= setInterval(() => { this.#checkUnsentBytes() }, CHECK_MS).unref()
     socket.once('close', () => {
       this.#waiting -= connection.waiting.length
-      this.#open.delete(socket)
+      this.#open.delete(connection)
+      if (this.#open.size > 0) return
+      clearInterval(this.#check)
+      this.#check = undefined
     })
   }
 
   /** Handles a request, or lets it wait for the one in flight on its connection. */
   onRequest (request: IncomingMessage, response: ServerResponse): void {
-    const connection = this.#open.get(request.socket)
+    const connection = connections.get(request.socket)
     if (connection === undefined) return this.#handle(request, response)
+    connection.lastRequest = request
     // Node goes on parsing what it read before the connection was closed.
     if (request.socket.destroyed) return
     if (connection.response === undefined) return this.#begin(connection, request, response)
@@ -76,19 +97,19 @@ class Connections {
   }
 
   onTimeout (socket: Socket): void {
-    const connection = this.#open.get(socket)
+    const connection = connections.get(socket)
     if (connection === undefined) return
-    const { response, answered } = connection
+    const { response, lastRequest } = connection
     // This is the keep-alive time-out. Other time-outs apply until the first request is complete.
-    if (response === undefined && answered) socket.destroy()
+    if (response === undefined && lastRequest !== undefined) socket.destroy()
     if (response !== undefined && socket.writableLength > 0) this.#disconnect(connection, 'it takes no bytes')
   }
 
   /** Disconnects clients until the unsent bytes are within the limits. */
-  checkUnsentBytes (): void {
+  #checkUnsentBytes (): void {
     const { unsentBytes, totalUnsentBytes } = this.#limits
     let total = 0
-    for (const connection of this.#open.values()) {
+    for (const connection of this.#open) {
       const { destroyed, writableLength } = connection.socket
       if (destroyed) continue
       if (writableLength > unsentBytes) this.#disconnect(connection, 'it has too many unsent bytes')
@@ -111,7 +132,6 @@ class Connections {
   #handleNext (connection: Connection): void {
     const { socket } = connection
     connection.response = undefined
-    connection.answered = true
     if (socket.destroyed || socket.writableEnded) return
     const next = connection.waiting.shift()
     if (next === undefined) return
@@ -123,7 +143,7 @@ class Connections {
   }
 
   #largest (sizeOf: (connection: Connection) => number): Connection {
-    return [...this.#open.values()].filter(({ socket }) => !socket.destroyed)
+    return [...this.#open].filter(({ socket }) => !socket.destroyed)
       .reduce((a, b) => sizeOf(b) > sizeOf(a) ? b : a)
   }
 
@@ -135,20 +155,30 @@ class Connections {
 }
 
 /**
- * Bounds what one connection can cost. A connection has one request in flight: pipelined requests wait, and the service
- * does not read from the connection meanwhile. The service disconnects a client that takes nothing for
- * `SLOW_READER_MS` and one with too many unsent bytes, and, if all clients together have too many, the one with the
- * most. A route whose responses have a limit of their own switches the time-out of its sockets off.
+ * Creates the server of Fastify, which bounds what one connection can cost: Fastify's option `serverFactory`. A
+ * connection has one request in flight: pipelined requests wait, and the service does not read from the connection
+ * meanwhile. The service disconnects a client that takes nothing for `SLOW_READER_MS` and one with too many unsent
+ * bytes, and, if all clients together have too many, the one with the most. A route whose responses have a limit of
+ * their own switches the time-out of its sockets off.
  */
-export const connections = fp(async function connections (app: FastifyInstance, options: Options) {
-  const { server } = app
-  const [handle] = server.listeners('request') as [Handler]
-  const open = new Connections(handle, { ...LIMITS, ...options.limits }, app.log)
-  server.removeListener('request', handle)
-  server.on('request', (request, response) => { open.onRequest(request, response) })
-  server.on('connection', (socket: Socket) => { open.add(socket) })
-  // Node counts progress in sending as activity.
-  server.setTimeout(options.SLOW_READER_MS, (socket: Socket) => { open.onTimeout(socket) })
-  const check = setInterval(() => { open.checkUnsentBytes() }, CHECK_MS).unref()
-  app.addHook('onClose', async () => { clearInterval(check) })
-}, { name: 'connections' })
+export function serverFactory (
+  { REQUEST_TIMEOUT_MS, SLOW_READER_MS, limits }: Options, log: FastifyBaseLogger
+): FastifyServerFactory<Server> {
+  return (handle) => {
+    const open = new Connections(handle, { ...LIMITS, ...limits }, log)
+    const server = createServer({
+      maxHeaderSize: MAX_HEAD_BYTES,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      headersTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: Math.min(REQUEST_TIMEOUT_MS, MAX_TIMEOUT_CHECK_MS),
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      // Node's own response has no body; the plugin request-head sends the Error shape.
+      requireHostHeader: false
+    }, (request, response) => { open.onRequest(request, response) })
+    // Otherwise Node silently drops header fields beyond the 2000th. MAX_HEADER_BYTES limits them already.
+    server.maxHeadersCount = 0
+    server.on('connection', (socket) => { open.add(socket) })
+    // Node counts progress in sending as activity.
+    return server.setTimeout(SLOW_READER_MS, (socket) => { open.onTimeout(socket) })
+  }
+}

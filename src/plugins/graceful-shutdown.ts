@@ -14,14 +14,15 @@ export const gracefulShutdown = fp(async function gracefulShutdown (
   app: FastifyInstance, { SHUTDOWN_GRACE_MS: graceMs }: Pick<Config, 'SHUTDOWN_GRACE_MS'>
 ) {
   let isStopping = false
+  let deadline: NodeJS.Timeout | undefined
 
   app.addHook('preClose', async () => {
     isStopping = true
     // Closes idle connections now, and all others as soon as their response is sent.
     app.server.keepAliveTimeout = 1
-    const deadline = setTimeout(() => { app.server.closeAllConnections() }, Math.max(0, graceMs - DATABASE_CLOSE_MS))
-    app.server.once('close', () => { clearTimeout(deadline) })
+    deadline = setTimeout(() => { app.server.closeAllConnections() }, Math.max(0, graceMs - DATABASE_CLOSE_MS))
   })
+  app.addHook('onClose', async () => { clearTimeout(deadline) })
 
   app.addHook('onRequest', (_request, reply, done) => {
     if (!isStopping) return done()

@@ -32,8 +32,6 @@ const FIELD_OVERHEAD_BYTES = 4
 
 /** Rejects malformed or oversized request heads, whatever the path. */
 export const requestHead = fp(async function requestHead (app: FastifyInstance) {
-  // Otherwise Node silently drops header fields beyond the 2000th. MAX_HEADER_BYTES limits them already.
-  app.server.maxHeadersCount = 0
   app.addHook('onRequest', (request, _reply, done) => { done(validateRequestHead(request.raw, request.originalUrl)) })
 }, { name: 'request-head' })
 

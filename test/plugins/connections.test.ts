@@ -3,13 +3,14 @@ import { connect, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import { connections } from '../../src/plugins/connections.ts'
+import { createLogger } from '../../src/monitoring/logger.ts'
+import { serverFactory } from '../../src/plugins/connections.ts'
 import { startApp } from '../support/app.ts'
 import { eventually } from '../support/receiver.ts'
 
 // What one connection can cost, seen by clients that pipeline requests and by clients that do not read.
 
-type Options = Parameters<typeof connections>[1]
+type Options = Parameters<typeof serverFactory>[0]
 
 /** More than the system buffers for a connection. */
 const LARGE_BYTES = 16_777_216
@@ -26,12 +27,15 @@ interface TestService {
 
 /** Starts a service whose GET /large is larger than all buffers, and whose GET /slow/:ms takes its time. */
 async function startService (t: Test, options: Partial<Options> = {}): Promise<TestService> {
-  const app = Fastify()
+  const { SLOW_READER_MS = 60_000, limits } = options
+  const app = Fastify({
+    serverFactory: serverFactory({
+      REQUEST_TIMEOUT_MS: 60_000, SLOW_READER_MS, limits: { unsentBytes: 100_000_000, ...limits }
+    }, createLogger({ LOG_LEVEL: 'silent' }))
+  })
   const handled: string[] = []
   let atOnce = 0
   let most = 0
-  const { SLOW_READER_MS = 60_000, limits } = options
-  await app.register(connections, { SLOW_READER_MS, limits: { unsentBytes: 100_000_000, ...limits } })
   const sockets = new Map<number | undefined, Socket>()
   app.server.on('connection', (socket: Socket) => { sockets.set(socket.remotePort, socket) })
   app.addHook('onRequest', async ({ url }) => {
