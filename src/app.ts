@@ -1,6 +1,5 @@
 import Fastify, { LogController, type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance } from 'fastify'
 import type { Server } from 'node:http'
-import type { TSchema } from '@sinclair/typebox'
 import { erasure } from './accounts/erasure.ts'
 import { signupRoutes } from './accounts/routes.ts'
 import { hasLab, type Config } from './config.ts'
@@ -45,8 +44,10 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   const components = [
     ...errorSchemas(allErrors(resources)), SortOrderSchema, ...resources.flatMap(({ schemas }) => schemas)
   ]
-  const app = Fastify(await fastifyOptions(config, components))
+  const app = Fastify(await fastifyOptions(config))
   for (const schema of components) app.addSchema(schema)
+  app.setValidatorCompiler(buildValidatorCompiler(app.getSchemas()))
+  app.setSerializerCompiler(buildSerializerCompiler(app.getSchemas()))
 
   // The hooks of these plugins run in this order, which is the contract's order of checks.
   await app.register(publicUrl, config)
@@ -116,12 +117,7 @@ async function authenticated (app: FastifyInstance, { config, resources }: Scope
   for (const { routes } of resources) await app.register(routes)
 }
 
-async function fastifyOptions (
-  config: Config, components: TSchema[]
-): Promise<FastifyHttpOptions<Server, FastifyBaseLogger>> {
-  const schemas = Object.fromEntries(components.map((schema) => [schema.$id!, schema]))
-  const validator = buildValidatorCompiler(schemas)
-  const serializer = buildSerializerCompiler(schemas)
+async function fastifyOptions (config: Config): Promise<FastifyHttpOptions<Server, FastifyBaseLogger>> {
   const logger = createLogger(config, await terminalDestination())
   return {
     serverFactory: serverFactory(config, logger),
@@ -135,10 +131,6 @@ async function fastifyOptions (
     // Loading the code of the database takes longer than the default of 10 s on a busy machine with a cold disk.
     pluginTimeout: PLUGIN_TIMEOUT_MS,
     routerOptions: { maxParamLength: MAX_HEAD_BYTES },
-    // Fastify asks for compilers in every scope; all scopes share these two.
-    schemaController: {
-      compilersFactory: { buildValidator: (() => validator) as never, buildSerializer: () => serializer }
-    },
     clientErrorHandler: onClientError
   }
 }

@@ -27,9 +27,9 @@ export const createAccount: Command<{ account: NewAccount }, AccountWithKey> = {
       const record = {
         id: ids[i]!,
         name,
-        ...(email === undefined ? {} : { email }),
         createdAt: tx.startedAt,
-        apiKey: keys[i]!.apiKey
+        apiKey: keys[i]!.apiKey,
+        ...(email === undefined ? {} : { email })
       }
       return { record, etag: ACCOUNT_ETAG }
     })
@@ -96,12 +96,12 @@ export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWi
       })
       const record = {
         id: Number(id),
-        ...(label === undefined ? {} : { label }),
         prefix,
         readOnly,
         createdAt: now,
-        ...(expires === undefined ? {} : { expiresAt: expires }),
-        apiKey
+        apiKey,
+        ...(label === undefined ? {} : { label }),
+        ...(expires === undefined ? {} : { expiresAt: expires })
       }
       return { record, etag: keyETag(null) }
     })

@@ -36,8 +36,8 @@ const accountById: Query<{ account: number }, { record: string }> = {
     SELECT i.ord, ${jsonObject(dialect, {
       id: integer('a.id'),
       name: text('a.name'),
-      email: optional(text('a.email')),
-      createdAt: time('a.created_at')
+      createdAt: time('a.created_at'),
+      email: optional(text('a.email'))
     })} AS record
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint' })}
     JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL`
@@ -98,10 +98,10 @@ export async function findKeyById (read: Read, key: number): Promise<object | un
 
 const keyMembers = {
   id: integer('k.id'),
-  label: optional(text('k.label')),
   prefix: text('k.prefix'),
   readOnly: boolean('k.read_only'),
   createdAt: time('k.created_at'),
+  label: optional(text('k.label')),
   // Stored to the hour, which may lie before the creation.
   lastUsedAt: optional(time('CASE WHEN k.last_used_at < k.created_at THEN k.created_at ELSE k.last_used_at END')),
   expiresAt: optional(time('k.expires_at'))

@@ -13,20 +13,20 @@ export type NewAccount = Static<typeof NewAccountSchema>
 const account = {
   id: Id('Identifier of the account', 1),
   name,
-  email: Type.Optional(email),
   createdAt: Timestamp('Creation time')
 }
+const contact = { email: Type.Optional(email) }
 
 const apiKey = Type.String({
   description: 'The API key, shown only in this response. Send it as `Authorization: Bearer <apiKey>`',
   example: 'psk_8Jw3kQ2x_N4v0XcT7bLr2YpGm5sEaHd9KfUqZ1iWo3RkPzD'
 })
 
-export const AccountSchema = Type.Object(account, {
+export const AccountSchema = Type.Object({ ...account, ...contact }, {
   $id: 'Account', description: 'A store. All other records belong to an account.'
 })
 
-export const AccountWithKeySchema = Type.Object({ ...account, apiKey }, {
+export const AccountWithKeySchema = Type.Object({ ...account, apiKey, ...contact }, {
   $id: 'AccountWithKey', description: 'A new account with its first API key.'
 })
 export type AccountWithKey = Static<typeof AccountWithKeySchema>
@@ -48,20 +48,22 @@ export type NewApiKey = Static<typeof NewApiKeySchema>
 
 const key = {
   id: Id('Identifier of the key', 1),
-  label: Type.Optional(label),
   prefix: Type.String({ description: 'The 8 characters after `psk_`, for recognising the key', example: '8Jw3kQ2x' }),
   readOnly: Type.Boolean(READ_ONLY),
-  createdAt: Timestamp('Creation time'),
+  createdAt: Timestamp('Creation time')
+}
+const optionalOfKey = {
+  label: Type.Optional(label),
   lastUsedAt: Type.Optional(Timestamp('Time of the last use, to the hour', '2026-11-21T10:00:00.000Z')),
   expiresAt: Type.Optional(expiresAt)
 }
 
-export const ApiKeySchema = Type.Object(key, {
+export const ApiKeySchema = Type.Object({ ...key, ...optionalOfKey }, {
   $id: 'ApiKey', description: 'An API key of the account, without its secret.'
 })
 export type ApiKey = Static<typeof ApiKeySchema>
 
-export const ApiKeyWithSecretSchema = Type.Object({ ...key, apiKey }, {
+export const ApiKeyWithSecretSchema = Type.Object({ ...key, apiKey, ...optionalOfKey }, {
   $id: 'ApiKeyWithSecret', description: 'A new API key with its secret.'
 })
 export type ApiKeyWithSecret = Static<typeof ApiKeyWithSecretSchema>

@@ -9,7 +9,7 @@ import { explainViolation, MAX_INT64, type HttpPart } from './validation-message
  * is reported: an attacker could choose the cost of reporting all.
  */
 
-interface Part { schema: PartSchema, httpPart?: string | undefined }
+interface Part { schema: PartSchema, httpPart?: string }
 interface PartSchema { $ref?: string, properties?: Record<string, PropertySchema> }
 interface PropertySchema { type?: string, format?: string, maximum?: number, items?: PropertySchema }
 
@@ -22,10 +22,10 @@ type ValidatorCompiler = (part: Part) => (data: unknown) => Result
 /**
  * Builds a Fastify validator compiler, which compiles one part of one route.
  *
- * @param externalSchemas the named schemas, by their `$id`
+ * @param schemas the named schemas, by their `$id`
  */
-export function buildValidatorCompiler (externalSchemas: unknown): ValidatorCompiler {
-  const components = externalSchemas as Record<string, PartSchema>
+export function buildValidatorCompiler (schemas: Record<string, unknown>): ValidatorCompiler {
+  const components = schemas as Record<string, PartSchema>
   const ajv = createAjv(components)
 
   return ({ schema, httpPart }) => {

@@ -95,9 +95,9 @@ const countMembers = (alias: string): Record<string, Member> =>
 
 export const snapshotRecord = (dialect: Dialect): string => jsonObject(dialect, {
   id: integer('s.id'),
-  label: optional(text('s.label')),
   createdAt: time('s.created_at'),
-  counts: json(`(${jsonObject(dialect, countMembers('s'))})`)
+  counts: json(`(${jsonObject(dialect, countMembers('s'))})`),
+  label: optional(text('s.label'))
 })
 
 export const snapshotList: ListDefinition = {

@@ -90,9 +90,9 @@ export type NewSnapshot = Static<typeof NewSnapshotSchema>
 
 export const SnapshotSchema = Type.Object({
   id: Id('Identifier of the snapshot', 1),
-  label: Type.Optional(label),
   createdAt: Timestamp('Time of the snapshot'),
-  counts: ref(StoreCountsSchema)
+  counts: ref(StoreCountsSchema),
+  label: Type.Optional(label)
 }, { $id: 'Snapshot', description: 'A copy of the categories, pets, inventory, orders and messages of a store.' })
 export type Snapshot = Static<typeof SnapshotSchema>
 

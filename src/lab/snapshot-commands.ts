@@ -31,7 +31,7 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
       return new SnapshotTooLarge(MAX_STORE_ROWS)
     }
     tx.insert(snapshotTable, [{ id: id!, account_id: account, label, created_at: createdAt, ...copied }])
-    const record: Snapshot = { id: id!, ...label === undefined ? {} : { label }, createdAt, counts: copied }
+    const record: Snapshot = { id: id!, createdAt, counts: copied, ...label === undefined ? {} : { label } }
     return { record, etag: SNAPSHOT_ETAG }
   })
 }

@@ -64,7 +64,32 @@ t.test('a read returns exactly the text that the write returned', async (t) => {
   const message = await store.post('/messages', { message: NASTY })
   await same('a message', message, `/messages/${message.body.id}`, '/messages')
 
+  const fault = await store.post('/lab/faults', { operation: 'listPets', effect: { type: 'delay', ms: 1 }, keyId: 1 })
+  await same('a fault', fault, `/lab/faults/${fault.body.id}`, '/lab/faults')
+  const snapshot = await store.post('/lab/snapshots', { label: NASTY })
+  await same('a snapshot', snapshot, `/lab/snapshots/${snapshot.body.id}`, '/lab/snapshots')
+
   t.equal((await store.get('/account')).body.name, NASTY)
+})
+
+t.test('a read has the members of a write with a secret, in the same order', async (t) => {
+  const { nobody, withKey } = await startApp(t)
+  const account = await nobody.post('/accounts', { name: NASTY, email: NASTY })
+  const store = withKey(account.body.apiKey, account.body.id)
+  const key = await store.post('/account/keys', { label: NASTY, readOnly: true, expiresAt: '2100-01-01T00:00:00Z' })
+  const webhook = await store.post('/webhooks', { url: 'https://example.com/hooks', events: ['pet.created'] })
+  const disabled = await store.patch(`/webhooks/${webhook.body.id}`, { enabled: false })
+  t.equal((await store.get(`/webhooks/${webhook.body.id}`)).text, disabled.text)
+  const [, keyInList] = (await store.get('/account/keys')).body
+  for (const [{ body: { apiKey, secret, ...written } }, read] of [
+    [account, (await store.get('/account')).body],
+    [key, (await store.get(`/account/keys/${key.body.id}`)).body],
+    [key, keyInList],
+    [webhook, { ...(await store.get(`/webhooks/${webhook.body.id}`)).body, enabled: true }]
+  ]) {
+    t.ok(apiKey ?? secret)
+    t.equal(JSON.stringify(read), JSON.stringify(written))
+  }
 })
 
 t.test('an account and a key without optional values have no such fields', async (t) => {
