@@ -27,14 +27,12 @@ import { cors, corsOff } from './plugins/cors.ts'
 import { errorHandler } from './plugins/error-handler.ts'
 import { gracefulShutdown } from './plugins/graceful-shutdown.ts'
 import { healthChecks } from './plugins/health-checks.ts'
-import { idempotencyKey } from './plugins/idempotency-key.ts'
 import { localhost } from './plugins/localhost.ts'
 import { methodNotAllowed } from './plugins/method-not-allowed.ts'
-import { preconditions } from './plugins/preconditions.ts'
 import { publicUrl } from './plugins/public-url.ts'
-import { queryValidation } from './plugins/query-validation.ts'
 import { rateLimits } from './plugins/rate-limits.ts'
 import { MAX_HEAD_BYTES, normalizeRequestTarget, requestHead } from './plugins/request-head.ts'
+import { requestValidation } from './plugins/request-validation.ts'
 import { securityHeaders } from './plugins/security-headers.ts'
 import { commitOptions, createResources } from './resources.ts'
 
@@ -98,9 +96,7 @@ async function api (app: FastifyInstance, { config, resources }: ScopeOptions): 
     done()
   })
   if (config.CORS_ORIGINS === '') await app.register(corsOff)
-  await app.register(queryValidation)
-  await app.register(idempotencyKey)
-  await app.register(preconditions)
+  await app.register(requestValidation)
 
   await app.register(signupRoutes, { open: config.SIGNUP === 'open' })
   await app.register(authenticated, { config, resources })

@@ -18,7 +18,7 @@ export interface Conditions {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by the plugin preconditions if the request has any. */
+    /** Set by the plugin request-validation if the request has any. */
     conditions: Conditions | undefined
   }
 }

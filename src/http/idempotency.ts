@@ -1,7 +1,47 @@
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { WriteContext } from '../database/group-commit/command.ts'
+import { ValidationFailed } from '../errors.ts'
 import { checkCollectionPreconditions, conditionsOf } from './conditional-requests.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The response contains a secret that is never stored, so it cannot be replayed. */
+    secret?: boolean
+  }
+  interface FastifyRequest {
+    /** Set by the plugin request-validation if the request is a write and has one. */
+    idempotencyKey: string | undefined
+  }
+}
+
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/**
+ * Returns the Idempotency-Key of a write (draft-ietf-httpapi-idempotency-key-header).
+ *
+ * @throws ValidationFailed if it is malformed, or if the operation takes none
+ */
+export function parseIdempotencyKey (request: FastifyRequest): string | undefined {
+  const field = request.headers['idempotency-key']
+  if (field === undefined || SAFE_METHODS.has(request.method)) return undefined
+  if (request.routeOptions.config.secret === true) {
+    throw new ValidationFailed(
+      'Idempotency-Key is not allowed: the response contains a secret, which is never stored and cannot be replayed'
+    )
+  }
+  const [text = ''] = [field].flat()
+  const key = unquote(text)
+  if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
+    throw new ValidationFailed('Idempotency-Key must be 1 to 255 visible ASCII characters')
+  }
+  return key
+}
+
+/** Removes quotes: the draft makes the field a quoted string (RFC 8941 section 3.3.3), but most clients omit them. */
+function unquote (text: string): string {
+  return /^"(.*)"$/.test(text) ? text.slice(1, -1).replace(/\\(["\\])/g, '$1') : text
+}
 
 /**
  * Returns the account that a request writes for, the Idempotency-Key of the write, and the error of a POST to a
