@@ -34,14 +34,15 @@ const BODILESS_METHODS = new Set(['GET', 'HEAD'])
 
 function addContentTypeCheck (route: RouteOptions): void {
   if ([route.method].flat().every((method) => BODILESS_METHODS.has(method))) return
-  route.preParsing = route.schema?.body === undefined ? ignoreBody : requireJsonContentType
+  const check = route.schema?.body === undefined ? ignoreBody : requireJsonContentType
+  route.preParsing = [check, ...[route.preParsing ?? []].flat()]
 }
 
-/** Removes the content type, so that the parser for `*` discards the body. */
+/** Hides the content type from Fastify, so that the parser for `*` discards the body. */
 function ignoreBody (
-  { raw: { headers } }: FastifyRequest, _reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction
+  request: FastifyRequest, _reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction
 ): void {
-  delete headers['content-type']
+  if (request.headers['content-type'] !== undefined) request.headers = { ...request.headers, 'content-type': undefined }
   done()
 }
 

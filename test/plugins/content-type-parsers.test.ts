@@ -1,4 +1,6 @@
+import Fastify, { type LightMyRequestResponse, type preParsingAsyncHookHandler } from 'fastify'
 import t from 'tap'
+import { contentTypeParsers } from '../../src/plugins/content-type-parsers.ts'
 import type { Answer, Client } from '../support/app.ts'
 import { startApp } from '../support/app.ts'
 import { assertError } from '../support/checks.ts'
@@ -326,3 +328,21 @@ t.test(
     t.match(announced, { status: 413, body: { code: 'payload_too_large' } }, 'before it was sent')
   }
 )
+
+t.test("a route's own preParsing hooks run after the check of the content type", async (t) => {
+  const app = Fastify()
+  t.teardown(async () => { await app.close() })
+  await app.register(contentTypeParsers)
+  const parsed: string[] = []
+  const preParsing: preParsingAsyncHookHandler = async ({ url }) => { parsed.push(url) }
+  app.post('/body', { preParsing, schema: { body: {} } }, async ({ body }) => ({ body }))
+  app.post('/no-body', { preParsing: [preParsing] }, async ({ body, headers }) => ({ body: body ?? null, headers }))
+  const send = async (url: string, type: string): Promise<LightMyRequestResponse> =>
+    await app.inject({ method: 'POST', url, headers: { 'content-type': type }, body: '[1]' })
+  t.equal((await send('/body', 'text/plain')).statusCode, 400)
+  t.same(parsed, [])
+  t.same((await send('/body', 'application/json')).json(), { body: [1] })
+  t.equal((await send('/no-body', 'application/json')).json().body, null)
+  t.equal((await send('/no-body', 'text/plain')).statusCode, 200)
+  t.same(parsed, ['/body', '/no-body', '/no-body'])
+})
