@@ -45,7 +45,7 @@ export function onClientError (this: FastifyInstance, error: ClientError, socket
     // That request was complete: the bytes after it must not change its response.
     if (!closing.has(socket)) {
       closing.add(socket)
-      inFlight.shouldKeepAlive = false
+      if (!inFlight.headersSent) inFlight.setHeader('connection', 'close')
       inFlight.once('finish', () => { socket.end() })
     }
     return

@@ -153,6 +153,14 @@ t.test('garbage after a request does not change its response', async (t) => {
   }
 })
 
+t.test('garbage after a request ends the connection after its response', async (t) => {
+  const { port } = await startApp(t)
+  for (const garbage of ['garbage\r\n\r\n', '\x00', '{']) {
+    const text = await receiveAll(port, `GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n${garbage}`)
+    t.match(text, /^HTTP\/1\.1 200 .*^connection: close\r$.*"ok"/ims, JSON.stringify(garbage))
+  }
+})
+
 t.test('repeated garbage after the request of a stream adds no listeners, and the stream still ends', async (t) => {
   const { app, port, openAccount } = await startApp(t)
   const { key } = await openAccount()
