@@ -76,11 +76,12 @@ t.test('orders of one pet that share a group', async (t) => {
       const ids: number[] = []
       for (let i = 0; i < orders; i++) ids.push(await newOrder(ada, petId))
       t.equal((await petOf(ada, petId)).status, 'pending')
-      const complete = async (id: number): Promise<Answer> => await ada.patch(`/store/orders/${id}`, { complete: true })
-      const answers = await inOneGroup(service.app, () => ids.slice(0, completed).map(complete))
+      const complete = (id: number) => async (): Promise<Answer> =>
+        await ada.patch(`/store/orders/${id}`, { complete: true })
+      const answers = await inOneGroup(service.app, ids.slice(0, completed).map(complete))
       t.ok(answers.every(({ status }) => status === 200))
       t.equal((await petOf(ada, petId)).status, 'pending', `${completed} of ${orders} complete at once`)
-      await inOneGroup(service.app, () => ids.slice(completed).map(complete))
+      await inOneGroup(service.app, ids.slice(completed).map(complete))
       t.equal((await petOf(ada, petId)).status, 'sold')
     }
   })
@@ -89,9 +90,9 @@ t.test('orders of one pet that share a group', async (t) => {
     const ada = await service.openAccount()
     const petId = await stocked(ada, 4)
     const ids = [await newOrder(ada, petId, 2), await newOrder(ada, petId)]
-    const answers = await inOneGroup(service.app, () => [
-      ...ids.map(async (id) => await ada.delete(`/store/orders/${id}`)),
-      ...[1, 2, 3].map(async (quantity) => await ada.post('/store/orders', { petId, quantity }))
+    const answers = await inOneGroup(service.app, [
+      ...ids.map((id) => async () => await ada.delete(`/store/orders/${id}`)),
+      ...[1, 2, 3].map((quantity) => async () => await ada.post('/store/orders', { petId, quantity }))
     ])
     const placed = answers.slice(2).filter(({ status }) => status === 201)
       .reduce((sum, { body: { quantity } }) => sum + Number(quantity), 0)
@@ -103,8 +104,8 @@ t.test('orders of one pet that share a group', async (t) => {
 async function inTurn (
   { app }: TestApp, first: 'owner' | 'stranger', owner: () => Promise<Answer>, stranger: () => Promise<Answer>
 ): Promise<Answer[]> {
-  if (first === 'owner') return await inOneGroup(app, () => [owner(), stranger()])
-  return (await inOneGroup(app, () => [stranger(), owner()])).reverse()
+  if (first === 'owner') return await inOneGroup(app, [owner, stranger])
+  return (await inOneGroup(app, [stranger, owner])).reverse()
 }
 
 /** Sends a write that changes the record: a PATCH with all examples of its body. */

@@ -223,10 +223,10 @@ function fastPaths (service: TestApp): Actions {
       if (!isDeepStrictEqual(tried(), [true, true, true])) throw new Error('a write did not take its fast path')
       const others = [await stocked(client, 9), await stocked(client, 9)]
       tried()
-      await inOneGroup(service.app, () => [
-        ...others.map(async (petId) => await newOrder(client, petId)),
-        ...others.map(async () => await expect(201, client.post('/messages', { message: 'Hi' }))),
-        ...others.map(async () => await expect(201, client.post('/pets', { name: 'Rex', categoryId })))
+      await inOneGroup<unknown>(service.app, [
+        ...others.map((petId) => async () => await newOrder(client, petId)),
+        ...others.map(() => async () => await expect(201, client.post('/messages', { message: 'Hi' }))),
+        ...others.map(() => async () => await expect(201, client.post('/pets', { name: 'Rex', categoryId })))
       ])
       if (!isDeepStrictEqual(tried(), Array(6).fill(true))) throw new Error('a group did not take its fast paths')
     }

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { Command } from '../../src/database/group-commit/command.ts'
+import type { Commit } from '../../src/database/group-commit/committer.ts'
 
-/** Time for requests to reach the queue of writes. A machine that takes longer makes groups that are not shared. */
-const ARRIVAL_MS = 100
+/** After this time in the queue, writes do not wait for more of them. A longer time changes nothing. */
+const QUEUED_MS = 40
 
 type Committing = Pick<FastifyInstance, 'commit' | 'database'>
 
@@ -27,11 +28,35 @@ export async function holdWrites ({ commit, database }: Committing): Promise<() 
   return release
 }
 
-/** Sends requests that write, so that they wait together and share one transaction. @returns their results */
-export async function inOneGroup<Result> (app: Committing, send: () => Array<Promise<Result>>): Promise<Result[]> {
+/**
+ * Sends requests that write, so that they wait together and share one transaction. Each is sent when the one before
+ * waits, or was refused: they have this order in the transaction.
+ *
+ * @returns their results
+ */
+export async function inOneGroup<Result> (app: Committing, send: Array<() => Promise<Result>>): Promise<Result[]> {
   const release = await holdWrites(app)
-  const sent = send()
-  await sleep(ARRIVAL_MS)
-  release()
-  return await Promise.all(sent)
+  const { commit } = app
+  let arrived = (): void => {}
+  app.commit = (async (command, input, context) => {
+    const written = commit(command, input, context)
+    // Writes of the service itself can come at any time.
+    if (context.account !== null) arrived()
+    return await written
+  }) as Commit
+  try {
+    const sent: Array<Promise<Result>> = []
+    for (const request of send) {
+      const waits = new Promise<void>((resolve) => { arrived = resolve })
+      const answer = request()
+      sent.push(answer)
+      await Promise.race([waits, answer])
+    }
+    await sleep(QUEUED_MS)
+    release()
+    return await Promise.all(sent)
+  } finally {
+    release()
+    app.commit = commit
+  }
 }

@@ -5,8 +5,8 @@ import { openDatabase } from '../../../src/database/open-database.ts'
 import { freshDatabase } from '../../support/database.ts'
 
 t.test('expired records are deleted in steps, and others stay', async (t) => {
-  const database = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 5_000 })
-  const { commit, close } = createCommitter(database, { queueLimit: 10, timeout: 5_000, tables: [], beforeCommit: [] })
+  const database = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 60_000 })
+  const { commit, close } = createCommitter(database, { queueLimit: 10, timeout: 60_000, tables: [], beforeCommit: [] })
   t.teardown(async () => {
     await close()
     await database.close()
