@@ -4,7 +4,7 @@ import { startApp, type Answer, type Client, type TestApp } from '../support/app
 import { assertError, readerOf } from '../support/checks.ts'
 import { contractOf } from '../support/contract.ts'
 import { bodyOf, operationsOf, pathOf, stockedStore, type Operation } from '../support/operations.ts'
-import { sendBytes } from '../support/socket.ts'
+import { sendBytes, watchConnections } from '../support/socket.ts'
 import { ifMatch, key } from './fields.ts'
 
 // The errors of all operations that no record decides. Their answers are compared with the document, as all answers
@@ -90,9 +90,9 @@ t.test('every operation that arrives too slowly, or while the service stops', as
     const operations = operationsOf(app)
     let send = (_bytes: string): void => {}
     const rest = new Promise<string>((resolve) => { send = resolve })
+    const heardFrom = watchConnections(app.server)
     const answers = operations.map(async (operation) => await sendBytes(port, lineOf(operation), rest))
-    // A connection that has sent nothing is idle, and the stop closes it.
-    await sleep(500)
+    await heardFrom(operations.length)
     const stopped = app.close()
     await sleep(250)
     send('Host: x\r\n\r\n')

@@ -117,19 +117,20 @@ async function receiveAll (port: number, bytes: string, more?: string): Promise<
 }
 
 t.test('a request is answered once, whatever its body does after the answer', async (t) => {
-  const { port } = await startApp(t, { REQUEST_TIMEOUT_MS: '300' })
+  const { port } = await startApp(t, { REQUEST_TIMEOUT_MS: '3000' })
   const endless = 'Content-Length: 20\r\n\r\n{'
-  for (const [status, bytes, more] of [
+  const requests = [
     [404, `POST /nothing HTTP/1.1\r\n${HEAD}${endless}`],
     [401, `POST /pets HTTP/1.1\r\n${HEAD}${endless}`],
     [401, `POST /pets HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n1\r\n{`],
     [401, `POST /pets HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`, 'garbage\r\n\r\n'],
     [405, `PUT /pets HTTP/1.1\r\n${HEAD}${endless}`],
     [200, `GET /livez HTTP/1.1\r\n${HEAD}${endless}`]
-  ] as const) {
+  ] as const
+  await Promise.all(requests.map(async ([status, bytes, more]) => {
     const text = await receiveAll(port, bytes, more)
     t.same(text.match(/HTTP\/1\.1 \d+/g), [`HTTP/1.1 ${status}`], bytes.slice(0, 20))
-  }
+  }))
 })
 
 t.test('hosts of every form are accepted', async (t) => {
@@ -229,7 +230,7 @@ t.test('a request that arrives too slowly is rejected', async (t) => {
 })
 
 t.test('a request with a parsed head keeps its own Request-Id in every error', async (t) => {
-  const { port } = await startApp(t, { REQUEST_TIMEOUT_MS: '300' })
+  const { port } = await startApp(t, { REQUEST_TIMEOUT_MS: '3000' })
   const named = `POST /accounts HTTP/1.1\r\n${HEAD}Request-Id: mine-1\r\n`
   for (const [bytes, status] of [
     [`${named}Content-Length: 20\r\n\r\n{`, 408],

@@ -6,7 +6,7 @@ import { readerOf, assertError } from '../support/checks.ts'
 import { contractOf, errorCodes } from '../support/contract.ts'
 import { database } from '../support/database.ts'
 import { loadFixtures, mergeTables, type RaisedError, type RaisingApp } from '../support/fixture.ts'
-import { sendBytes } from '../support/socket.ts'
+import { sendBytes, watchConnections } from '../support/socket.ts'
 
 /** Makes one request for each code that no resource has for itself. */
 const COMMON: Record<string, RaisedError> = {
@@ -74,9 +74,14 @@ const COMMON: Record<string, RaisedError> = {
     settings: {},
     async raise ({ app, port }) {
       // Its first line has arrived, so the connection is not idle. The rest arrives after the stop began.
-      const late = sendSlowly(port, 'GET /pets HTTP/1.1\r\n', 500, 'Host: x\r\n\r\n')
-      await sleep(250)
-      const [answer] = await Promise.all([late, app.close()])
+      const heardFrom = watchConnections(app.server)
+      let closed: Promise<void> | undefined
+      const rest = heardFrom(1).then(async () => {
+        closed = app.close()
+        return await sleep(200, 'Host: x\r\n\r\n')
+      })
+      const answer = whole(await sendBytes(port, 'GET /pets HTTP/1.1\r\n', rest))
+      await closed
       return answer
     }
   },
@@ -119,10 +124,6 @@ async function bare ({ app, config, port }: TestApp, bytes: string): Promise<Ans
   return answer
 }
 
-async function sendSlowly (port: number, first: string, ms: number, second: string): Promise<Answer> {
-  return whole(await sendBytes(port, first, sleep(ms).then(() => second)))
-}
-
 function whole (answer: Answer | undefined): Answer {
   if (answer === undefined) throw new Error('the socket was closed without an answer')
   return answer
@@ -130,7 +131,7 @@ function whole (answer: Answer | undefined): Answer {
 
 /** Takes a lock that blocks all writes of the service, as another program might. */
 async function whileLocked<T> (url: string, use: () => Promise<T>): Promise<T> {
-  const other = await openDatabase({ url, pool: 2, timeout: 10_000 })
+  const other = await openDatabase({ url, pool: 2, timeout: 60_000 })
   try {
     return await other.writer.$transaction(async (prisma) => {
       if (database === 'postgresql') await prisma.$executeRawUnsafe('LOCK TABLE categories, api_keys IN EXCLUSIVE MODE')

@@ -3,7 +3,8 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { holdWrites } from '../support/groups.ts'
+import { holdWrites, nextWrite } from '../support/groups.ts'
+import { watchConnections } from '../support/socket.ts'
 
 /** Far longer than the grace period: a machine is never so slow. */
 const LATE_MS = 60_000
@@ -13,8 +14,9 @@ t.test('a request that takes longer than SHUTDOWN_GRACE_MS is disconnected', { t
   const ada = await openAccount()
   const release = await holdWrites(app)
   t.teardown(release)
+  const waits = nextWrite(app)
   const answer = ada.post('/messages', { message: 'Hello' }).then(({ status }) => status, () => 'disconnected')
-  await sleep(200)
+  await waits
   const end = app.close()
   t.equal(await Promise.race([answer, sleep(LATE_MS, 'late', { ref: false })]), 'disconnected')
   release()
@@ -25,8 +27,9 @@ t.test('a request in flight gets its response within the grace period', async (t
   const { app, openAccount } = await startApp(t, { SHUTDOWN_GRACE_MS: String(LATE_MS) })
   const ada = await openAccount()
   const release = await holdWrites(app)
+  const waits = nextWrite(app)
   const answer = ada.post('/messages', { message: 'Hello' })
-  await sleep(200)
+  await waits
   const end = app.close()
   await sleep(200)
   release()
@@ -40,12 +43,15 @@ t.test('a stopping service refuses requests and closes their connections', { tim
   const release = await holdWrites(app)
   t.teardown(release)
   // It keeps the service from its end.
+  const waits = nextWrite(app)
   const inFlight = ada.post('/messages', { message: 'Hello' })
+  await waits
+  const heardFrom = watchConnections(app.server)
   const socket = connect(port, '127.0.0.1')
   let text = ''
   socket.setEncoding('latin1').on('data', (chunk: string) => { text += chunk })
   socket.write('GET /livez HTTP/1.1\r\n')
-  await sleep(200)
+  await heardFrom(1)
   const end = app.close()
   await sleep(200)
   socket.write('Host: x\r\n\r\n')

@@ -3,7 +3,7 @@ import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { readerOf } from '../support/checks.ts'
 import { stockedStore } from '../support/operations.ts'
-import { sendBytes } from '../support/socket.ts'
+import { sendBytes, watchConnections } from '../support/socket.ts'
 
 /** Requests a response of every kind: a record, a list, no body, and errors from each stage of a request. */
 async function answersOf (
@@ -193,9 +193,12 @@ t.test('a demo gives access to pages of this machine, unless CORS_ORIGINS says o
 
 t.test('pages of these origins can read the 503 of a stopping service', async (t) => {
   const { app, port } = await startApp(t, { CORS_ORIGINS: 'https://app.example' })
-  const late = sendBytes(port, 'GET /pets HTTP/1.1\r\n', sleep(500, 'Host: x\r\nOrigin: https://app.example\r\n\r\n'))
-  await sleep(250)
-  const [answer] = await Promise.all([late, app.close()])
+  const heardFrom = watchConnections(app.server)
+  const rest = 'Host: x\r\nOrigin: https://app.example\r\n\r\n'
+  let closed: Promise<void> | undefined
+  const closing = heardFrom(1).then(() => { closed = app.close() })
+  const answer = await sendBytes(port, 'GET /pets HTTP/1.1\r\n', closing.then(async () => await sleep(200, rest)))
+  await closed
   t.match(answer, {
     status: 503,
     body: { code: 'shutting_down' },

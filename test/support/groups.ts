@@ -28,6 +28,21 @@ export async function holdWrites ({ commit, database }: Committing): Promise<() 
   return release
 }
 
+/** Resolves when the next write of an account waits for its transaction. Those of the service can come at any time. */
+export async function nextWrite (app: Pick<FastifyInstance, 'commit'>): Promise<void> {
+  const { commit } = app
+  await new Promise<void>((resolve) => {
+    app.commit = (async (command, input, context) => {
+      const written = commit(command, input, context)
+      if (context.account !== null) {
+        app.commit = commit
+        resolve()
+      }
+      return await written
+    }) as Commit
+  })
+}
+
 /**
  * Sends requests that write, so that they wait together and share one transaction. Each is sent when the one before
  * waits, or was refused: they have this order in the transaction.
@@ -36,18 +51,10 @@ export async function holdWrites ({ commit, database }: Committing): Promise<() 
  */
 export async function inOneGroup<Result> (app: Committing, send: Array<() => Promise<Result>>): Promise<Result[]> {
   const release = await holdWrites(app)
-  const { commit } = app
-  let arrived = (): void => {}
-  app.commit = (async (command, input, context) => {
-    const written = commit(command, input, context)
-    // Writes of the service itself can come at any time.
-    if (context.account !== null) arrived()
-    return await written
-  }) as Commit
   try {
     const sent: Array<Promise<Result>> = []
     for (const request of send) {
-      const waits = new Promise<void>((resolve) => { arrived = resolve })
+      const waits = nextWrite(app)
       const answer = request()
       sent.push(answer)
       await Promise.race([waits, answer])
@@ -57,6 +64,5 @@ export async function inOneGroup<Result> (app: Committing, send: Array<() => Pro
     return await Promise.all(sent)
   } finally {
     release()
-    app.commit = commit
   }
 }

@@ -1,4 +1,5 @@
-import { connect } from 'node:net'
+import { connect, type Server, type Socket } from 'node:net'
+import { eventually } from './receiver.ts'
 
 export interface RawAnswer {
   status: number
@@ -34,6 +35,19 @@ export async function sendBytes (
     }
   })
   return received === '' ? undefined : read(received)
+}
+
+/**
+ * Watches the connections that a server gets from now on.
+ *
+ * @returns a function that resolves when so many have sent something; a stop closes one that has sent nothing
+ */
+export function watchConnections (server: Server): (count: number) => Promise<void> {
+  const sockets: Socket[] = []
+  server.on('connection', (socket: Socket) => { sockets.push(socket) })
+  return async (count) => {
+    await eventually(() => sockets.filter(({ bytesRead }) => bytesRead > 0).length >= count)
+  }
 }
 
 /** Finds the end of an answer. Those to HEAD, 204 and 304 end with their head (RFC 9112 section 6.3). */

@@ -160,7 +160,7 @@ t.test('a small group takes fast paths if all of its writes have one', async (t)
     async () => await order(ada, 3),
     async () => await addPet(ada)
   ]),
-    [201, 201, 201, 201, 201])
+  [201, 201, 201, 201, 201])
   t.same(fastPaths(), [true, true, true, true, true])
   t.same(await Promise.all(stores.map(async ({ client, pets }) =>
     (await client.get(`/inventory/${pets.stocked}`)).body.quantity)), [4, 1])
