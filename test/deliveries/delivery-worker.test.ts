@@ -1,30 +1,24 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { LEASE_MS } from '../../src/deliveries/claim.ts'
 import { REQUEST_TIMEOUT_MS } from '../../src/deliveries/http-client.ts'
 import { startApp } from '../support/app.ts'
+import { build, CLI } from '../support/cli.ts'
 import { backlog, becomes, send } from '../support/delivery.ts'
 import { database, emptyDatabase } from '../support/database.ts'
 import { eventually } from '../support/receiver.ts'
-import { TSX } from '../support/tsx.ts'
 
-const CLI = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
-const SHORT_LEASE_WORKER = fileURLToPath(new URL('./short-lease-worker.ts', import.meta.url))
+t.before(build)
 
-function start (t: Test, args: string[], env: Record<string, string>): ChildProcess {
+function startWorker (t: Test, url: string): ChildProcess {
   const settings = { LOG_LEVEL: 'silent', WEBHOOKS_ALLOW_PRIVATE: 'true', REQUEST_TIMEOUT_MS: '60000' }
-  const child = spawn(process.execPath, [TSX, ...args], {
-    env: { ...process.env, ...settings, ...env },
+  const child = spawn(process.execPath, [CLI, 'worker'], {
+    env: { ...process.env, ...settings, DATABASE_URL: url },
     stdio: ['ignore', 'ignore', 'pipe']
   })
   t.teardown(() => { child.kill('SIGKILL') })
   return child
-}
-
-function startWorker (t: Test, url: string): ChildProcess {
-  return start(t, [CLI, 'worker'], { DATABASE_URL: url })
 }
 
 t.test('a worker process delivers for services with DELIVERY=false', async (t) => {
@@ -43,16 +37,19 @@ t.test('a lease lasts longer than two requests with their reserve', async (t) =>
 
 t.test('deliveries of a killed worker are delivered when its leases expire', { timeout: 300_000 }, async (t) => {
   const { service, ada, ids, receiver } = await backlog(t, 20)
-  receiver.respond = (response, _received, nth) => { if (nth > 5) response.writeHead(200).end() }
-  const leaseMs = 8_000
-  const worker = start(t, [SHORT_LEASE_WORKER], {
-    DATABASE_URL: service.config.DATABASE_URL, LEASE_MS: `${leaseMs}`, DELIVERY_TIMEOUT_MS: '4000'
-  })
+  // A receiver gets one request at a time until its first response.
+  receiver.respond = (response, _received, nth) => { if (nth === 1) response.writeHead(200).end() }
+  const worker = startWorker(t, service.config.DATABASE_URL)
   await receiver.until(5)
   worker.kill('SIGKILL')
   await once(worker, 'exit')
   const before = receiver.received.length
   receiver.respond = (response) => { response.writeHead(200).end() }
+  // As if the time of the leases had passed.
+  const { count } = await service.app.database.writer.delivery.updateMany({
+    where: { leasedBy: { not: null } }, data: { nextTryAt: new Date() }
+  })
+  t.ok(count > 0, `${count} leases were left`)
   const settings = { DELIVERY: 'true', WEBHOOKS_ALLOW_PRIVATE: 'true', DATABASE_URL: service.config.DATABASE_URL }
   await startApp(t, settings)
   for (const id of ids) await becomes(ada, id, 'delivered')

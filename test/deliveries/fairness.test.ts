@@ -6,26 +6,26 @@ import { DELIVERING, send } from '../support/delivery.ts'
 import { openReceiver } from '../support/receiver.ts'
 import { startDeliveryWorker } from './workers.ts'
 
-t.test('slow receivers of some accounts do not delay the deliveries of another', { timeout: 300_000 }, async (t) => {
+t.test('slow receivers of some accounts do not delay the deliveries of another', { timeout: 600_000 }, async (t) => {
   const service = await startApp(t, { ...DELIVERING, DELIVERY: 'false' })
-  const slow = await openReceiver(t, (response) => { setTimeout(() => { response.writeHead(200).end() }, 14_000) })
+  const slow = await openReceiver(t, () => {})
   // Eight calls of each webhook would fill the 500 slots.
   for (let i = 0; i < 4; i++) {
     const ada = await service.openAccount()
     await Promise.all(Array.from({ length: 20 }, async () => await ada.post('/webhooks', { url: slow.url })))
     await Promise.all(Array.from({ length: 8 }, async () => await send(ada)))
   }
-  const worker = startDeliveryWorker(t, service.app, {})
+  // No request to the slow receivers ends before the test.
+  const worker = startDeliveryWorker(t, service.app, { timeoutMs: 300_000, leaseMs: 900_000 })
   worker.wake([])
   await slow.until(80)
   const quick = await openReceiver(t)
   const bob = await service.openAccount()
   await bob.post('/webhooks', { url: quick.url })
-  const startedAt = Date.now()
   for (let i = 0; i < 20; i++) await send(bob)
   worker.wake([])
   await quick.until(20)
-  t.ok(Date.now() - startedAt < 12_000, `20 deliveries in ${Date.now() - startedAt} ms`)
+  t.equal(slow.open, 80, 'all requests to the slow receivers are still in flight')
   t.equal(slow.most, 80, 'a slow receiver gets one request at a time')
 })
 

@@ -51,7 +51,7 @@ t.test('a worker leaves a webhook to the worker that serves it, until that one s
   const second = startDeliveryWorker(t, Object.assign(Object.create(app), { commit }) as typeof app, {})
   for (let i = 0; i < 15; i++) {
     second.wake([])
-    await sleep(100)
+    await sleep(40)
   }
   t.equal(claims, 0, 'its claims would only lock the webhook')
   await first.close()
@@ -105,7 +105,7 @@ t.test('a result that could not be stored is stored later, and the event is not 
   }) as Commit
   // The name of the lease's owner is of no account: a second worker would have to wait for the end of the lease.
   startDeliveryWorker(t, Object.assign(Object.create(app), { commit }) as typeof app, {})
-  await becomes(ada, id, 'delivered', 30_000)
+  await becomes(ada, id, 'delivered')
   t.equal(failures, 2)
   t.equal(receiver.received.length, 1)
 })

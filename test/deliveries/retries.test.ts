@@ -1,9 +1,21 @@
 import type { ServerResponse } from 'node:http'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import type { Command } from '../../src/database/group-commit/command.ts'
 import type { TestApp } from '../support/app.ts'
 import { attemptsOf, backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
 import { startDeliveryWorker } from './workers.ts'
+
+const WAKE: Command<object, undefined> = {
+  name: 'wake',
+  run: async (_tx, inputs) => inputs.map(() => ({ record: undefined, changes: { deliveries: [] } }))
+}
+
+/** Lets the service look for due deliveries again and again, as it does while messages arrive. */
+function keepWaking (t: Test, { app }: TestApp): void {
+  const timer = setInterval(() => { app.commit(WAKE, {}, { account: null }).catch(() => {}) }, 100)
+  t.teardown(() => { clearInterval(timer) })
+}
 
 /** Makes pending deliveries due at once, or expired, so that tests do not wait for pauses. */
 async function skipPause ({ app }: TestApp, expire = false): Promise<void> {
@@ -13,6 +25,7 @@ async function skipPause ({ app }: TestApp, expire = false): Promise<void> {
   await writer.$executeRawUnsafe(`
     UPDATE deliveries SET next_try_at = ${time} ${expire ? `, give_up_at = ${time}` : ''}
     WHERE state = 'waiting' AND leased_by IS NULL`)
+  await app.commit(WAKE, {}, { account: null })
 }
 
 t.test('a failed delivery is retried after a pause, with the same id, and updates its message', async (t) => {
@@ -43,8 +56,8 @@ t.test('a failed delivery is retried after a pause, with the same id, and update
 t.test('a worker retries at the end of a pause without being woken', { timeout: 600_000 }, async (t) => {
   const { service, ada, receiver } = await subscribed(
     t, { events: ['message.created'] }, { ...DELIVERING, DELIVERY: 'false' })
-  // Shorter than the 5 s between two polls: a worker that scheduled no poll would need 200 s.
-  const retries = 40
+  // Shorter than the 5 s between two polls: a worker that scheduled no poll would need 75 s.
+  const retries = 15
   const worker = startDeliveryWorker(t, service.app, { retrySchedule: Array.from({ length: retries }, () => 200) })
   receiver.respond = (response, _received, nth) => { response.writeHead(nth <= retries ? 503 : 200).end() }
   const id = await send(ada)
@@ -71,12 +84,6 @@ t.test('a delivery fails after its last attempt, and its message with it', async
   for (let attempt = 1; attempt <= 11; attempt++) {
     await eventually(async () => (await attemptsOf(ada, path)).length === attempt)
     await skipPause(service)
-    const wake = {
-      name: 'wake',
-      run: async (_tx: unknown, inputs: object[]) =>
-        inputs.map(() => ({ record: undefined, changes: { deliveries: [] } }))
-    }
-    await service.app.commit(wake, {}, { account: ada.account! })
   }
   await becomes(ada, id, 'failed')
   await receiver.until(12)
@@ -87,7 +94,7 @@ t.test('a webhook is disabled after a 410, and its pending deliveries fail', asy
   const { ada, receiver, path, ids, deliver } = await backlog(t, 30)
   receiver.respond = (response) => { response.writeHead(410).end() }
   const before = await ada.get(path)
-  await deliver()
+  keepWaking(t, await deliver())
   for (const id of ids) await becomes(ada, id, 'failed')
   const disabled = await ada.get(path)
   t.equal(disabled.body.enabled, false)

@@ -23,6 +23,12 @@ export function startDeliveryWorker (
   return worker
 }
 
+/** Wakes a worker again and again, so that no test waits for its polls. */
+export function keepWaking (t: Test, worker: Pick<DeliveryWorker, 'wake'>): void {
+  const timer = setInterval(() => { worker.wake([]) }, 100)
+  t.teardown(() => { clearInterval(timer) })
+}
+
 /**
  * Returns the context in which a worker runs its dispatchers, without the worker. Other accounts, with negative ids,
  * have `openRequests` requests in flight.

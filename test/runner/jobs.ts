@@ -30,7 +30,6 @@ const DATABASE_INDEPENDENT: Record<string, string> = {
   'test/database/sqlite': 'tests the connections to SQLite',
   'test/deliveries/address-policy.test.ts': 'calls a pure function',
   'test/deliveries/http-client.test.ts': 'calls a receiver without a database',
-  'test/deliveries/rate.test.ts': 'prints rates; the delivery tests run the statements',
   'test/deliveries/retries.test.ts': 'counts attempts and pauses; the delivery tests run the statements',
   'test/deliveries/retry-policy.test.ts': 'calls a pure function',
   'test/deliveries/unresponsive-receivers.test.ts': 'calls receivers that hang; the delivery tests run the statements',
