@@ -20,11 +20,11 @@ const WAYS = databaseName === 'sqlite' ? ['in this thread', 'in the writer threa
 
 for (const way of WAYS) t.test(way, async (t) => { await testTransactions(t, way === 'in the writer thread') })
 
-async function open (t: Test, inThread: boolean, timeout = 5_000): Promise<Opened> {
+async function open (t: Test, inThread: boolean, timeout = 60_000): Promise<Opened> {
   const url = await freshDatabase(t)
   const options = { url, pool: 2, timeout }
   const database = inThread ? await openWithWriterThread(options) : await openDatabase(options)
-  const onlooker = await openDatabase({ url, pool: 2, timeout: 5_000 })
+  const onlooker = await openDatabase({ url, pool: 2, timeout: 60_000 })
   t.teardown(async () => { await Promise.all([database.close(), onlooker.close()]) })
   const names = async (): Promise<string[]> =>
     (await onlooker.reader.account.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)

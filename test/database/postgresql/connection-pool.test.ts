@@ -14,7 +14,7 @@ const skip = databaseName === 'sqlite' && 'SQLite has no pool'
 
 t.test('a busy service opens at most DATABASE_POOL connections, and uses them', { skip }, async (t) => {
   // How many of the larger pool are open at once depends on the machine. The default is 10.
-  for (const [pool, least] of [[2, 2], [14, 4]] as const) {
+  for (const pool of [2, 14]) {
     const { config, openAccount } = await startApp(t, { DATABASE_POOL: String(pool) })
     const ada = await openAccount()
     const petId = await newPet(ada)
@@ -33,13 +33,13 @@ t.test('a busy service opens at most DATABASE_POOL connections, and uses them', 
       SELECT count(*)::int FROM pg_stat_activity
       WHERE datname = current_database() AND application_name = 'petstore'`)
     await admin.end()
-    t.ok(count >= least && count <= pool, `${count} of ${pool} connections`)
+    t.ok(count >= 2 && count <= pool, `${count} of ${pool} connections`)
   }
 })
 
 t.test('a connection that is lost during a read fails the read, and not the process', { skip }, async (t) => {
   const network = await tamperingNetwork(t, await freshDatabase(t))
-  const database = await openDatabase({ url: network.url, pool: 2, timeout: 5_000 })
+  const database = await openDatabase({ url: network.url, pool: 2, timeout: 60_000 })
   t.teardown(database.close)
   const read = async (): Promise<object[][]> =>
     await database.reads.runTogether!([{ sql: 'SELECT 1 AS one', values: [] }])
@@ -52,18 +52,24 @@ t.test('a connection that is lost during a read fails the read, and not the proc
 })
 
 t.test('statements of one message have their rows and their errors independently', { skip }, async (t) => {
-  const { reads, close } = await openDatabase({ url: await freshDatabase(t), pool: 2, timeout: 5_000 })
+  const url = await freshDatabase(t)
+  const { reads, close } = await openDatabase({ url, pool: 2, timeout: 60_000 })
   t.teardown(close)
+  const holder = new pg.Client({ connectionString: url })
+  await holder.connect()
+  t.teardown(async () => { await holder.end() })
   const statement = (sql: string): OwnStatement => ({ sql, values: [] })
-  const [one, sleep, two] = ['SELECT 1 AS n', 'SELECT pg_sleep(0.5)', 'SELECT 2 AS n'].map(statement)
+  const [one, wait, two] = ['SELECT 1 AS n', 'SELECT pg_advisory_xact_lock(1)', 'SELECT 2 AS n'].map(statement)
   const broken = statement('SELECT 1 / (count(*) - count(*)) FROM accounts')
 
+  await holder.query('SELECT pg_advisory_lock(1)')
   const settled: number[] = []
-  const results = reads.runEach!([one!, sleep!, two!])
+  const results = reads.runEach!([one!, wait!, two!])
   for (const [i, rows] of results.entries()) void rows.then(() => { settled.push(i) })
   t.same(await results[0], [{ n: 1 }])
   await nextTurn()
   t.same(settled, [0], 'the first does not wait for the second')
+  await holder.query('SELECT pg_advisory_unlock(1)')
   t.same(await results[2], [{ n: 2 }])
   t.same(settled, [0, 1, 2])
 
@@ -78,7 +84,7 @@ t.test('statements of one message have their rows and their errors independently
 
 t.test('a connection that is lost during a message fails its statements, and none runs again', { skip }, async (t) => {
   const network = await tamperingNetwork(t, await freshDatabase(t))
-  const { reads, close } = await openDatabase({ url: network.url, pool: 2, timeout: 5_000 })
+  const { reads, close } = await openDatabase({ url: network.url, pool: 2, timeout: 60_000 })
   t.teardown(close)
   const statements = [1, 2, 3].map((n): OwnStatement => ({ sql: `SELECT ${n} AS n`, values: [] }))
   t.same(await Promise.all(reads.runEach!(statements)), [[{ n: 1 }], [{ n: 2 }], [{ n: 3 }]])

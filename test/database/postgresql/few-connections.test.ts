@@ -11,7 +11,7 @@ import { eventually } from '../../support/receiver.ts'
 const skip = database === 'sqlite' && 'SQLite has no connections'
 
 /** Waiting for a connection must end long before. */
-const REQUEST_TIMEOUT_MS = 20_000
+const REQUEST_TIMEOUT_MS = 60_000
 
 const TOO_MANY_CONNECTIONS = '53300'
 
@@ -62,20 +62,20 @@ interface Repeated { count: number, failed: string[], slowest: number }
 /** Sends one request after the other until `isOver`. @returns their failures, and the time of the slowest in ms */
 async function repeat (isOver: () => boolean, send: () => Promise<Answer>): Promise<Repeated> {
   const result: Repeated = { count: 0, failed: [], slowest: 0 }
-  while (!isOver()) {
+  do {
     const began = performance.now()
     const { status, text } = await send()
     result.slowest = Math.max(result.slowest, performance.now() - began)
     result.count++
     if (status >= 300) result.failed.push(`${status} ${text}`)
-  }
+  } while (!isOver())
   return result
 }
 
-/** Reads and writes at the same time for a while, and asserts that every request succeeds. */
-async function assertServed (t: Test, ada: Client, petId: number, ms: number): Promise<void> {
-  const end = Date.now() + ms
-  const isOver = (): boolean => Date.now() > end
+/** Reads and writes at the same time for a while, until `isEnough`, and asserts that every request succeeds. */
+async function assertServed (t: Test, ada: Client, petId: number, isEnough = (): boolean => true): Promise<void> {
+  const end = Date.now() + 1_000
+  const isOver = (): boolean => Date.now() > end && isEnough()
   const [reads, writes] = await Promise.all([
     Promise.all([...PATHS, ...PATHS].map(async (path) => await repeat(isOver, async () => await ada.get(path)))),
     Promise.all([
@@ -103,7 +103,7 @@ t.test('a service with few connections', { skip }, async (t) => {
     await t.test(`serves reads and writes by ${limit}`, async (t) => {
       await setLimit(limit)
       await closeSome(limit)
-      await assertServed(t, ada, petId, 1_000)
+      await assertServed(t, ada, petId)
       t.ok(await connections() <= limit)
     })
   }
@@ -136,10 +136,12 @@ t.test('a service with few connections', { skip }, async (t) => {
         await sleep(randomInt(20))
       }
     })
-    await assertServed(t, ada, petId, 4_000)
+    // There are too few for all.
+    const latest = Date.now() + 60_000
+    await assertServed(t, ada, petId, () => refusals.length > 2 || Date.now() > latest)
     over.abort()
     await Promise.all(others)
-    t.same(new Set(refusals), new Set([TOO_MANY_CONNECTIONS]), 'there were too few for all')
+    t.same(new Set(refusals), new Set([TOO_MANY_CONNECTIONS]))
   })
 
   await t.test('waits while another client has all of them', async (t) => {
@@ -162,6 +164,7 @@ t.test('a service with few connections', { skip }, async (t) => {
     const { username } = new URL(url)
     const ofService = "FROM pg_stat_activity WHERE usename = $1 AND application_name LIKE 'petstore%'"
     await admin.query(`SELECT pg_terminate_backend(pid) ${ofService} OFFSET $2`, [username, kept])
+    await eventually(async () => (await admin.query(`SELECT 1 ${ofService}`, [username])).rows.length <= kept)
     await admin.end()
     // The service has to notice it before it uses one of them.
     await sleep(200)

@@ -10,7 +10,7 @@ import { loadFixtures, mergeTables } from '../../support/fixture.ts'
  * both have read what a weaker lock, or none, lets them read. Then exactly one of them may succeed.
  */
 
-/** Time for both requests to reach the lock. A machine that takes longer tests less, and fails nothing. */
+/** Maximum time for both requests to reach the lock. A machine that takes longer tests less, and fails nothing. */
 const ARRIVAL_MS = 300
 
 const skip = database === 'sqlite' && 'one process serves a SQLite file'
@@ -37,11 +37,23 @@ t.test('two services that decide about the same rows', { skip }, async (t) => {
       await session.query('BEGIN')
       await session.query(lock)
       const sent = send()
-      await sleep(ARRIVAL_MS)
+      await untilWaiting(session, sent.length)
       await session.query('COMMIT')
       return await Promise.all(sent)
     } finally {
       await session.end()
+    }
+  }
+
+  /** Waits until so many sessions wait for a lock. Not every request has to: some wait in their service. */
+  async function untilWaiting (session: pg.Client, count: number): Promise<void> {
+    for (const end = performance.now() + ARRIVAL_MS; performance.now() < end;) {
+      await sleep(10)
+      // A transaction sees the activity as it was at its first look.
+      await session.query('SELECT pg_stat_clear_snapshot()')
+      const { rows } = await session.query(
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+      if (rows.length >= count) return
     }
   }
 
