@@ -34,10 +34,10 @@ t.test('the feed', async (t) => {
   })
 
   await t.test('begins after a position, and beyond the newest event with the next one', async (t) => {
-    const before = streams().length
+    const before = proxy.answered
     const stop = new AbortController()
     const feed = collect(store, { after: Number.MAX_SAFE_INTEGER, signal: stop.signal })
-    await eventually(() => streams().length > before)
+    await eventually(() => proxy.answered > before)
     // The connection breaks before an event has come, and the next event happens before the stream is open again.
     await new Promise((resolve) => setTimeout(resolve, 200))
     proxy.cut()

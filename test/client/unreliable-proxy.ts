@@ -22,6 +22,8 @@ export interface UnreliableProxy {
   requests: Forwarded[]
   /** The number of requests in flight. */
   open: number
+  /** The number of requests whose answer of the service has begun. */
+  answered: number
   /** The faults of the next matching requests, in order. Requests without a fault are forwarded. */
   faults: Fault[]
   /** Breaks all connections of clients. */
@@ -62,7 +64,9 @@ export async function openProxy (
       const sent = request({ host: '127.0.0.1', port, method, path, headers, agent: false })
       client.pipe(sent)
       response.on('close', () => sent.destroy())
-      return (await once(sent, 'response') as [IncomingMessage])[0]
+      const [answer] = await once(sent, 'response') as [IncomingMessage]
+      proxy.answered++
+      return answer
     }
     const fault = matches(client) ? proxy.faults.shift() : undefined
     const handled = fault === undefined ? passThrough(response, forward) : fault(client, response, forward)
@@ -78,6 +82,7 @@ export async function openProxy (
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests: [],
     open: 0,
+    answered: 0,
     faults: [],
     cut: () => { server.closeAllConnections() }
   }

@@ -12,7 +12,7 @@ import { callOf, copyOf, seenOf, STATUSES, type Call, type Command, type Model, 
 
 /** The runs of each test. On a slow machine, no run starts after this time, but at least one runs. */
 const RUNS = 30
-const TIME_LIMIT_MS = 7_000
+const TIME_LIMIT_MS = 4_000
 
 /** Stores in use at the same time. Their commands share groups, but never a row. */
 const STORES = 4

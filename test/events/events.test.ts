@@ -228,7 +228,7 @@ t.test('a stream ends when its key is revoked or expires, and when the service s
   const service = await startApp(t)
   const store = await service.openAccount()
   const { body: other } = await store.post('/account/keys', {})
-  const { body: brief } = await store.post('/account/keys', { expiresAt: new Date(Date.now() + 5_000).toISOString() })
+  const { body: brief } = await store.post('/account/keys', { expiresAt: new Date(Date.now() + 2_000).toISOString() })
   const revoked = await openStream(service, { key: other.apiKey })
   const expiring = await openStream(service, { key: brief.apiKey })
   const staying = await openStream(service, store)

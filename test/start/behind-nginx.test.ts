@@ -11,7 +11,7 @@ import { database, freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
 
 /** An event that nginx does not pass on within this time is buffered. */
-const PATIENCE_MS = 30_000
+const PATIENCE_MS = 60_000
 
 const CONFIGURATION = join(ROOT, 'docs/how-to/deployment/nginx.conf')
 

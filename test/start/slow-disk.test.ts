@@ -4,10 +4,10 @@ import { buildFsyncDelay, fsyncDelay } from '../support/fsync-delay.ts'
 import { folder, ON_SQLITE, start } from './process.ts'
 
 /** Long beside a request, so that a COMMIT in the main thread shows. */
-const DELAY_MS = 50
+const DELAY_MS = 150
 
 /** No request takes this long during a write, in ms, if another thread waits for the disk. */
-const STOPPED_MS = DELAY_MS / 2
+const STOPPED_MS = DELAY_MS * 0.8
 
 const hasCompiler = process.platform === 'linux' && spawnSync('cc', ['--version']).status === 0
 const skip = ON_SQLITE || (!hasCompiler && 'needs Linux and a C compiler')
