@@ -29,9 +29,8 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 const TEXT_TYPE = { 'content-type': 'text/plain' }
 
 t.test('every operation', async (t) => {
-  const { owner, nobody, reader, operations } = await start(t, { BODY_LIMIT: '1024' })
+  const { owner, nobody, operations } = await start(t, { BODY_LIMIT: '1024' })
   const withBody = operations.filter(({ body }) => body !== undefined)
-  const writes = operations.filter(({ method, operationId }) => method !== 'GET' && operationId !== 'createAccount')
 
   /** Sends a request to each operation, with a key where it needs one, and expects the same error. */
   async function expectError (
@@ -59,10 +58,6 @@ t.test('every operation', async (t) => {
     await client.request(operation.method, anyPathOf(operation), { body: '{', headers: JSON_TYPE }))
   await expectError(withBody, 400, 'invalid_content_type', async (operation, client) =>
     await client.request(operation.method, anyPathOf(operation), { body: 'x', headers: TEXT_TYPE }))
-  await expectError(writes, 403, 'read_only_key', async (operation) =>
-    await reader.request(operation.method, anyPathOf(operation)))
-  await expectError(operations.filter(({ operationId }) => operationId !== 'createAccount'), 401, 'unauthorized',
-    async (operation) => await nobody.request(operation.method, anyPathOf(operation)))
 
   const ids = await stockedStore(owner)
   await expectError(operations, 412, 'precondition_failed', async (operation, client) =>
@@ -76,6 +71,76 @@ t.test('every operation', async (t) => {
       headers: key('used'), body: bodyOf(operation, ids)
     }))
 })
+
+t.test('every operation that needs a key', async (t) => {
+  const { nobody, reader, openAccount, withKey, operations } = await start(t)
+  const bare = 'Bearer realm="petstore"'
+  const closed = operations.filter(({ operationId }) => operationId !== 'createAccount')
+  // Not even the body is read.
+  const broken = { headers: { ...JSON_TYPE, 'content-length': '1' }, body: '{' }
+
+  await t.test('is refused without a key', async (t) => {
+    for (const operation of closed) {
+      const answer = await nobody.request(operation.method, anyPathOf(operation), broken)
+      assertError(t, answer, 401, 'unauthorized', 'Authorization: Bearer', operation.operationId)
+      t.equal(answer.headers['www-authenticate'], bare)
+      const basic = { authorization: 'Basic YWRhOmFkYQ==' }
+      const other = await nobody.request(operation.method, anyPathOf(operation), { headers: basic })
+      assertError(t, other, 401, 'unauthorized', 'Bearer <API_KEY>', operation.operationId)
+      t.equal(other.headers['www-authenticate'], bare)
+    }
+  })
+
+  await t.test('is refused with an invalid key, and with that of a deleted account', async (t) => {
+    const gone = await openAccount()
+    await gone.delete('/account')
+    for (const operation of closed) {
+      for (const key of ['not-a-key', `${gone.key}x`, gone.key!]) {
+        const answer = await withKey(key).request(operation.method, anyPathOf(operation))
+        assertError(t, answer, 401, 'unauthorized', /key/i, operation.operationId)
+        t.equal(answer.headers['www-authenticate'], `${bare}, error="invalid_token"`)
+      }
+    }
+  })
+
+  await t.test('is refused with a read-only key if it writes', async (t) => {
+    for (const operation of closed.filter(({ method }) => method !== 'GET')) {
+      const answer = await reader.request(operation.method, anyPathOf(operation), broken)
+      assertError(t, answer, 403, 'read_only_key', 'may only read', operation.operationId)
+      t.equal(answer.headers['www-authenticate'], `${bare}, error="insufficient_scope"`)
+    }
+  })
+})
+
+t.test('every operation names the parameter that it refuses', async (t) => {
+  const { owner, operations } = await start(t)
+  let ids = 0
+  let lists = 0
+  for (const operation of operations) {
+    const { operationId, method, path, parameters, body } = operation
+    const idName = intIdOf(operation)
+    if (idName !== undefined) {
+      ids++
+      for (const id of ['0', '-1', '01', 'x', '1.5', '9223372036854775808']) {
+        const answer = await owner.request(method, path.replace(`{${idName}}`, id), { body: body && {} })
+        assertError(t, answer, 400, 'validation_failed', idName, `${operationId} ${id}`)
+      }
+    }
+    if (!parameters.some(({ name }) => name === 'limit')) continue
+    lists++
+    const known = parameters.some(({ name }) => name === 'cursor') ? 'cursor' : undefined
+    for (const query of ['limit=0', 'limit=101', 'limit=x', ...known === undefined ? [] : ['cursor=']]) {
+      const answer = await owner.get(`${path.replace(/\{\w+\}/, '1')}?${query}`)
+      assertError(t, answer, 400, 'validation_failed', query.split('=')[0]!, `${operationId} ${query}`)
+    }
+  }
+  t.ok(ids > 15 && lists > 5, `${ids} with an id and ${lists} lists`)
+})
+
+/** Returns the name of the id in the path of an operation, if it is a number. */
+function intIdOf ({ parameters }: Operation): string | undefined {
+  return parameters.find((parameter) => parameter.in === 'path' && parameter.schema.format === 'int64')?.name
+}
 
 t.test('every operation that arrives too slowly, or while the service stops', async (t) => {
   await t.test('is answered 408', async (t) => {

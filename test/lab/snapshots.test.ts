@@ -1,8 +1,6 @@
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
-import {
-  assertError, assertRejectsInput, assertRejectsReadOnlyKey, assertRequiresAuth, assertResponse
-} from '../support/checks.ts'
+import { assertError, assertRejectsInput, assertResponse } from '../support/checks.ts'
 import { count, newCategory, newOrder, newPet, stocked } from '../support/fixtures.ts'
 
 /** The fixed list of requests whose answers are equal before and after. */
@@ -42,15 +40,6 @@ async function fill (client: Client): Promise<{ categoryId: number, pets: number
 t.test('snapshots', async (t) => {
   const running = await startApp(t)
   const { openAccount } = running
-
-  await assertRequiresAuth(t, running, [
-    ['GET', '/lab/snapshots'], ['POST', '/lab/snapshots', {}], ['GET', '/lab/snapshots/1'],
-    ['DELETE', '/lab/snapshots/1'], ['POST', '/lab/snapshots/1/restore'], ['POST', '/lab/reset', {}]
-  ])
-  await assertRejectsReadOnlyKey(t, running, [
-    ['POST', '/lab/snapshots'], ['DELETE', '/lab/snapshots/1'], ['POST', '/lab/snapshots/1/restore'],
-    ['POST', '/lab/reset']
-  ])
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
     const ada = await openAccount()

@@ -1,16 +1,6 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import {
-  assertResponse,
-  linkOf,
-  assertListed,
-  assertRequiresAuth,
-  assertError,
-  assertRejectsInput,
-  assertRejectsOtherThanJson,
-  assertRejectsReadOnlyKey,
-  walk
-} from '../support/checks.ts'
+import { assertResponse, linkOf, assertListed, assertError, assertRejectsInput, walk } from '../support/checks.ts'
 import { itemOf, newOrder, newPet, petOf, setStatus, stocked } from '../support/fixtures.ts'
 
 const UNKNOWN = '9223372036854775807'
@@ -19,16 +9,6 @@ const SHIP_DATE = '2026-12-24T18:00:00.000Z'
 t.test('orders', async (t) => {
   const running = await startApp(t)
   const { openAccount } = running
-
-  await assertRequiresAuth(t, running, [
-    ['GET', '/store/orders'], ['POST', '/store/orders', { petId: 1 }],
-    ['GET', '/store/orders/1'], ['PATCH', '/store/orders/1', { complete: true }], ['DELETE', '/store/orders/1']
-  ])
-  await assertRejectsReadOnlyKey(t, running, [
-    ['POST', '/store/orders'],
-    ['PATCH', '/store/orders/1'],
-    ['DELETE', '/store/orders/1']
-  ])
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
     const ada = await openAccount()
@@ -61,18 +41,7 @@ t.test('orders', async (t) => {
       [{ quantity: 2 }, '"quantity" is not allowed'],
       [{ petId }, '"petId" is not allowed']
     ])
-    await assertRejectsOtherThanJson(t, ada, 'POST', '/store/orders', `{"petId":${petId}}`)
-    await assertRejectsOtherThanJson(t, ada, 'PATCH', `/store/orders/${orderId}`, '{"complete":true}')
-    await assertRejectsInput(t, async (id) => await ada.get(`/store/orders/${id}`), [
-      ['0', 'orderId'],
-      ['-1', 'orderId'],
-      ['01', 'orderId'],
-      ['x', 'orderId']
-    ])
     await assertRejectsInput(t, async (query) => await ada.get(`/store/orders?${query}`), [
-      ['limit=0', 'limit'],
-      ['limit=101', 'limit'],
-      ['cursor=', 'cursor'],
       ['sort=shipDate', 'sort'],
       ['petId=0', 'petId'],
       ['petId=1&petId=2', 'petId'],

@@ -1,9 +1,6 @@
 import type { Test } from 'tap'
 import type { Answer, Client, TestApp } from './app.ts'
 
-/** A request in a table of tests. */
-export type Call = [method: string, path: string, body?: unknown]
-
 /** The format of an API key. */
 export const KEY = /^psk_[0-9A-Za-z]{8}_[0-9A-Za-z]{33,}$/
 
@@ -40,52 +37,6 @@ export function assertListed (t: Test, answer: Answer, ids: unknown[], message?:
   t.same({ status: answer.status, ids: found }, { status: 200, ids }, message ?? answer.text)
 }
 
-/** Runs the first two subtests of every resource: requests without a valid key get 401, whatever else is wrong. */
-export async function assertRequiresAuth (
-  t: Test, { nobody, withKey, openAccount }: TestApp, calls: Call[]
-): Promise<void> {
-  const bare = 'Bearer realm="petstore"'
-
-  await t.test('the service refuses a request without a key, whatever else is wrong with it', async (t) => {
-    for (const [method, path] of calls) {
-      const headers = { 'content-type': 'application/json', 'content-length': '1' }
-      const answer = await nobody.request(method, path, { headers, body: '{' })
-      assertError(t, answer, 401, 'unauthorized', 'Authorization: Bearer', `${method} ${path}`)
-      t.equal(answer.headers['www-authenticate'], bare)
-      const basic = await nobody.request(method, path, { headers: { authorization: 'Basic YWRhOmFkYQ==' } })
-      assertError(t, basic, 401, 'unauthorized', 'Bearer <API_KEY>', `${method} ${path}`)
-      t.equal(basic.headers['www-authenticate'], bare)
-    }
-  })
-
-  await t.test('the service refuses a request with an invalid key', async (t) => {
-    const gone = await openAccount()
-    await gone.delete('/account')
-    for (const [method, path, body] of calls) {
-      for (const key of ['not-a-key', `${gone.key}x`, gone.key!]) {
-        const answer = await withKey(key).request(method, path, { body })
-        assertError(t, answer, 401, 'unauthorized', /key/i, `${method} ${path}`)
-        t.equal(answer.headers['www-authenticate'], `${bare}, error="invalid_token"`)
-      }
-    }
-  })
-}
-
-/** Runs the third subtest of every resource: a read-only key gets 403 for each write, whatever else is wrong. */
-export async function assertRejectsReadOnlyKey (
-  t: Test, { openAccount, withKey }: TestApp, calls: Call[]
-): Promise<void> {
-  await t.test('the service refuses every write with a read-only key', async (t) => {
-    const reader = await readerOf(await openAccount(), withKey)
-    for (const [method, path] of calls) {
-      const headers = { 'content-type': 'application/json', 'content-length': '1' }
-      const answer = await reader.request(method, path, { headers, body: '{' })
-      assertError(t, answer, 403, 'read_only_key', 'may only read', `${method} ${path}`)
-      t.equal(answer.headers['www-authenticate'], 'Bearer realm="petstore", error="insufficient_scope"')
-    }
-  })
-}
-
 export async function readerOf (client: Client, withKey: TestApp['withKey']): Promise<Client> {
   const { body } = await client.post('/account/keys', { readOnly: true })
   return withKey(body.apiKey, client.account)
@@ -105,27 +56,6 @@ export async function assertRejectsInput<Input> (
 function shown (input: unknown): string {
   const text = JSON.stringify(input) ?? 'nothing'
   return text.length > 60 ? `${text.slice(0, 60)}…` : text
-}
-
-/** Checks the codes for invalid JSON, for JSON that is no object, and for another content type. */
-export async function assertRejectsOtherThanJson (
-  t: Test, client: Client, method: string, path: string, text: string
-): Promise<void> {
-  const json = { 'content-type': 'application/json' }
-  for (const body of ['', '{', `${text}}`, Buffer.from(text.replace('{', '{"\xff":1,'), 'latin1')]) {
-    assertError(t, await client.request(method, path, { headers: json, body }), 400, 'invalid_json', 'not valid JSON')
-  }
-  for (const body of ['null', '[]', '"text"', '5']) {
-    const answer = await client.request(method, path, { headers: json, body })
-    assertError(t, answer, 400, 'validation_failed', 'must be an object', body)
-  }
-  const gzip = { ...json, 'content-encoding': 'gzip' }
-  const others: Array<Record<string, string>> = [{}, { 'content-type': 'text/plain' }, gzip]
-  if (method !== 'PATCH') others.push({ 'content-type': 'application/merge-patch+json' })
-  for (const headers of others) {
-    const answer = await client.request(method, path, { headers, body: text })
-    assertError(t, answer, 400, 'invalid_content_type', 'application/json', JSON.stringify(headers))
-  }
 }
 
 /** Follows `rel="next"` to the last page. @returns all records */
