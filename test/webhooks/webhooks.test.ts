@@ -211,7 +211,7 @@ t.test('webhooks', async (t) => {
       ['DELETE', path],
       ['POST', `${path}/rotate`],
       ['POST', `${path}/test`]
-    ] as Call[]) {
+    ] as Array<[method: string, path: string, body?: object]>) {
       assertError(t, await ada.request(method, at, { body }), 404, 'webhook_not_found', 'no webhook', method)
     }
   })
