@@ -25,19 +25,25 @@ t.test('exactly as many requests are hit as the fault says, over three processes
   const created = await send(0, '/lab/faults', apiKey, { method: 'POST', body: JSON.stringify(fault) })
   const { id } = await created.json() as { id: number }
 
-  await t.test('every process knows of it within a second', async (t) => {
-    const began = Date.now()
-    await eventually(async () => (await (await send(1, `/lab/faults/${id}`, apiKey)).json() as { id: number }).id === id)
-    await new Promise((resolve) => setTimeout(resolve, Math.max(0, 1_000 - (Date.now() - began))))
+  /** Sends five requests of each client. @returns the number of those that were hit */
+  async function hitsOfRound (): Promise<number> {
     const statuses = (await Promise.all(Array.from({ length: CLIENTS }, async (_, client) => {
       const own: number[] = []
       for (let n = 0; n < 5; n++) own.push((await send(client + n, '/pets', apiKey)).status)
       return own
     }))).flat()
-    t.equal(statuses.filter((status) => status === 503).length, 50)
-    t.equal(statuses.filter((status) => status === 200).length, CLIENTS * 5 - 50)
-    t.match(await (await send(2, `/lab/faults/${id}`, apiKey)).json(), { passed: 17, hits: 50 })
-  })
+    t.same(statuses.filter((status) => status !== 200 && status !== 503), [])
+    return statuses.filter((status) => status === 503).length
+  }
+
+  // A process looks for new faults twice a second, and later on a busy machine.
+  let hits = 0
+  await eventually(async () => {
+    hits += await hitsOfRound()
+    return hits >= 50
+  }, 60_000, () => `${hits} of 50 requests were hit`)
+  t.equal(hits + await hitsOfRound(), 50)
+  t.match(await (await send(2, `/lab/faults/${id}`, apiKey)).json(), { passed: 17, hits: 50 })
 })
 
 t.test('a clock that one process moved is that of the others', async (t) => {

@@ -28,6 +28,13 @@ export async function holdWrites ({ commit, database }: Committing): Promise<() 
   return release
 }
 
+/** Drops the note of a key's last use. It comes at the turn of an hour, and would change the group that it joins. */
+export function ignoreKeyUse (app: Pick<FastifyInstance, 'commit'>): void {
+  const { commit } = app
+  app.commit = (async (command, input, context) =>
+    command.name === 'markKeyUsed' ? { record: undefined } : await commit(command, input, context)) as Commit
+}
+
 /** Resolves when the next write of an account waits for its transaction. Those of the service can come at any time. */
 export async function nextWrite (app: Pick<FastifyInstance, 'commit'>): Promise<void> {
   const { commit } = app
