@@ -16,10 +16,6 @@ const CAUSES: Array<[sign: RegExp, explanation: string]> = [
     'HOST is not an address of this machine. Set it to an address of this machine, such as 127.0.0.1.'
   ],
   [
-    /directory does not exist/,
-    'The folder of the database file does not exist. Create it, or set DATABASE_URL to another file.'
-  ],
-  [
     /\bSQLITE_CANTOPEN/,
     'The database file cannot be opened or created. Check that DATABASE_URL names a file in a writable folder.'
   ],

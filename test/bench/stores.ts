@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { constants, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import Sqlite from 'better-sqlite3'
 import pg from 'pg'
 import { createCredential } from '../../src/accounts/api-key.ts'
 import type { DatabaseName } from '../../src/database/dialect.ts'
 import { migrate } from '../../src/database/migrations/migrate.ts'
+import { SqliteConnection } from '../../src/database/sqlite/connection.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { accountsOf, scopesOf, seedStatements, type Shape } from './seed.ts'
 import type { Scope } from './workloads.ts'
@@ -77,10 +77,9 @@ async function sqliteStores (folder: string, scopes: Scope[], prepare: Prepare):
   mkdirSync(folder, { recursive: true })
   const template = join(folder, 'template.db')
   await prepare(`file:${template}`, async (sql) => {
-    const database = new Sqlite(template)
-    database.exec(sql)
-    database.pragma('wal_checkpoint(TRUNCATE)')
-    database.close()
+    const database = new SqliteConnection(template)
+    database.runScript(sql)
+    await database.close()
   })
   return {
     scopes,
@@ -91,11 +90,11 @@ async function sqliteStores (folder: string, scopes: Scope[], prepare: Prepare):
       return {
         url: `file:${file}`,
         async query (sql) {
-          const database = new Sqlite(file)
+          const database = new SqliteConnection(file)
           try {
-            return database.prepare<[], Row>(sql).all()
+            return database.all(sql, []) as Row[]
           } finally {
-            database.close()
+            await database.close()
           }
         },
         walSize: () => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0,

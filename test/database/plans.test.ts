@@ -1,8 +1,8 @@
-import Database from 'better-sqlite3'
 import t from 'tap'
 import type { Test } from 'tap'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { indexOf, pageQuery } from '../../src/database/sql/keyset-pagination.ts'
+import { SqliteConnection } from '../../src/database/sqlite/connection.ts'
 import { startApp } from '../support/app.ts'
 import { database as databaseName, freshDatabase } from '../support/database.ts'
 import { loadFixtures, type ListFixture } from '../support/fixture.ts'
@@ -112,13 +112,13 @@ t.test('every statement of the hot paths looks its rows up, also after an ANALYZ
   skip: databaseName !== 'sqlite' && 'plan-buffers.test.ts tests PostgreSQL'
 }, async (t) => {
   const statements = await collectStatements(t)
-  const client = new Database(new URL(await freshDatabase(t)).pathname)
-  t.teardown(() => { client.close() })
-  await fill(async (sql) => { client.exec(sql) }, SKEWED, PETS / 10 + 1)
+  const client = new SqliteConnection(new URL(await freshDatabase(t)).pathname)
+  t.teardown(async () => { await client.close() })
+  await fill(async (sql) => { client.runScript(sql) }, SKEWED, PETS / 10 + 1)
 
   const wasteful: string[] = []
   for (const sql of statements) {
-    const plan = client.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(parametersOf(sql))
+    const plan = client.all(`EXPLAIN QUERY PLAN ${sql}`, parametersOf(sql)) as Array<{ detail: string }>
     for (const { detail } of plan) {
       const isScan = FULL_SCAN.test(detail) && !SMALL_SCAN.test(detail)
       if (isScan || (SORT.test(detail) && !SMALL_SORT.test(sql))) wasteful.push(`${detail}: ${sql.replace(/\s+/g, ' ').trim()}`)
@@ -130,12 +130,29 @@ t.test('every statement of the hot paths looks its rows up, also after an ANALYZ
 /** Returns the statements that a service runs on its hot paths. */
 async function collectStatements (t: Test): Promise<Set<string>> {
   const statements = new Set<string>()
-  const { prepare } = Database.prototype
-  Database.prototype.prepare = function (this: Database.Database, sql: string) {
+  const { all, get, query, execute } = SqliteConnection.prototype
+  const collect = (sql: string): void => {
     if (/^\s*(SELECT|WITH|INSERT|UPDATE|DELETE)/.test(sql)) statements.add(sql)
-    return prepare.call(this, sql)
-  } as typeof prepare
-  t.teardown(() => { Database.prototype.prepare = prepare })
+  }
+  Object.assign(SqliteConnection.prototype, {
+    all (sql, values) {
+      collect(sql)
+      return all.call(this, sql, values)
+    },
+    get (sql, values) {
+      collect(sql)
+      return get.call(this, sql, values)
+    },
+    query (statement) {
+      collect(statement.sql)
+      return query.call(this, statement)
+    },
+    execute (statement) {
+      collect(statement.sql)
+      return execute.call(this, statement)
+    }
+  } satisfies ThisType<SqliteConnection> & Partial<SqliteConnection>)
+  t.teardown(() => { Object.assign(SqliteConnection.prototype, { all, get, query, execute }) })
   const service = await startApp(t)
   const [ada, eve] = [await service.openAccount(), await service.openAccount()]
   const owner = await createOwner(ada)

@@ -3,13 +3,27 @@
 
 import { createRequire } from 'node:module'
 
-const Database = createRequire(import.meta.url)('better-sqlite3')
 const open = new Set()
-const { exec } = Database.prototype
-Database.prototype.exec = function (sql) {
-  open.add(this)
-  return exec.call(this, sql)
+
+/** Returns a DatabaseSync that also notes its connections. */
+const noting = ({ DatabaseSync }) => class extends DatabaseSync {
+  constructor (...options) {
+    super(...options)
+    open.add(this)
+  }
+
+  close () {
+    open.delete(this)
+    super.close()
+  }
 }
+
+// Both modules from which the service may take its DatabaseSync: that of Node, and the package.
+const builtIn = process.getBuiltinModule('node:sqlite')
+if (builtIn !== undefined) builtIn.DatabaseSync = noting(builtIn)
+const require = createRequire(import.meta.url)
+const installed = require('@photostructure/sqlite')
+require.cache[require.resolve('@photostructure/sqlite')].exports = { ...installed, DatabaseSync: noting(installed) }
 
 const answers = {
   /** After a forced collection, twice: what finalizers let go is collected by the second. */
@@ -31,9 +45,8 @@ const answers = {
 
 /** A limit below what is there is taken for what is there. */
 function limit (pages) {
-  const databases = [...open].filter((database) => database.open)
-  for (const database of databases) database.pragma(`max_page_count = ${pages}`)
-  return databases.length
+  for (const database of open) database.exec(`PRAGMA max_page_count = ${pages}`)
+  return open.size
 }
 
 // The limit belongs to a connection of the main thread, and open files are counted. On a busy machine COMMIT waits for

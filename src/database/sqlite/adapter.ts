@@ -1,12 +1,13 @@
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { PrismaBetterSqlite3 } from '@prisma/adapter-better-sqlite3'
-import type { SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory, SqlQuery } from '@prisma/driver-adapter-utils'
-import type { Database } from 'better-sqlite3'
+import type { SqlMigrationAwareDriverAdapterFactory, SqlQuery, SqlResultSet } from '@prisma/driver-adapter-utils'
+import { OperationalError } from '../../operational-error.ts'
 import { isLocked } from '../error-classification.ts'
 import { OpenTransaction } from '../open-transaction.ts'
 import type { TransactionalAdapter } from '../transact.ts'
-import { OwnStatements } from './own-statements.ts'
-import { cachePreparedStatements } from './statement-cache.ts'
+import { SqliteConnection } from './connection.ts'
+import { fileOf } from './database-file.ts'
 import { runSteps, type StepRun } from './steps.ts'
 
 /** Pause between two attempts to acquire a lock that another process holds. It does not block the event loop. */
@@ -24,32 +25,32 @@ const PRAGMAS = `
   PRAGMA cache_size = -16384;
 `
 
-/** Connects to a SQLite file by Prisma's better-sqlite3 adapter. */
+/** Connects Prisma and the service to a SQLite file. */
 export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFactory {
   readonly provider = 'sqlite'
-  readonly adapterName = 'petstore-better-sqlite3'
-  readonly #factory: PrismaBetterSqlite3
+  readonly adapterName = 'petstore-sqlite'
+  readonly #path: string
   readonly #lockTimeout: number
 
   /** @param lockTimeout maximum time to wait for a lock of another process, in ms */
   constructor (url: string, lockTimeout = 5_000) {
-    // timeout: 0, because SQLite's own busy wait blocks the thread of the event loop.
-    this.#factory = new PrismaBetterSqlite3({ url, timeout: 0 })
+    this.#path = fileOf(url)
     this.#lockTimeout = lockTimeout
   }
 
   async connect (): Promise<SqliteAdapter> {
-    const adapter = await this.#factory.connect()
+    if (!existsSync(dirname(this.#path))) {
+      throw new OperationalError(
+        'The folder of the database file does not exist. Create it, or set DATABASE_URL to another file.')
+    }
+    const connection = new SqliteConnection(this.#path)
     try {
-      await untilUnlocked(this.#lockTimeout, async () => { await adapter.executeScript(PRAGMAS) })
+      await untilUnlocked(this.#lockTimeout, () => { connection.runScript(PRAGMAS) })
     } catch (error) {
-      await adapter.dispose()
+      await connection.close()
       throw error
     }
-    const { client } = adapter as unknown as { client: Database }
-    const own = new OwnStatements(client)
-    cachePreparedStatements(client)
-    return new SqliteAdapter(adapter, own, this.#lockTimeout)
+    return new SqliteAdapter(connection, this.#lockTimeout)
   }
 
   /**
@@ -62,8 +63,8 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
     return adapter
   }
 
-  async connectToShadowDb (): Promise<SqlDriverAdapter> {
-    return await this.#factory.connectToShadowDb()
+  async connectToShadowDb (): Promise<SqliteAdapter> {
+    return new SqliteAdapter(new SqliteConnection(':memory:'), this.#lockTimeout)
   }
 }
 
@@ -74,47 +75,43 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
  * - Transactions begin IMMEDIATE, so that none fails at its first write because another process wrote first
  *   (SQLITE_BUSY_SNAPSHOT).
  * - They, and statements outside, wait asynchronously for a lock that another process holds, and do not block this one.
- * - After their end, successful or not, the connection is outside any transaction. The stock adapter only sends COMMIT.
- *   If that fails, the connection stays inside the transaction, which loses every later write (prisma/orm#29933).
+ * - After their end, successful or not, the connection is outside any transaction. After a COMMIT that fails, it would
+ *   stay inside, which loses every later write (prisma/orm#29933).
  */
 export class SqliteAdapter implements TransactionalAdapter {
-  readonly provider
-  readonly adapterName
-  readonly #connection: SqlDriverAdapter
-  readonly #own: OwnStatements
+  readonly provider = 'sqlite'
+  readonly adapterName = 'petstore-sqlite'
+  readonly #connection: SqliteConnection
   readonly #lockTimeout: number
   /** Resolves at the end of the newest transaction, or is `undefined` if none is open. */
   #end: Promise<void> | undefined
   /** Called after each COMMIT with the time that it waited for the disk, in ms. */
   onCommit: ((waited: number) => void) | undefined
 
-  constructor (connection: SqlDriverAdapter, own: OwnStatements, lockTimeout: number) {
-    this.provider = connection.provider
-    this.adapterName = connection.adapterName
+  constructor (connection: SqliteConnection, lockTimeout: number) {
     this.#connection = connection
-    this.#own = own
     this.#lockTimeout = lockTimeout
   }
 
-  readonly queryRaw = async (query: SqlQuery): ReturnType<SqlDriverAdapter['queryRaw']> => {
+  readonly queryRaw = async (query: SqlQuery): Promise<SqlResultSet> => {
     while (this.#end !== undefined) await this.#end
-    return await untilUnlocked(this.#lockTimeout, async () => await this.#connection.queryRaw(query))
+    return await untilUnlocked(this.#lockTimeout, () => this.#connection.query(query))
   }
 
   readonly executeRaw = async (query: SqlQuery): Promise<number> => {
     while (this.#end !== undefined) await this.#end
-    return await untilUnlocked(this.#lockTimeout, async () => await this.#connection.executeRaw(query))
+    return await untilUnlocked(this.#lockTimeout, () => this.#connection.execute(query))
   }
 
   readonly runOwn = (sql: string, values: readonly unknown[]): object[] | Promise<object[]> =>
-    this.#end === undefined ? this.#own.all(sql, values) : this.#end.then(() => this.runOwn(sql, values))
+    this.#end === undefined ? this.#connection.all(sql, values) : this.#end.then(() => this.runOwn(sql, values))
 
   /** Returns the first row of a statement. Only for a connection without transactions. */
-  readonly readRow = (sql: string, values: readonly unknown[]): object | undefined => this.#own.get(sql, values)
+  readonly readRow = (sql: string, values: readonly unknown[]): object | undefined => this.#connection.get(sql, values)
 
-  readonly executeScript = async (script: string): Promise<void> => { await this.#connection.executeScript(script) }
+  readonly executeScript = async (script: string): Promise<void> => { this.#connection.runScript(script) }
 
-  readonly dispose = async (): Promise<void> => { await this.#connection.dispose() }
+  readonly dispose = async (): Promise<void> => { await this.#connection.close() }
 
   readonly startTransaction = async (): Promise<OpenTransaction> => {
     while (this.#end !== undefined) await this.#end
@@ -126,7 +123,7 @@ export class SqliteAdapter implements TransactionalAdapter {
       }
     })
     try {
-      await untilUnlocked(this.#lockTimeout, async () => { this.#own.all('BEGIN IMMEDIATE', []) })
+      await untilUnlocked(this.#lockTimeout, () => this.#connection.all('BEGIN IMMEDIATE', []))
     } catch (error) {
       end()
       throw error
@@ -135,9 +132,9 @@ export class SqliteAdapter implements TransactionalAdapter {
     return new OpenTransaction({
       provider: this.provider,
       adapterName: this.adapterName,
-      queryRaw: async (query) => await connection.queryRaw(query),
-      executeRaw: async (query) => await connection.executeRaw(query),
-      runOwn: (sql, values) => this.#own.all(sql, values)
+      queryRaw: async (query) => connection.query(query),
+      executeRaw: async (query) => connection.execute(query),
+      runOwn: (sql, values) => connection.all(sql, values)
     }, {
       commit: async () => {
         this.#commit()
@@ -155,7 +152,7 @@ export class SqliteAdapter implements TransactionalAdapter {
   readonly commitSteps = async (runs: readonly StepRun[]): Promise<Array<object | undefined>> => {
     const transaction = await this.startTransaction()
     try {
-      const rows = runs.map((run) => runSteps(run, transaction.runOwn as OwnStatements['all']))
+      const rows = runs.map((run) => runSteps(run, transaction.runOwn as SqliteConnection['all']))
       if (rows.some((row) => row !== undefined)) await transaction.commit()
       return rows
     } finally {
@@ -166,12 +163,12 @@ export class SqliteAdapter implements TransactionalAdapter {
 
   #commit (): void {
     if (this.onCommit === undefined) {
-      this.#own.all('COMMIT', [])
+      this.#connection.all('COMMIT', [])
       return
     }
     const began = performance.now()
     const before = process.cpuUsage()
-    this.#own.all('COMMIT', [])
+    this.#connection.all('COMMIT', [])
     const { user, system } = process.cpuUsage(before)
     // A large group takes milliseconds of the processor's time to write its pages.
     this.onCommit(performance.now() - began - (user + system) / 1_000)
@@ -179,18 +176,18 @@ export class SqliteAdapter implements TransactionalAdapter {
 
   #rollback (): void {
     try {
-      this.#own.all('ROLLBACK', [])
+      this.#connection.all('ROLLBACK', [])
     } catch {
       // "no transaction is active": SQLite has rolled back by itself.
     }
   }
 }
 
-async function untilUnlocked<Result> (timeout: number, attempt: () => Promise<Result>): Promise<Result> {
+async function untilUnlocked<Result> (timeout: number, attempt: () => Result): Promise<Result> {
   const deadline = Date.now() + timeout
   for (;;) {
     try {
-      return await attempt()
+      return attempt()
     } catch (error) {
       if (!isLocked(error) || Date.now() > deadline) throw error
     }

@@ -32,7 +32,7 @@ export type WriterReply = 'ready' | { id: number, result: unknown } | { id: numb
 interface PlainError {
   message: string
   code: unknown
-  /** What Prisma's adapter knows about the error, if it is the adapter's. */
+  /** The error in the terms of Prisma's adapters, if it is SQLite's. */
   cause: DriverAdapterError['cause'] | undefined
 }
 
@@ -42,5 +42,5 @@ export function toPlainError (error: unknown): PlainError {
 }
 
 export function fromPlainError ({ message, code, cause }: PlainError): Error {
-  return cause === undefined ? Object.assign(new Error(message), { code }) : new DriverAdapterError(cause)
+  return Object.assign(cause === undefined ? new Error() : new DriverAdapterError(cause), { message, code })
 }

@@ -40,7 +40,8 @@ async function run (request: WriterRequest): Promise<unknown> {
   return rows
 }
 
-parentPort!.on('message', (request: WriterRequest) => {
+parentPort!.on('message', (request: WriterRequest | 'end') => {
+  if (request === 'end') process.exit()
   const { id } = request
   run(request).then(
     (result) => { reply({ id, result }) },

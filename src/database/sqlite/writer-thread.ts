@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
@@ -91,13 +92,25 @@ export class WriterThread implements TransactionalAdapter {
     return await this.#send({ ...message, step: 'all', runs }) as Array<object | undefined>
   }
 
+  /**
+   * Ends the thread after its current statement. Without that, @photostructure/sqlite aborts the process: its methods
+   * cannot throw in a thread that is being terminated.
+   */
   readonly dispose = async (): Promise<void> => {
     this.#startAt = Infinity
-    await this.#worker?.terminate()
+    if (this.#worker === undefined) return
+    this.#worker.ref()
+    const ended = once(this.#worker, 'exit')
+    this.#worker.postMessage('end')
+    await ended
   }
 
   #start (): void {
-    const worker = new Worker(PROGRAM.find((file) => existsSync(file))!, { workerData: this.#options, execArgv: [] })
+    const worker = new Worker(PROGRAM.find((file) => existsSync(file))!, {
+      workerData: this.#options,
+      // On Node 22, the main thread has printed the warning of node:sqlite.
+      execArgv: ['--disable-warning=ExperimentalWarning']
+    })
     // It keeps the process alive only while a request waits.
     worker.unref()
     worker.on('message', (reply: WriterReply) => { this.#settle(reply) })

@@ -1,7 +1,8 @@
-// `prisma`: the measured routes as Prisma's guides teach them, one call or one $transaction a request.
+// `prisma`: the measured routes as Prisma's guides teach them, one call or one $transaction a request. On SQLite it has
+// the adapter of the service, so that all servers use one driver.
 
-import { PrismaBetterSqlite3 } from '@prisma/adapter-better-sqlite3'
 import { PrismaPg } from '@prisma/adapter-pg'
+import { SqliteAdapterFactory } from '../../../src/database/sqlite/adapter.ts'
 import { PrismaClient as PostgresqlClient } from '../../../src/generated/postgresql/client.ts'
 import { Prisma, PrismaClient } from '../../../src/generated/sqlite/client.ts'
 import { serve } from './service.ts'
@@ -12,13 +13,11 @@ const url = process.env['DATABASE_URL']!
 /** By default, a transaction that waits 2 s fails on a busy machine, and its answer would void the run. */
 const transactionOptions = { maxWait: 10_000, timeout: 10_000 }
 const prisma = url.startsWith('file:')
-  ? new PrismaClient({ adapter: new PrismaBetterSqlite3({ url }), transactionOptions })
+  ? new PrismaClient({ adapter: new SqliteAdapterFactory(url), transactionOptions })
   : (new PostgresqlClient({
       adapter: new PrismaPg({ connectionString: url, max: 10 }),
       transactionOptions
     }) as unknown as PrismaClient)
-// Same durability as the others: the default build of better-sqlite3 syncs less in WAL mode.
-if (url.startsWith('file:')) await prisma.$queryRaw`PRAGMA synchronous = FULL`
 await serve(storeOf(prisma))
 
 function storeOf (prisma: PrismaClient): Store {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import Sqlite from 'better-sqlite3'
+import { openFile } from '../../../src/database/sqlite/driver.ts'
 import {
   refusalOf,
   type Key,
@@ -12,72 +12,96 @@ import {
   type StoredPet
 } from './store.ts'
 
-/** Uses better-sqlite3 by hand: one connection, every statement prepared once, one short transaction per write. */
+type Value = string | number
+
+interface Statement<Values extends Value[], Row> {
+  get: (...values: Values) => Row | undefined
+  all: (...values: Values) => Row[]
+  run: (...values: Values) => { lastInsertRowid: number | bigint }
+}
+
+/** Uses SQLite's driver by hand: one connection, every statement prepared once, one short transaction per write. */
 export function openSqlite (file: string): Store {
-  const database = new Sqlite(file)
+  const database = openFile(file)
   for (const setting of [
     'journal_mode = WAL',
     'synchronous = FULL',
     'foreign_keys = ON',
     'cache_size = -16384',
     'journal_size_limit = 16777216'
-  ]) { database.pragma(setting) }
+  ]) { database.exec(`PRAGMA ${setting}`) }
 
-  const keyByHash = database.prepare<[string], Omit<Key, 'readOnly'> & { readOnly: number }>(`
+  const prepare = <Values extends Value[], Row = never>(sql: string): Statement<Values, Row> =>
+    database.prepare(sql) as unknown as Statement<Values, Row>
+
+  /** Prepares a statement whose rows have one column. */
+  const prepareValue = <Values extends Value[], Column>(sql: string): Pick<Statement<Values, Column>, 'get'> => {
+    const statement = database.prepare(sql)
+    statement.setReturnArrays(true)
+    return { get: (...values) => (statement.get(...values) as [Column] | undefined)?.[0] }
+  }
+
+  const [begin, commit, rollback] = ['BEGIN IMMEDIATE', 'COMMIT', 'ROLLBACK'].map((sql) => prepare<[]>(sql))
+  const inTransaction = <Inputs extends unknown[], Result>(work: (...inputs: Inputs) => Result) =>
+    (...inputs: Inputs): Result => {
+      begin!.run()
+      try {
+        const result = work(...inputs)
+        commit!.run()
+        return result
+      } catch (error) {
+        rollback!.run()
+        throw error
+      }
+    }
+
+  const keyByHash = prepare<[string], Omit<Key, 'readOnly'> & { readOnly: number }>(`
     SELECT account_id AS account, id AS key, read_only AS readOnly, expires_at AS expiresAt, last_used_at AS lastUsedAt FROM api_keys WHERE hash = ?`)
-  const keyUsed = database.prepare<[string, number]>('UPDATE api_keys SET last_used_at = ? WHERE id = ?')
+  const keyUsed = prepare<[string, number]>('UPDATE api_keys SET last_used_at = ? WHERE id = ?')
 
-  const petById = database.prepare<[number, number], StoredPet>(`
+  const petById = prepare<[number, number], StoredPet>(`
     SELECT id, name, category_id AS categoryId, status, version FROM pets WHERE id = ? AND account_id = ?`)
-  const pets = database.prepare<[number, number, number], Pet>(`
+  const pets = prepare<[number, number, number], Pet>(`
     SELECT id, name, category_id AS categoryId, status FROM pets WHERE account_id = ? AND id > ? ORDER BY id LIMIT ?`)
-  const petsOfStatus = database.prepare<[number, PetStatus, number, number], Pet>(`
+  const petsOfStatus = prepare<[number, PetStatus, number, number], Pet>(`
     SELECT id, name, category_id AS categoryId, status FROM pets WHERE account_id = ? AND status = ? AND id > ? ORDER BY id LIMIT ?`)
 
-  const counter = database
-    .prepare<[number], number>(
-      'UPDATE accounts SET last_event_id = last_event_id + 1 WHERE id = ? RETURNING last_event_id'
-    )
-    .pluck()
-  const event = database.prepare<[number, number, string, string, string]>(
+  const counter = prepareValue<[number], number>('UPDATE accounts SET last_event_id = last_event_id + 1 WHERE id = ? RETURNING last_event_id')
+  const event = prepare<[number, number, string, string, string]>(
     'INSERT INTO events (account_id, id, type, timestamp, data) VALUES (?, ?, ?, ?, ?)'
   )
   const append = (account: number, type: string, now: string, data: object): void => {
     event.run(account, counter.get(account)!, type, now, JSON.stringify(data))
   }
 
-  const category = database
-    .prepare<[number, number], number>('SELECT 1 FROM categories WHERE id = ? AND account_id = ?')
-    .pluck()
-  const newPet = database.prepare<[number, string, number, PetStatus]>(
+  const category = prepareValue<[number, number], number>('SELECT 1 FROM categories WHERE id = ? AND account_id = ?')
+  const newPet = prepare<[number, string, number, PetStatus]>(
     'INSERT INTO pets (account_id, name, category_id, status) VALUES (?, ?, ?, ?)'
   )
 
-  const takeStock = database.prepare<[number, number, number, number], number>(`
+  const takeStock = prepareValue<[number, number, number, number], number>(`
     UPDATE inventory_items SET quantity = quantity - ?, version = version + 1
     WHERE pet_id = ? AND account_id = ? AND quantity >= ? AND (SELECT status FROM pets WHERE id = pet_id) = 'available'
-    RETURNING quantity`).pluck()
-  const stock = database.prepare<[number, number], { status: string, quantity: number | null }>(`
+    RETURNING quantity`)
+  const stock = prepare<[number, number], { status: string, quantity: number | null }>(`
     SELECT p.status, s.quantity FROM pets p LEFT JOIN inventory_items s ON s.pet_id = p.id WHERE p.id = ? AND p.account_id = ?`)
-  const isOpen = database
-    .prepare<[number], number>('SELECT 1 FROM orders WHERE pet_id = ? AND NOT complete LIMIT 1')
-    .pluck()
-  const setStatus = database.prepare<[PetStatus, number], Pet>(`
+  const isOpen = prepareValue<[number], number>('SELECT 1 FROM orders WHERE pet_id = ? AND NOT complete LIMIT 1')
+  const setStatus = prepare<[PetStatus, number], Pet>(`
     UPDATE pets SET status = ?, version = version + 1 WHERE id = ? RETURNING id, name, category_id AS categoryId, status`)
-  const newOrder = database.prepare<[number, number, number, number]>(
+  const newOrder = prepare<[number, number, number, number]>(
     'INSERT INTO orders (account_id, pet_id, quantity, complete) VALUES (?, ?, ?, ?)'
   )
 
-  const lastMessage = database.prepare<[], number>("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").pluck()
-  const newMessage = database.prepare<[number, string, number, string, string]>(`
+  const lastMessage = prepareValue<[], number>("SELECT seq FROM sqlite_sequence WHERE name = 'messages'")
+  const newMessage = prepare<[number, string, number, string, string]>(`
     INSERT INTO messages (position, id, account_id, message, created_at) VALUES (?, ?, ?, ?, ?)`)
 
-  const settled = database.prepare<[number], Message & { account: number, position: number }>(`
+  const settled = prepare<[number], Message & { account: number, position: number }>(`
     UPDATE messages SET status = 'delivered', version = version + 1
     WHERE position IN (SELECT position FROM messages WHERE status = 'queued' AND waiting = 0 ORDER BY position LIMIT ?)
     RETURNING position, account_id AS account, id, message, status, substr(created_at, 1, 23) || 'Z' AS createdAt`)
 
-  const createPet = database.transaction(
+  const createPet = inTransaction(
     (
       account: number,
       { name, categoryId, status = 'available' }: Omit<Pet, 'id' | 'status'> & { status?: PetStatus }
@@ -94,7 +118,7 @@ export function openSqlite (file: string): Store {
     }
   )
 
-  const placeOrder = database.transaction(
+  const placeOrder = inTransaction(
     (account: number, petId: number, quantity: number, complete: boolean): Order | Refusal => {
       const left = takeStock.get(quantity, petId, account, quantity)
       if (left === undefined) return refusalOf(stock.get(petId, account))
@@ -110,7 +134,7 @@ export function openSqlite (file: string): Store {
     }
   )
 
-  const createMessage = database.transaction((account: number, text: string): Message => {
+  const createMessage = inTransaction((account: number, text: string): Message => {
     const createdAt = new Date().toISOString()
     const position = (lastMessage.get() ?? 0) + 1
     const message: Message = { id: messageId(position), message: text, status: 'queued', createdAt }
@@ -119,7 +143,7 @@ export function openSqlite (file: string): Store {
     return message
   })
 
-  const settleMessages = database.transaction((limit: number): number => {
+  const settleMessages = inTransaction((limit: number): number => {
     const messages = settled.all(limit).sort((a, b) => a.position - b.position)
     const now = new Date().toISOString()
     for (const { account, id, message, status, createdAt } of messages) {
@@ -137,11 +161,11 @@ export function openSqlite (file: string): Store {
     findPet: (account, id) => petById.get(id, account),
     listPets: (account, after, limit, status) =>
       status === undefined ? pets.all(account, after, limit) : petsOfStatus.all(account, status, after, limit),
-    createPet: (account, pet) => createPet.immediate(account, pet),
+    createPet: (account, pet) => createPet(account, pet),
     placeOrder: (account, { petId, quantity = 1, complete = false }) =>
-      placeOrder.immediate(account, petId, quantity, complete),
-    createMessage: (account, text) => createMessage.immediate(account, text),
-    settleMessages: (limit) => settleMessages.immediate(limit),
+      placeOrder(account, petId, quantity, complete),
+    createMessage: (account, text) => createMessage(account, text),
+    settleMessages: (limit) => settleMessages(limit),
     close: () => database.close()
   }
 }

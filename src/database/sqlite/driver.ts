@@ -1,0 +1,60 @@
+import { createRequire } from 'node:module'
+import { setImmediate } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import type { DatabaseSyncInstance, SqliteModule } from '@photostructure/sqlite'
+import { OperationalError } from '../../operational-error.ts'
+
+/** The package for versions of Node whose own module is missing or incomplete. Its 1.x is the last for Node 20. */
+const PACKAGE = '@photostructure/sqlite'
+
+type Driver = Pick<SqliteModule, 'DatabaseSync' | 'StatementSync'>
+
+let driver: Driver | undefined
+let isPackage = false
+
+/**
+ * Opens a SQLite file with `node:sqlite`, or with an npm package of the same interface where Node has no such module
+ * (Node 20), or one without the two methods that Prisma's results need (Node 22 before 22.18).
+ *
+ * Node 22 warns that the module is experimental, once for each process.
+ *
+ * @throws OperationalError if this Node has no SQLite and the package cannot be loaded
+ */
+export function openFile (path: string): DatabaseSyncInstance {
+  driver ??= builtIn() ?? installed()
+  return new driver.DatabaseSync(path)
+}
+
+/**
+ * Closes a SQLite file, whose statements the caller must have dropped. The package finalizes a statement only when the
+ * garbage collector takes it. Until then SQLite keeps the file open, with a lock that lets no process migrate it.
+ */
+export async function closeFile (database: DatabaseSyncInstance): Promise<void> {
+  if (isPackage) {
+    setFlagsFromString('--expose-gc')
+    ;(runInNewContext('gc') as () => void)()
+    // Finalizers of native objects run after the current turn of the event loop.
+    await setImmediate()
+  }
+  database.close()
+}
+
+function builtIn (): Driver | undefined {
+  const module = process.getBuiltinModule('node:sqlite') as Driver | undefined
+  const methods = module?.StatementSync.prototype as object | undefined
+  return methods !== undefined && 'columns' in methods && 'setReturnArrays' in methods ? module : undefined
+}
+
+function installed (): Driver {
+  try {
+    // Not an import, so that neither the bundle nor PostgreSQL needs the package.
+    const module = createRequire(import.meta.url)(PACKAGE) as Driver
+    isPackage = true
+    return module
+  } catch (cause) {
+    throw new OperationalError(
+      `Node ${process.versions.node} needs the npm package ${PACKAGE} for SQLite. ` +
+      `Run \`npm install ${PACKAGE}@1\`, or use Node 22.18 or newer.`, { cause })
+  }
+}
