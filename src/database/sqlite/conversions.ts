@@ -3,8 +3,9 @@ import { ColumnTypeEnum, type ArgType, type ColumnType, type SqlResultSet } from
 /** A value that the driver binds. */
 export type Parameter = string | number | bigint | Uint8Array | null
 
-const { Int32, Int64, Float, Double, Numeric, Boolean, Text, Date: DateColumn, Time, DateTime, Json, Bytes, UnknownNumber } =
-  ColumnTypeEnum
+const {
+  Int32, Int64, Float, Double, Numeric, Boolean, Text, Date: DateColumn, Time, DateTime, Json, Bytes, UnknownNumber
+} = ColumnTypeEnum
 
 /** The types of columns by the words that declare them: those of Prisma's migrations, and SQLite's other names. */
 const DECLARED_TYPES: Record<string, ColumnType | undefined> = {

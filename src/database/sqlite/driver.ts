@@ -17,7 +17,7 @@ let isPackage = false
  * Opens a SQLite file with `node:sqlite`, or with an npm package of the same interface where Node has no such module
  * (Node 20), or one without the two methods that Prisma's results need (Node 22 before 22.18).
  *
- * Node 22 warns that the module is experimental, once for each process.
+ * Node 22 and the first versions of Node 24 warn, once for each process, that the module is experimental.
  *
  * @throws OperationalError if this Node has no SQLite and the package cannot be loaded
  */

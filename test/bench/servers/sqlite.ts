@@ -66,7 +66,9 @@ export function openSqlite (file: string): Store {
   const petsOfStatus = prepare<[number, PetStatus, number, number], Pet>(`
     SELECT id, name, category_id AS categoryId, status FROM pets WHERE account_id = ? AND status = ? AND id > ? ORDER BY id LIMIT ?`)
 
-  const counter = prepareValue<[number], number>('UPDATE accounts SET last_event_id = last_event_id + 1 WHERE id = ? RETURNING last_event_id')
+  const counter = prepareValue<[number], number>(
+    'UPDATE accounts SET last_event_id = last_event_id + 1 WHERE id = ? RETURNING last_event_id'
+  )
   const event = prepare<[number, number, string, string, string]>(
     'INSERT INTO events (account_id, id, type, timestamp, data) VALUES (?, ?, ?, ?, ?)'
   )

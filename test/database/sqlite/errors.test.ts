@@ -9,49 +9,53 @@ import { database, emptyDatabase, freshDatabase } from '../../support/database.t
 
 const skip = database === 'postgresql' && 'it tests SQLite'
 
-const ERRORS: Array<[message: string, errcode: number, code: string, kind: string, consequence: string]> = [
-  ['UNIQUE constraint failed: pets.id', 2067, 'SQLITE_CONSTRAINT_UNIQUE', 'UniqueConstraintViolation', 'statement error'],
-  ['NOT NULL constraint failed: pets.name', 1299, 'SQLITE_CONSTRAINT_NOTNULL', 'NullConstraintViolation', 'statement error'],
-  ['FOREIGN KEY constraint failed', 787, 'SQLITE_CONSTRAINT_FOREIGNKEY', 'ForeignKeyConstraintViolation', 'statement error'],
-  ['CHECK constraint failed: value > 0', 275, 'SQLITE_CONSTRAINT_CHECK', 'sqlite', 'statement error'],
-  ['no such table: main.pets', 1, 'SQLITE_ERROR', 'TableDoesNotExist', 'statement error'],
-  ['no such column: missing', 1, 'SQLITE_ERROR', 'ColumnNotFound', 'statement error'],
-  ['table pets has no column named missing', 1, 'SQLITE_ERROR', 'ColumnNotFound', 'statement error'],
-  ['near "SELEC": syntax error', 1, 'SQLITE_ERROR', 'sqlite', 'statement error'],
-  ['database is locked', 5, 'SQLITE_BUSY', 'SocketTimeout', 'unavailable'],
-  ['database table is locked: pets', 6, 'SQLITE_LOCKED', 'sqlite', 'unavailable'],
-  ['attempt to write a readonly database', 8, 'SQLITE_READONLY', 'sqlite', 'unavailable'],
-  ['disk I/O error', 10, 'SQLITE_IOERR', 'sqlite', 'unavailable'],
-  ['database disk image is malformed', 11, 'SQLITE_CORRUPT', 'sqlite', 'unavailable'],
-  ['database or disk is full', 13, 'SQLITE_FULL', 'sqlite', 'unavailable'],
-  ['unable to open database file', 14, 'SQLITE_CANTOPEN', 'sqlite', 'unavailable'],
-  ['locking protocol', 15, 'SQLITE_PROTOCOL', 'sqlite', 'unavailable'],
-  ['file is not a database', 26, 'SQLITE_NOTADB', 'sqlite', 'unavailable']
+const ERRORS: Array<[message: string, errcode: number, code: string, kind: string]> = [
+  ['UNIQUE constraint failed: pets.id', 2067, 'SQLITE_CONSTRAINT_UNIQUE', 'UniqueConstraintViolation'],
+  ['NOT NULL constraint failed: pets.name', 1299, 'SQLITE_CONSTRAINT_NOTNULL', 'NullConstraintViolation'],
+  ['FOREIGN KEY constraint failed', 787, 'SQLITE_CONSTRAINT_FOREIGNKEY', 'ForeignKeyConstraintViolation'],
+  ['CHECK constraint failed: value > 0', 275, 'SQLITE_CONSTRAINT_CHECK', 'sqlite'],
+  ['no such table: main.pets', 1, 'SQLITE_ERROR', 'TableDoesNotExist'],
+  ['no such column: missing', 1, 'SQLITE_ERROR', 'ColumnNotFound'],
+  ['table pets has no column named missing', 1, 'SQLITE_ERROR', 'ColumnNotFound'],
+  ['near "SELEC": syntax error', 1, 'SQLITE_ERROR', 'sqlite']
 ]
 
+/** Errors after which the service answers that the database is unavailable. */
+const UNAVAILABLE: typeof ERRORS = [
+  ['database is locked', 5, 'SQLITE_BUSY', 'SocketTimeout'],
+  ['database table is locked: pets', 6, 'SQLITE_LOCKED', 'sqlite'],
+  ['attempt to write a readonly database', 8, 'SQLITE_READONLY', 'sqlite'],
+  ['disk I/O error', 10, 'SQLITE_IOERR', 'sqlite'],
+  ['database disk image is malformed', 11, 'SQLITE_CORRUPT', 'sqlite'],
+  ['database or disk is full', 13, 'SQLITE_FULL', 'sqlite'],
+  ['unable to open database file', 14, 'SQLITE_CANTOPEN', 'sqlite'],
+  ['locking protocol', 15, 'SQLITE_PROTOCOL', 'sqlite'],
+  ['file is not a database', 26, 'SQLITE_NOTADB', 'sqlite']
+]
+
+function sqliteError (message: string, errcode?: number): SqliteError {
+  return new SqliteError({ code: 'ERR_SQLITE_ERROR', message, ...errcode !== undefined && { errcode } })
+}
+
 t.test('an error has its name and kind, by its result code or by its message alone', async (t) => {
-  for (const [message, errcode, code, kind, consequence] of ERRORS) {
-    for (const error of [
-      new SqliteError({ code: 'ERR_SQLITE_ERROR', message, errcode }),
-      new SqliteError({ code: 'ERR_SQLITE_ERROR', message })
-    ]) {
+  for (const [message, errcode, code, kind] of [...ERRORS, ...UNAVAILABLE]) {
+    for (const error of [sqliteError(message, errcode), sqliteError(message)]) {
       t.match(error, { message, code, cause: { kind, originalCode: code, originalMessage: message } })
-      t.equal(classifyError(error), consequence, message)
     }
   }
+  for (const [message] of ERRORS) t.equal(classifyError(sqliteError(message)), 'statement error', message)
+  for (const [message] of UNAVAILABLE) t.equal(classifyError(sqliteError(message)), 'unavailable', message)
 })
 
 t.test('an extended result code counts as its primary code', async (t) => {
   const SQLITE_IOERR_WRITE = 778
   const SQLITE_BUSY_SNAPSHOT = 517
-  t.match(new SqliteError({ code: 'ERR_SQLITE_ERROR', message: '', errcode: SQLITE_IOERR_WRITE }), { code: 'SQLITE_IOERR' })
-  t.ok(isLocked(new SqliteError({ code: 'ERR_SQLITE_ERROR', message: '', errcode: SQLITE_BUSY_SNAPSHOT })))
+  t.match(sqliteError('', SQLITE_IOERR_WRITE), { code: 'SQLITE_IOERR' })
+  t.ok(isLocked(sqliteError('', SQLITE_BUSY_SNAPSHOT)))
 })
 
 t.test('constraints name their columns and table', async (t) => {
-  const { cause } = new SqliteError({
-    code: 'ERR_SQLITE_ERROR', message: 'UNIQUE constraint failed: pets.account_id, pets.name', errcode: 2067
-  })
+  const { cause } = sqliteError('UNIQUE constraint failed: pets.account_id, pets.name')
   t.match(cause, { constraint: { fields: ['account_id', 'name'] }, table: 'pets' })
 })
 
@@ -59,7 +63,7 @@ t.test('an error of the driver that is not of SQLite stays as it is', { skip }, 
   const connection = new SqliteConnection(fileOf(await freshDatabase(t)))
   t.teardown(async () => { await connection.close() })
   t.throws(() => connection.all('SELECT ?', [Symbol('unbindable')]), TypeError)
-  t.throws(() => connection.all('SELECT 9007199254740993 AS id', []), /too large to be represented as a JavaScript number/)
+  t.throws(() => connection.all('SELECT 9007199254740993 AS id', []), /too large to be represented/)
   t.same(connection.all('SELECT 9007199254740991 AS id', []), [{ id: 9007199254740991 }], 'and the next one works')
 })
 
@@ -82,7 +86,7 @@ t.test('a closed connection has closed its file, with the exclusive lock of the 
 t.test('a connection that failed a statement releases its locks', { skip }, async (t) => {
   const path = fileOf(await freshDatabase(t))
   const [first, second] = [new SqliteConnection(path), new SqliteConnection(path)]
-  t.teardown(async () => { await Promise.all([first, second].map(async (connection) => { await connection.close() })) })
+  t.teardown(async () => { await Promise.all([first.close(), second.close()]) })
   const insert = "INSERT INTO accounts (id, name, created_at) VALUES (1, 'Ada', '') RETURNING id"
   first.all(insert, [])
   t.throws(() => first.all(insert, []), { code: /^SQLITE_CONSTRAINT/ })
