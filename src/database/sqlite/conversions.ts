@@ -1,7 +1,7 @@
 import { ColumnTypeEnum, type ArgType, type ColumnType, type SqlResultSet } from '@prisma/driver-adapter-utils'
 
 /** A value that the driver binds. */
-export type Parameter = string | number | bigint | Uint8Array | null
+type Parameter = string | number | bigint | Uint8Array | null
 
 const {
   Int32, Int64, Float, Double, Numeric, Boolean, Text, Date: DateColumn, Time, DateTime, Json, Bytes, UnknownNumber
