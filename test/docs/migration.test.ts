@@ -31,7 +31,8 @@ t.test(
     t.teardown(() => {
       rmSync(folder, { recursive: true, force: true })
     })
-    for (const path of ['package.json', 'scripts', 'prisma', 'src/database', 'src/errors.ts', 'test/support']) {
+    const sources = ['src/database', 'src/errors.ts', 'src/operational-error.ts']
+    for (const path of ['package.json', 'scripts', 'prisma', ...sources, 'test/support']) {
       cpSync(join(ROOT, path), join(folder, path), { recursive: true })
     }
     for (const path of ['node_modules', 'test/node_modules']) symlinkSync(join(ROOT, path), join(folder, path))
