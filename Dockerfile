@@ -1,11 +1,10 @@
-# The first stage compiles the service. The second stage runs it, without compiler and development packages.
+# The first stage builds the service. The second stage runs it, without development packages.
 
 FROM node:24.11.1-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# The build runs no install script but that of SQLite, which downloads its native part. With a Node newer than 24.18, it
-# must not compile that part (see scripts/prepare/object-wrap.h).
-RUN npm ci --include=dev --ignore-scripts --no-audit && npm rebuild better-sqlite3
+# The build runs no install script: SQLite is a module of Node.
+RUN npm ci --include=dev --ignore-scripts --no-audit
 COPY . .
 RUN node scripts/prepare.mjs build && \
     npm prune --omit=dev --omit=optional --ignore-scripts --no-audit && \

@@ -18,7 +18,6 @@ import { describeOperations, describeTypes } from './prepare/api-client.mjs'
 import { generateClients } from './prepare/clients.mjs'
 import { Failure } from './prepare/files.mjs'
 import { installPackages, installTools } from './prepare/packages.mjs'
-import { compileSqlite } from './prepare/sqlite.mjs'
 import { setUpTap } from './prepare/tap.mjs'
 import { copyViewer } from './prepare/viewer.mjs'
 
@@ -29,10 +28,6 @@ const isStep = (...names) => names.some((name) => steps.has(name))
 
 try {
   await installPackages()
-  // A compilation takes longer than all other steps, so they run meanwhile.
-  const sqlite = compileSqlite()
-  // The failure is reported below, unless another step fails first.
-  sqlite.catch(() => {})
   copyViewer()
   await generateClients()
   if (isStep('build', 'client', 'test', 'types')) describeOperations()
@@ -41,7 +36,6 @@ try {
   if (isStep('client', 'types')) describeTypes()
   if (isStep('types')) declare()
   if (isStep('test')) setUpTap()
-  await sqlite
 } catch (error) {
   if (!(error instanceof Failure)) throw error
   console.error(`\n${error.message}`)

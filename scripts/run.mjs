@@ -36,7 +36,7 @@ if (file.endsWith('.ts')) {
 }
 await import(pathToFileURL(file).href)
 
-/** Runs the steps in a child process: this process could not load a SQLite binary that they recompile. */
+/** Runs the steps in a child process: this process keeps nothing of the generators that they load. */
 async function prepare () {
   preparation = spawn(process.execPath, [join(root, 'scripts/prepare.mjs'), ...steps], { stdio: 'inherit' })
   const [code] = await new Promise((resolve, reject) => {

@@ -6,14 +6,13 @@ import { join } from 'node:path'
 import { fingerprint, readJson, stampOf, writeStamp } from './files.mjs'
 import { npm } from './npm.mjs'
 import { startProgress } from './progress.mjs'
-import { keepingSqlite } from './sqlite.mjs'
 
 /** Interval between two counts of the installed packages. */
 const COUNT_INTERVAL_MS = 500
 
 /** Installs the packages that build and run the service. */
 export async function installPackages () {
-  await install('.', 'Installing packages', keepingSqlite)
+  await install('.', 'Installing packages')
 }
 
 /** Installs the packages that test, lint and measure. */
@@ -32,7 +31,7 @@ async function linkPostgres (folder) {
 }
 
 /** Installs what a lockfile says, unless it is there already, and counts the packages meanwhile. */
-async function install (folder, title, around = async run => { await run() }) {
+async function install (folder, title) {
   const wanted = wantedPackages(folder)
   if (isInstalled(folder, wanted)) return
   const paths = Object.keys(wanted)
@@ -42,10 +41,8 @@ async function install (folder, title, around = async run => { await run() }) {
   try {
     // The build needs development dependencies. npm omits them by default if NODE_ENV is production.
     // No install script is needed but those that other steps run.
-    await around(async () => {
-      await npm(folder, 'ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--no-progress',
-        '--loglevel=error')
-    })
+    await npm(folder, 'ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--no-progress',
+      '--loglevel=error')
     progress.update(count())
   } finally {
     clearInterval(timer)

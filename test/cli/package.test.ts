@@ -1,5 +1,5 @@
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { answers, build, folder, launch, npmSettings, ROOT, until, type Ended } from '../support/cli.ts'
 import { database } from '../support/database.ts'
@@ -10,7 +10,9 @@ t.before(build)
 /** Messages of npm if it cannot reach a registry. */
 const OFFLINE = /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT)\b/
 
-const SQLITE = 'node_modules/better-sqlite3/build/Release/better_sqlite3.node'
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+/** Whether the SQLite of this Node is complete. */
+const hasSqlite = major >= 24 || (major === 22 && minor >= 18)
 
 t.test('the package, installed in an empty folder', { skip: database !== 'sqlite' && 'as on SQLite' }, async (t) => {
   const cwd = folder(t)
@@ -48,15 +50,22 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
   })
 
   writeFileSync(join(cwd, 'package.json'), '{"name": "my-store", "private": true, "type": "module"}')
-  // SQLite is already compiled for this version of Node. Compiling it again would take minutes and test other projects.
   const installed = await npm(t, cwd, ['install', '--ignore-scripts', '--no-audit', '--no-fund', `./${filename}`])
   if (installed.code !== 0 && OFFLINE.test(installed.err) && process.env['CI'] !== 'true') {
     t.pass('', { skip: 'no registry can be reached to install from' })
     return
   }
   t.equal(installed.code, 0, installed.err)
-  mkdirSync(dirname(join(cwd, SQLITE)), { recursive: true })
-  copyFileSync(join(ROOT, SQLITE), join(cwd, SQLITE))
+
+  await t.test('names the package that this version of Node needs for SQLite', {
+    skip: hasSqlite && 'this version of Node has SQLite'
+  }, async (t) => {
+    const { code, err } = await launch(t, 'npx', ['--no', 'petstore', 'start'], { cwd, env: npmSettings() }).ended
+    t.equal(code, 1)
+    const [, command = ''] = /needs the npm package .* for SQLite\. Run `npm (install [^`]*)`/.exec(err) ?? []
+    t.match(command, /^install @photostructure\/sqlite/, err)
+    t.match(await npm(t, cwd, [...command.split(' '), '--ignore-scripts', '--no-audit', '--no-fund']), { code: 0 })
+  })
 
   await t.test('installs at most 140 packages and 130 MB', async (t) => {
     const { packages } = JSON.parse(readFileSync(join(cwd, 'node_modules/.package-lock.json'), 'utf8')) as {
