@@ -1,16 +1,14 @@
-# The first stage builds the service. The second stage runs it, without development packages.
+# The first stage compiles the service. The second stage runs it, without compiler and development packages.
 
-FROM node:24.11.1-bookworm-slim AS build
+FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
-# The build runs no install script: SQLite is a module of Node.
-RUN npm ci --include=dev --ignore-scripts --no-audit
 COPY . .
-RUN node scripts/prepare.mjs build && \
-    npm prune --omit=dev --omit=optional --ignore-scripts --no-audit && \
+# Without the workspace and the tools in package.json, `npm prune` leaves what runs the service.
+RUN node scripts/prepare.mjs && \
+    npm pkg delete workspaces devDependencies overrides && npm prune --ignore-scripts --no-audit && \
     install -d -o node -g node /data
 
-FROM node:24.11.1-bookworm-slim
+FROM node:24.21.0-bookworm-slim
 WORKDIR /app
 COPY --from=build /app/package.json /app/LICENSE ./
 COPY --from=build /app/node_modules node_modules

@@ -1,3 +1,5 @@
+// Only on SQLite: reads settings.
+
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,3 +1,5 @@
+// Only on SQLite: starts services on SQLite.
+
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'

@@ -1,105 +1,154 @@
-// `npm test`: runs the whole suite on SQLite and on a real PostgreSQL that it starts. It runs long test files in
-// processes of their own and short ones together, several processes at a time, and both databases at once.
+// `npm test`: runs the suite with tap, on SQLite and on a PostgreSQL server that it starts.
 //
-//   npm test -- test/pets/pets.test.ts test/cli             some files and folders, on both databases
-//   DATABASE=postgresql npm test -- test/pets/pets.test.ts  on one database (sqlite, postgresql)
-//   JOBS=1 npm test                                         one file at a time
+//   npm test -- test/pets test/cli/cli.test.ts  some files and folders
+//   DATABASE=postgresql npm test                on one database: sqlite or postgresql
+//
+// `npx tap test/pets/pets.test.ts` runs a file as well, on SQLite; DATABASE=postgresql works there, too.
 
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
+} from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { bundleTests, type Bundle } from './runner/bundle.ts'
-import { DATABASES, prepareDatabase, type DatabaseName, type TestDatabase } from './runner/databases.ts'
-import { planJobs, type Job } from './runner/jobs.ts'
-import { collectErrors } from './runner/met-errors.ts'
-import { add, noCounts, summary, type Counts } from './runner/results.ts'
-import { runTestFiles } from './runner/run-files.ts'
+import { join, relative } from 'node:path'
+import { createInterface } from 'node:readline'
+import { codesThatNoTestMet } from './support/met-errors.ts'
+import { startDatabase, type DatabaseName, type TestDatabase } from './support/test-databases.ts'
 
-/** One process more than there are cores, because tests also wait: for a browser, a lease, a pause between attempts. */
-const JOBS = Number(process.env['JOBS'] ?? availableParallelism() + 1)
+/** Processes at once: more than there are cores, because tests also wait. */
+const JOBS = process.env['JOBS'] ?? String(2 * availableParallelism())
 
-const stop = new AbortController()
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => { stop.abort() })
+/**
+ * Files that one process runs, one after the other. To load tap, tsx and the service takes a process 2 s, which is most
+ * of the time of a short file.
+ */
+const FILES_PER_PROCESS = 14
 
+/** Files that get a process of their own, which starts first. */
+const LONG_FILES = ['test/torture/torture.test.ts', 'test/database/postgresql/plan-buffers.test.ts']
+
+/** The first line of a test file says so when one database is enough, and why. */
+const ONLY = /^\/\/ Only on (SQLite|PostgreSQL): /
+
+const NAMES: Record<DatabaseName, string> = { sqlite: 'SQLite', postgresql: 'PostgreSQL' }
+
+const ROOT = join(import.meta.dirname, '..')
+process.chdir(ROOT)
+
+const chosen = process.argv.slice(2)
+const files = chosen.length === 0 ? filesAt('test') : chosen.flatMap(filesAt)
 const folder = mkdtempSync(join(tmpdir(), 'petstore-test-'))
-// A test can start a PostgreSQL server, which runs as another account and must reach its files below this folder.
+// A PostgreSQL server that a test starts runs as another account, and must reach its files below this folder.
 chmodSync(folder, 0o711)
-const totals = new Map<DatabaseName, Counts>()
-const prepared = new Map<DatabaseName, TestDatabase>()
-const errors = collectErrors(folder)
-let bundle: Bundle | undefined
-/** Failures that belong to no test file. */
-const suiteFailures: string[] = []
+const records = join(folder, 'errors')
+mkdirSync(records)
 
+/** What ends with this process. */
+let tap: ChildProcess | undefined
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => { tap?.kill(signal) })
+
+let passed = 0
+const failures: string[] = []
+const servers: TestDatabase[] = []
 try {
-  await runSuite()
+  await runTests()
   // A part of the suite meets a part of the errors.
-  if (process.argv.length === 2 && !stop.signal.aborted) reportErrors()
-} catch (error) {
-  suiteFailures.push(error instanceof Error ? error.message : String(error))
-} finally {
-  for (const { stop } of prepared.values()) await stop()
-  // Tests that were killed leave their files here, too.
-  for (const left of [folder, bundle?.folder]) {
-    if (left !== undefined) rmSync(left, { recursive: true, force: true, maxRetries: 3 })
+  if (chosen.length === 0 && process.env['DATABASE'] === undefined) {
+    failures.push(...codesThatNoTestMet(records).map((code) => `no test met the error code ${code}`))
   }
+} finally {
+  for (const { stop } of servers) await stop()
+  // Tests that were killed leave their files here, too.
+  rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
 }
-process.exitCode = printTotals() > 0 ? 1 : 0
+if (passed + failures.length === 0) failures.push('no test ran')
+for (const failure of failures) console.log(`✖ ${failure}`)
+console.log(`\n${passed} passed, ${failures.length} failed`)
+process.exitCode = failures.length > 0 ? 1 : 0
 
-async function runSuite (): Promise<void> {
-  const databases = chooseDatabases()
-  const jobs = planJobs(process.argv.slice(2), databases)
-  const tests = bundle = await bundleTests([...new Set(jobs.flatMap(({ files }) => files))])
-  await Promise.all(databases.map(async (name) => {
-    if (!jobs.some(({ database }) => database === name)) return
-    totals.set(name, noCounts())
-    prepared.set(name, await prepareDatabase(name, folder))
-  }))
-  await Promise.all(Array.from({ length: JOBS }, async () => {
-    for (let job = jobs.shift(); job !== undefined && !stop.signal.aborted; job = jobs.shift()) await runJob(job, tests)
-  }))
-  if (stop.signal.aborted) suiteFailures.push('interrupted')
-}
-
-async function runJob (job: Job, tests: Bundle): Promise<void> {
-  const began = performance.now()
-  const settings = { ...prepared.get(job.database)!.settings, ...errors.settings, TMPDIR: folder }
-  const { counts, report } = await runTestFiles(job.files, tests.argumentsFor(job.files), settings, stop.signal)
-  if (stop.signal.aborted) return
-  const seconds = (performance.now() - began) / 1000
-  const mark = counts.failed > 0 ? '✖' : '✔'
-  console.log(`${mark} ${DATABASES[job.database]} ${job.files.join(' ')}: ${summary(counts)} ${seconds.toFixed(1)} s`)
-  for (const line of report) console.log(line)
-  add(totals.get(job.database)!, counts)
-}
-
-/** Prints the documented errors that no test met. */
-function reportErrors (): void {
-  const { report, failures } = errors.read()
-  console.log(`\n${report.join('\n')}`)
-  // A failed test may be the one that meets an error, and some errors come with one database.
-  if (totals.size > 1 && [...totals.values()].every(({ failed }) => failed === 0)) suiteFailures.push(...failures)
-}
-
-function chooseDatabases (): DatabaseName[] {
-  const choice = process.env['DATABASE'] ?? ''
-  if (choice === '') return ['sqlite', 'postgresql']
+function databases (): DatabaseName[] {
+  const { DATABASE: choice = '' } = process.env
   if (choice === 'sqlite' || choice === 'postgresql') return [choice]
+  if (choice === '') return ['sqlite', 'postgresql']
   throw new Error('DATABASE must be sqlite or postgresql')
 }
 
-/** Prints the failures and the totals. @returns the number of failures */
-function printTotals (): number {
-  const total = noCounts()
-  console.log()
-  for (const [database, counts] of totals) {
-    for (const failure of counts.failures) console.log(`✖ ${DATABASES[database]}: ${failure}`)
-    add(total, counts)
+/** Lists the test files at a path, which is a file or a folder. test/tools has a command of its own. */
+function filesAt (path: string): string[] {
+  const file = relative(ROOT, join(ROOT, path))
+  if (!statSync(file).isDirectory()) return [file]
+  return readdirSync(file, { recursive: true, encoding: 'utf8' }).map((name) => join(file, name))
+    .filter((name) => name.endsWith('.test.ts') && !name.startsWith(join('test', 'tools')))
+}
+
+async function runTests (): Promise<void> {
+  for (const name of databases()) servers.push(await startDatabase(name, folder))
+  const env = Object.assign({}, process.env, ...servers.map(({ settings }) => settings), {
+    TEST_ERRORS: records, TMPDIR: folder, FORCE_COLOR: '0'
+  }) as NodeJS.ProcessEnv
+  const program = ['node_modules/tap/dist/esm/run.mjs', '--reporter=tap', `--jobs=${JOBS}`, ...writePrograms()]
+  tap = spawn(process.execPath, program, { stdio: ['ignore', 'pipe', 'inherit'], env })
+  const ended = once(tap, 'close')
+  const report = createReport()
+  for await (const line of createInterface(tap.stdout!)) report(line)
+  const [code] = await ended as [number | null]
+  if (code !== 0 && failures.length === 0) failures.push('tap failed')
+}
+
+/** Writes a program for each group of files on a database, and returns the paths. */
+function writePrograms (): string[] {
+  rmSync('.tap/groups', { recursive: true, force: true })
+  mkdirSync('.tap/groups', { recursive: true })
+  return databases().flatMap((database) => {
+    const name = NAMES[database]
+    const fitting = files.filter((file) => (ONLY.exec(readFileSync(file, 'utf8'))?.[1] ?? name) === name)
+    const groups = fitting.filter((file) => LONG_FILES.includes(file)).map((file) => [file])
+    const short = fitting.filter((file) => !LONG_FILES.includes(file))
+    for (let i = 0; i < short.length; i += FILES_PER_PROCESS) groups.push(short.slice(i, i + FILES_PER_PROCESS))
+    return groups.map((group, i) => {
+      // tap runs them in the order of their names: those that take longest first.
+      const program = `.tap/groups/${String(i).padStart(2, '0')}-${database}.mjs`
+      const lines = group.map((file) => `t.comment('file ${name} ${file}')\nawait import('../../${file}')\n`)
+      writeFileSync(program, `import t from 'tap'\nprocess.env.DATABASE = '${database}'\n${lines.join('')}`)
+      return program
+    })
+  })
+}
+
+/**
+ * Returns a function for the lines that tap writes. It prints the name of each file, and what tap wrote about its
+ * failures, and counts the tests, which tap ends with their time.
+ */
+function createReport (): (line: string) => void {
+  let file = ''
+  /** The output for a file, without the assertions that passed. */
+  let lines: string[] = []
+  let hasFailed = false
+  const end = (): void => {
+    const shown = hasFailed ? lines : lines.filter((line) => / # SKIP/.test(line))
+    if (file !== '') console.log([`${hasFailed ? '✖' : '✔'} ${file}`, ...shown].join('\n'))
+    lines = []
+    hasFailed = false
   }
-  if (total.passed + total.failed === 0 && suiteFailures.length === 0) suiteFailures.push('no test ran')
-  for (const failure of suiteFailures) console.log(`✖ ${failure}`)
-  for (const [database, counts] of totals) console.log(`${DATABASES[database]}: ${summary(counts)}`)
-  const failed = total.failed + suiteFailures.length
-  console.log(`\n${total.passed} passed, ${failed} failed`)
-  return failed
+  const fail = (reason: string): void => {
+    failures.push(`${file}: ${reason}`)
+    hasFailed = true
+  }
+  return (line) => {
+    const [, next] = /^\s*# file (\S+ \S+)$/.exec(line) ?? []
+    const [, indent, not, name, time] = /^(\s*)(not )?ok \d+ - (.*?)( # time=[\d.]+ms.*)?$/.exec(line) ?? []
+    if (next !== undefined) {
+      end()
+      file = next
+    } else if (indent === '') {
+      if (not !== undefined && !hasFailed) fail(`${name} failed`)
+      end()
+      file = ''
+    } else if (name !== undefined && time !== undefined) {
+      if (not === undefined) passed++
+      else fail(name)
+    } else if (/^\s*1\.\.0$/.test(line)) fail(`a test without an assertion: ${lines.at(-1)?.trim()}`)
+    if (name === undefined || not !== undefined || / # SKIP/.test(line)) lines.push(line)
+  }
 }

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
+import { MODULES, PACKAGE } from '../folders.ts'
 import { cachedContent, sendCached, withETag } from '../http/cached-content.ts'
 import { originOf } from '../http/request-origin.ts'
 
@@ -11,13 +12,10 @@ export interface HomeOptions {
   lab: boolean
 }
 
-/** The files of the page, unbundled. The build copies them next to this file. */
-const FOLDER = join(import.meta.dirname, 'page')
+/** The files of the page, unbundled. */
+const FOLDER = join(MODULES, 'home/page')
 
-/** The folder of the package. */
-const ROOT = join(import.meta.dirname, '../..')
-
-const VERSION = (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }).version
+const VERSION = (JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as { version: string }).version
 
 const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
@@ -60,7 +58,7 @@ export async function homeRoutes (app: FastifyInstance, { signup, lab }: HomeOpt
     return sendCached(request, reply, 'text/html; charset=utf-8', withETag(text))
   })
 
-  const license = cachedContent(() => readFileSync(join(ROOT, 'LICENSE'), 'utf8'))
+  const license = cachedContent(() => readFileSync(join(PACKAGE, 'LICENSE'), 'utf8'))
   app.get('/docs/home/license.txt', { schema: { hide: true } }, async (request, reply) =>
     sendCached(request, reply, 'text/plain; charset=utf-8', license()))
 

@@ -3,16 +3,17 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
+import { MODULES } from '../folders.ts'
 import { cachedContent, sendCached, withETag } from '../http/cached-content.ts'
 import { addVary } from '../http/content-negotiation.ts'
 import type { Sample } from './document.ts'
 import { withOriginOf } from './origin.ts'
 
-/** The files that the browser loads, unbundled. The build copies them next to this file. */
-const FOLDER = join(import.meta.dirname, 'page')
+/** The files that the browser loads, unbundled. */
+const FOLDER = join(MODULES, 'openapi/page')
 
-/** Scalar as one file without imports. scripts/prepare.mjs copies it out of the package. */
-const VIEWER = join(import.meta.dirname, '../generated/viewer/standalone.js')
+/** Scalar as one file without imports. scripts/build.mjs copies it out of the package. */
+const VIEWER = join(MODULES, 'generated/viewer/standalone.js')
 
 /** Content security policy: the viewer adds inline styles to the page, and connects only to this service. */
 const POLICY = [

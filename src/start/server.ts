@@ -1,10 +1,9 @@
 import { limitHeapGrowth } from './v8-tuning.ts'
 import { buildApp } from '../app.ts'
-import { readConfig, type Config } from '../config.ts'
+import type { Config } from '../config.ts'
 import { checkWritable } from '../database/database.ts'
 import { openDemo } from '../seed/demo-store.ts'
 import { migrateOrVerify } from '../database/migrations/startup-check.ts'
-import { explainFailure } from './explain-failure.ts'
 import { exitGracefully } from './graceful-exit.ts'
 
 /** Maximum number of connections that wait to be accepted: after a restart, thousands of streams reconnect at once. */
@@ -27,15 +26,5 @@ export async function serve (config: Config): Promise<void> {
   } catch (error) {
     await app.close()
     throw error
-  }
-}
-
-// `node dist/start/server.js` is `petstore start` without a command line.
-if (process.argv[1] === import.meta.filename) {
-  try {
-    await serve(readConfig(process.env))
-  } catch (error) {
-    process.stderr.write(`${explainFailure(error)}\n`)
-    process.exit(1)
   }
 }

@@ -5,10 +5,10 @@ import { between, lines, readImports, type Imports } from './imports.ts'
 //
 //   npm run rooms
 
-export const PAGE = new URL('../../docs/explanation/architecture.md', import.meta.url)
+const PAGE = new URL('../../docs/explanation/architecture.md', import.meta.url)
 
 /** Files at the root of `src` that every room may import. A picture with them would show little else. */
-export const SHARED_FILES = new Set(['config.ts', 'errors.ts', 'operational-error.ts'])
+export const SHARED_FILES = new Set(['config.ts', 'errors.ts', 'folders.ts', 'operational-error.ts'])
 
 /** The one room without a folder: it assembles the service. */
 const APP_FILES = new Set(['app.ts', 'create-store.ts', 'public-api.ts', 'resources.ts'])
@@ -26,7 +26,7 @@ export function resourceFolders (files: Iterable<string>): Set<string> {
 }
 
 /** Returns the room of a file of `src`: its folder, `resources` for each resource, `app` or `cli` at the root. */
-export function roomOf (file: string, resources: Set<string>): string | undefined {
+function roomOf (file: string, resources: Set<string>): string | undefined {
   const [folder = '', ...rest] = file.split('/')
   if (folder === 'generated' || SHARED_FILES.has(file)) return undefined
   if (rest.length === 0) return APP_FILES.has(file) ? 'app' : file.replace(/\.ts$/, '')

@@ -1,6 +1,6 @@
 // Compares `petstore seed` with SQLite's bare driver that inserts the same rows in one transaction.
 //
-//   node scripts/run.mjs build -- test/bench/bulk.ts 1000000
+//   node --import=tsx test/bench/bulk.ts 1000000
 
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -32,17 +32,17 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 const PRELOAD = new URL('preload.mjs', import.meta.url).href
 
 const COMMANDS: Record<ServerName, string[]> = {
-  petstore: [here('../../dist/start/server.js')],
+  petstore: [here('../../dist/cli.js'), 'start'],
   hand: [TSX, here('servers/baseline-driver.ts')],
   prisma: [TSX, here('servers/prisma.ts')],
   floor: [TSX, here('servers/framework-overhead.ts')]
 }
 
-/** Returns the command of a built version of petstore. The second path is that of the versions before 2026-11-23. */
+/** Returns the command of a built version of petstore. */
 export function builtIn (folder: string): string[] {
-  const file = ['dist/start/server.js', 'dist/server.js'].map((path) => join(folder, path)).find(existsSync)
-  if (file === undefined) throw new Error(`There is no built version in ${folder}. Run \`npm run build\` there.`)
-  return [file]
+  const file = join(folder, 'dist/cli.js')
+  if (!existsSync(file)) throw new Error(`There is no built version in ${folder}. Run \`npm run build\` there.`)
+  return [file, 'start']
 }
 
 export interface ServerOptions {

@@ -1,3 +1,5 @@
+// Only on SQLite: checks options and output; the operations tests check the migrations on both databases.
+
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

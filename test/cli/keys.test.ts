@@ -1,3 +1,5 @@
+// Only on SQLite: checks options and output; the accounts tests check the statements on both databases.
+
 import t from 'tap'
 import { isCredential } from '../../src/accounts/api-key.ts'
 import { build, petstore, startService } from '../support/cli.ts'

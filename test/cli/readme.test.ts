@@ -1,3 +1,5 @@
+// Only on SQLite: runs commands of the README, which are for SQLite.
+
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

@@ -1,3 +1,5 @@
+// Only on SQLite: calls the service over HTTP; no statement decides what a client does.
+
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'

@@ -1,3 +1,5 @@
+// Only on SQLite: calls the service over HTTP; no statement decides what a client does.
+
 import t from 'tap'
 import { ConnectionError, createClient, PetstoreError, type Client, type Pet } from '../../src/client/client.ts'
 import { operations } from '../../src/generated/client/operations.ts'

@@ -1,3 +1,5 @@
+// Only on SQLite: calls the service over HTTP; no statement decides what a client does.
+
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'

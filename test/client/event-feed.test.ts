@@ -1,3 +1,5 @@
+// Only on SQLite: calls the service over HTTP; no statement decides what a client does.
+
 import t from 'tap'
 import { createClient, type Client, type Event, type FollowOptions } from '../../src/client/client.ts'
 import { startApp } from '../support/app.ts'

@@ -1,3 +1,5 @@
+// Only on SQLite: calls the service over HTTP; no statement decides what a client does.
+
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -14,7 +14,7 @@ const PETS = 3_000
 const lists = (await loadFixtures()).flatMap(({ list }) => list ?? [])
 
 t.test('every list reads the index of its filters, in both orders', async (t) => {
-  const database = await openDatabase({ url: await freshDatabase(t), pool: 2, timeout: 30_000 })
+  const database = await openDatabase({ url: await freshDatabase(t), pool: 2, timeout: 60_000 })
   t.teardown(database.close)
   await fill(async (sql) => { await database.writer.$executeRawUnsafe(sql) })
 

@@ -1,3 +1,5 @@
+// Only on SQLite: calls a pure function.
+
 import t from 'tap'
 import { isPublicAddress, literalAddress } from '../../src/deliveries/address-policy.ts'
 

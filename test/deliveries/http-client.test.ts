@@ -1,3 +1,5 @@
+// Only on SQLite: calls a receiver without a database.
+
 import t from 'tap'
 import {
   createWebhookClient, REQUEST_TIMEOUT_MS, type Resolve, type WebhookRequest

@@ -1,3 +1,5 @@
+// Only on SQLite: counts attempts and pauses; the delivery tests run the statements.
+
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import type { Command } from '../../src/database/group-commit/command.ts'

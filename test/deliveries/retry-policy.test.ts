@@ -1,3 +1,5 @@
+// Only on SQLite: calls a pure function.
+
 import t from 'tap'
 import { classifyResponse, nextAttemptAt, retryAfterOf } from '../../src/deliveries/retry-policy.ts'
 

@@ -1,3 +1,5 @@
+// Only on SQLite: calls receivers that hang; the delivery tests run the statements.
+
 import t from 'tap'
 import { attemptsOf, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'

@@ -1,3 +1,5 @@
+// Only on SQLite: runs commands and samples of the pages over HTTP.
+
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -14,11 +16,14 @@ const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string
 /** A command, the file that runs it, and the text of the file that does. */
 const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm start$/, '.ci/run', /exec npm start/],
-  [/^npm test$/, '.ci/run', /npm test/],
-  [/^npm run (lint|types)$/, '.ci/run', /for script in lint types; do\n.*npm run -s "\$script"/],
-  [/^npm test -- test\/[\w/.-]+\.test\.ts$/, '.ci/run', /npm test/], // the same script, as is tested below
+  [/^npm test( -- [\w/. -]+)?$/, '.ci/run', /npm test/], // what follows -- goes to the same program, as is tested below
+  [/^npm run (lint|types|test:tools)$/, '.ci/run', /npm run -s lint\n.*npm run -s types\n.*npm run -s test:tools/],
+  [/^npx tap test\/[\w/.-]+\.test\.ts$/, 'test/docs/usual-commands.test.ts', /'tap'/],
+  [/^npx prisma (validate|format|generate)$/, 'test/docs/usual-commands.test.ts', /run\('prisma', command\)/],
+  [/^npx prisma studio$/, 'test/tools/studio.test.ts', /'studio'/],
+  [/^npm run dev$/, 'test/docs/usual-commands.test.ts', /'run', 'dev'/],
   [/^npm run torture$/, 'test/torture/torture.test.ts', /await runScenario\(name, /],
-  [/^npm run (build|generate)$/, 'test/support/cli.ts', /scripts\/prepare\.mjs', 'build'/],
+  [/^npm run build$/, 'test/support/cli.ts', /scripts\/prepare\.mjs'/],
   [/^npm run reference$/, 'test/docs/reference.test.ts', /await referencePages\(\)/],
   [/^npm run rooms$/, 'test/architecture/architecture.test.ts', /drawPictures\(imports\)/],
   [/^npm run migration -- \w+$/, 'test/docs/migration.test.ts', /'add_category_color'/],
@@ -38,7 +43,7 @@ const PASTED: Record<string, { file: string, how: RegExp }> = {
 const NOT_RUN: Array<[command: RegExp, because: string]> = [
   [/^docker /, 'a Docker daemon is not on every machine; test/docs/image.test.ts reads the files'],
   [/^jq /, 'needs another program; test/monitoring/logger.test.ts checks the fields of the log'],
-  [/^npx (openapi-typescript|@hey-api\/openapi-ts|orval|kubb) /, 'test/generated-clients calls the same generators'],
+  [/^npx (openapi-typescript|@hey-api\/openapi-ts|orval|kubb) /, 'test/tools calls the same generators'],
   [/^(java -jar openapi-generator|oapi-codegen|openapi-python-client)/, 'needs Java, Go or Python'],
   [/^cargo progenitor /, 'needs Rust'],
   [/^litestream /, 'needs another program, and a bucket'],
@@ -57,7 +62,7 @@ const docs = readdirSync(`${ROOT}docs`, { recursive: true, encoding: 'utf8' })
   .map((name) => name.replaceAll('\\', '/'))
   .filter((name) => name.endsWith('.md'))
   .sort()
-const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...docs.map((name) => `docs/${name}`)]
+const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'AGENTS.md', 'llms.txt', ...docs.map((name) => `docs/${name}`)]
 
 t.test('every command in the documents is run by a test or by .ci/run', async (t) => {
   const commands = pages

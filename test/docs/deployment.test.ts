@@ -1,3 +1,5 @@
+// Only on SQLite: runs commands and samples of the pages over HTTP.
+
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,3 +1,5 @@
+// Only on SQLite: runs commands and samples of the pages over HTTP.
+
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -28,7 +30,7 @@ t.test('the image runs what is compiled, as nobody special, with a health check'
   const [, command = '[]'] = /^CMD (\[.*\])$/m.exec(dockerfile) ?? []
   t.equal(
     (JSON.parse(command) as string[]).join(' '),
-    scripts.start.replace('scripts/run.mjs build -- ', '').replace(' --demo', ''),
+    scripts.start.replace('node scripts/prepare.mjs && exec ', '').replace(' --demo', ''),
     'as npm start, but for the demo'
   )
   t.match(dockerfile, /^USER node$/m)

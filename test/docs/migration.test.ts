@@ -1,3 +1,5 @@
+// Only on SQLite: runs commands and samples of the pages over HTTP.
+
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -31,15 +33,14 @@ t.test(
     t.teardown(() => {
       rmSync(folder, { recursive: true, force: true })
     })
-    const sources = ['src/database', 'src/errors.ts', 'src/operational-error.ts']
+    const sources = ['database', 'errors.ts', 'folders.ts', 'operational-error.ts'].map((path) => `src/${path}`)
     for (const path of ['package.json', 'scripts', 'prisma', ...sources, 'test/support']) {
       cpSync(join(ROOT, path), join(folder, path), { recursive: true })
     }
-    for (const path of ['node_modules', 'test/node_modules']) symlinkSync(join(ROOT, path), join(folder, path))
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
     const run = (program: string, ...args: string[]) => spawnSync(program, args, { cwd: folder, encoding: 'utf8' })
     const migration = (...args: string[]) => run(process.execPath, TSX, 'scripts/migration.ts', ...args)
     run('git', 'init', '-q')
-    t.match(migration('add_category_color'), { status: 1, stderr: /no committed models/ })
     run('git', 'add', 'prisma')
     run('git', '-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', 'commit', '-qm', 'models')
 

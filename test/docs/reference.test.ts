@@ -1,3 +1,5 @@
+// Only on SQLite: runs commands and samples of the pages over HTTP.
+
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { referencePages } from '../../scripts/reference.ts'

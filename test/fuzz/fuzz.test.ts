@@ -1,3 +1,5 @@
+// Only on PostgreSQL: sends each request to services on both databases and compares the answers.
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,3 +1,5 @@
+// Only on SQLite: drives the first page in a browser, over HTTP.
+
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { openBrowser, withoutBrowser } from '../support/browser.ts'

@@ -1,3 +1,5 @@
+// Only on SQLite: drives the first page in a browser, over HTTP.
+
 import t from 'tap'
 import type { Page } from 'playwright-core'
 import { startApp, type Client } from '../support/app.ts'

@@ -1,3 +1,5 @@
+// Only on SQLite: drives the first page in a browser, over HTTP.
+
 import t from 'tap'
 import { startApp, type Client } from '../support/app.ts'
 import { openBrowser, withoutBrowser, type Visit } from '../support/browser.ts'

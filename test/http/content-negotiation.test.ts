@@ -1,3 +1,5 @@
+// Only on SQLite: calls a pure function.
+
 import t from 'tap'
 import { qualityOf } from '../../src/http/content-negotiation.ts'
 

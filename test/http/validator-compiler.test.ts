@@ -1,3 +1,5 @@
+// Only on SQLite: checks the validation of requests.
+
 import t from 'tap'
 import type { Answer } from '../support/app.ts'
 import { assertError } from '../support/checks.ts'

@@ -1,3 +1,5 @@
+// Only on SQLite: calls pure functions.
+
 import t from 'tap'
 import { judge, offsetAfter, versionFloor, type OpenFault, type Target } from '../../src/lab/rules.ts'
 

@@ -1,3 +1,5 @@
+// Only on SQLite: calls a pure function.
+
 import t from 'tap'
 import { nextMessageStatus, type MessageProgress, type DeliveryOutcome } from '../../src/messages/rules.ts'
 

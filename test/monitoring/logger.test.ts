@@ -1,3 +1,5 @@
+// Only on SQLite: checks log lines.
+
 import t from 'tap'
 import pg from 'pg'
 import { SqliteAdapterFactory } from '../../src/database/sqlite/adapter.ts'

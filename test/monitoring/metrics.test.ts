@@ -1,3 +1,5 @@
+// Only on SQLite: counts requests, batches and deliveries in memory.
+
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'

@@ -1,3 +1,5 @@
+// Only on SQLite: checks the document and its viewer.
+
 import t from 'tap'
 import type { Answer, Example, Operation } from '../../src/openapi/document.ts'
 import { errorCodes } from '../support/contract.ts'

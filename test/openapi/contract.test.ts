@@ -1,3 +1,5 @@
+// Only on SQLite: checks the document and its viewer.
+
 import t from 'tap'
 import { startApp, type Answer } from '../support/app.ts'
 import { contractOf } from '../support/contract.ts'

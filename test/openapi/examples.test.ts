@@ -1,3 +1,5 @@
+// Only on SQLite: checks the document and its viewer.
+
 import t from 'tap'
 import type { Parameter } from '../../src/openapi/document.ts'
 import { openDemo } from '../../src/seed/demo-store.ts'

@@ -1,3 +1,5 @@
+// Only on SQLite: checks the document and its viewer.
+
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { load } from 'js-yaml'

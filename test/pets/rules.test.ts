@@ -1,3 +1,5 @@
+// Only on SQLite: calls a pure function.
+
 import t, { type Test } from 'tap'
 import { completeOrder, releaseStock, setStock, reserveStock, setStatus, type Stock } from '../../src/pets/rules.ts'
 import { PET_STATUSES, type PetStatus } from '../../src/pets/schemas.ts'

@@ -1,3 +1,5 @@
+// Only on SQLite: sends requests that reach no handler.
+
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

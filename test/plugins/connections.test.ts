@@ -1,3 +1,5 @@
+// Only on SQLite: opens connections to a service without a database.
+
 import { once } from 'node:events'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

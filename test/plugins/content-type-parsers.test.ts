@@ -1,3 +1,5 @@
+// Only on SQLite: checks the parsing of bodies.
+
 import Fastify, { type LightMyRequestResponse, type preParsingAsyncHookHandler } from 'fastify'
 import t from 'tap'
 import { contentTypeParsers } from '../../src/plugins/content-type-parsers.ts'

@@ -1,3 +1,5 @@
+// Only on SQLite: closes connections.
+
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

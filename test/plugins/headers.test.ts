@@ -1,3 +1,5 @@
+// Only on SQLite: checks header fields, which no statement decides.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'

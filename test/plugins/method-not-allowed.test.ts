@@ -1,3 +1,5 @@
+// Only on SQLite: sends requests that reach no handler.
+
 import { METHODS } from 'node:http'
 import t from 'tap'
 import { startApp } from '../support/app.ts'

@@ -1,3 +1,5 @@
+// Only on SQLite: counts requests in memory.
+
 import t from 'tap'
 import type { Operation } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'

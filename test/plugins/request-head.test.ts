@@ -1,3 +1,5 @@
+// Only on SQLite: sends requests that reach no handler.
+
 import t from 'tap'
 import type { Answer } from '../support/app.ts'
 import { assertError } from '../support/checks.ts'

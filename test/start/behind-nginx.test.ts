@@ -1,3 +1,5 @@
+// Only on PostgreSQL: starts two processes, which need PostgreSQL.
+
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,5 +1,6 @@
+// Only on SQLite: ends npm start in several ways.
+
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -87,15 +88,13 @@ function kill (pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-t.test('npm start ends the service however it ends', { skip: WINDOWS }, async (t) => {
-  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-    await t.test(`${signal} to npm alone`, async (t) => {
-      const started = await startNpm(t, ['npm', 'start'])
-      kill(started.child.pid!, signal)
-      await endsGracefully(t, started)
-      t.match(started.log(), '"msg":"stopped"')
-    })
-  }
+t.test('the service ends with the npm that started it', { skip: WINDOWS }, async (t) => {
+  await t.test('SIGTERM to npm alone', async (t) => {
+    const started = await startNpm(t, ['npm', 'start'])
+    kill(started.child.pid!, 'SIGTERM')
+    await endsGracefully(t, started)
+    t.match(started.log(), '"msg":"stopped"')
+  })
 
   for (const shell of ['sh', 'bash']) {
     const missing = spawnSync(shell, ['-c', 'true']).status !== 0 && `there is no ${shell}`
@@ -113,23 +112,5 @@ t.test('npm start ends the service however it ends', { skip: WINDOWS }, async (t
     const started = await startNpm(t, ['script', '-qec', 'npm start', '/dev/null'])
     kill(started.child.pid!, 'SIGKILL')
     await endsGracefully(t, started)
-  })
-
-  await t.test('a killed supervisor', async (t) => {
-    const supervisor = "require('child_process').spawn('npm', ['start'], { stdio: ['pipe', 'inherit', 'inherit'] })"
-    const started = await startNpm(t, [process.execPath, '-e', supervisor])
-    kill(started.child.pid!, 'SIGKILL')
-    await endsGracefully(t, started)
-    t.match(started.log(), '"msg":"stopped"')
-  })
-
-  await t.test('but a service in the background outlives the shell that started it', async (t) => {
-    const { child, port } = await startNpm(t, ['bash', '-c', 'npm start & while sleep 0.1; do :; done'])
-    const ended = once(child, 'close')
-    kill(child.pid!, 'SIGKILL')
-    await ended
-    // Longer than the service needs to notice that its npm has ended.
-    await sleep(2_000)
-    t.ok(await answers(`http://127.0.0.1:${port}/readyz`))
   })
 })

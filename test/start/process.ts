@@ -17,7 +17,7 @@ const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 export const ON_SQLITE = database !== 'sqlite' && 'as on SQLite'
 
 /** Matches what an npm script runs before its program. The tests build once instead. */
-const LAUNCHER = /^node scripts\/run\.mjs [a-z ]*-- /
+const LAUNCHER = /^node scripts\/prepare\.mjs && exec /
 
 /** Maximum duration of a start, far longer than usual: a service that is not ready by then hangs. */
 const START_TIMEOUT_MS = 120_000
@@ -78,7 +78,7 @@ export async function run (
 /** Returns the command of an npm script without its launcher, or that of a `petstore` command. */
 function commandOf (script: string): string {
   if (script.startsWith('node ')) return script
-  return scripts[script]?.replace(LAUNCHER, 'node ') ?? `node dist/cli.js ${script}`
+  return scripts[script]?.replace(LAUNCHER, '') ?? `node dist/cli.js ${script}`
 }
 
 /** Runs `npm start` and waits until the service is ready. */
@@ -87,7 +87,7 @@ export async function start (t: Test, settings: Record<string, string> = {}, opt
 }
 
 /** Waits until the service is ready. */
-export async function served (running: Running): Promise<Running> {
+async function served (running: Running): Promise<Running> {
   const deadline = Date.now() + START_TIMEOUT_MS
   let over = false
   void running.ended.finally(() => { over = true })

@@ -17,7 +17,7 @@ export const CLI = join(ROOT, 'dist/cli.js')
 const TIMEOUT_MS = 300_000
 
 export function build (): void {
-  const { status } = spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], {
+  const { status } = spawnSync(process.execPath, ['scripts/prepare.mjs'], {
     cwd: ROOT,
     stdio: ['ignore', 'ignore', 'inherit']
   })

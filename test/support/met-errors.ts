@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Answer, Document } from '../../src/openapi/document.ts'
 import { exampleCodes } from './expand-components.ts'
@@ -7,9 +7,9 @@ import { exampleCodes } from './expand-components.ts'
 export type OperationError = `${string} ${number} ${string}`
 
 /** What a test process knows of errors when it ends. */
-export interface ErrorRecord { documented: OperationError[], met: OperationError[] }
+interface ErrorRecord { documented: OperationError[], met: OperationError[] }
 
-/** The folder of the records. Only the runner of a whole suite sets it. */
+/** The folder of the records, which the suite sets. */
 const FOLDER = process.env['TEST_ERRORS']
 
 const documented = new Set<OperationError>()
@@ -40,4 +40,12 @@ export function recordDocumented ({ paths }: Document, all: Array<{ code: string
 /** Notes an error of an operation, or of a request that reached none. */
 export function recordMet (operationId: string | undefined, status: number, code: string): void {
   met.add(`${operationId ?? '-'} ${status} ${code}`)
+}
+
+/** Returns the documented codes that no answer to a test had, from the records of a whole suite. */
+export function codesThatNoTestMet (folder: string): string[] {
+  const records = readdirSync(folder).map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')) as ErrorRecord)
+  const codesOf = (errors: OperationError[]): string[] => errors.map((error) => error.split(' ')[2]!)
+  const met = new Set(records.flatMap((record) => codesOf(record.met)))
+  return [...new Set(records.flatMap(({ documented }) => codesOf(documented)))].filter((code) => !met.has(code)).sort()
 }

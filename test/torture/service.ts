@@ -44,7 +44,7 @@ let built = false
 function build (): void {
   if (built || process.env['TORTURE_ROOT'] !== undefined) return
   const stdio = ['ignore' as const, 'ignore' as const, 'inherit' as const]
-  const { status } = spawnSync(process.execPath, ['scripts/prepare.mjs', 'build'], { cwd: ROOT, stdio })
+  const { status } = spawnSync(process.execPath, ['scripts/prepare.mjs'], { cwd: ROOT, stdio })
   if (status !== 0) throw new Error('the service cannot be built')
   built = true
 }

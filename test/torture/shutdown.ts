@@ -161,7 +161,10 @@ async function checkCallsInFlight ({
   const settings = { DATABASE_URL: await freshUrl(), DELIVERY: 'true', WEBHOOKS_ALLOW_PRIVATE: 'true' }
   const service = await start(settings)
   const { client } = await openStore(() => service.port, { pets: 0 })
-  const receiver = await openReceiver({ teardown: atEnd }, () => {})
+  // A receiver that has answered no call gets one at a time, which would take a time-out each.
+  const receiver = await openReceiver({ teardown: atEnd }, (response, _received, nth) => {
+    if (nth === 1) response.writeHead(204).end()
+  })
   const webhook = { url: receiver.url, events: ['message.created'] }
   await client.send({ method: 'POST', path: '/webhooks', body: webhook })
   const sent = await Promise.all(
@@ -170,20 +173,21 @@ async function checkCallsInFlight ({
       return body.id as string
     })
   )
-  await receiver.until(8)
+  await receiver.until(2)
   service.signal('SIGTERM')
   const end = await endWithin(service, slack * EXIT_TIMEOUT_MS)
   if (end !== 0) report.violations.push(`with webhook calls in flight, the service ends with ${end} after SIGTERM`)
-  const aborted = receiver.received.map(({ id }) => id)
+  const calls = receiver.received.length
+  const aborted = receiver.received.slice(1).map(({ id }) => id)
 
   receiver.respond = (response) => {
     response.writeHead(204).end()
   }
   await service.start()
   // The next start waits for no lease and no delay.
-  await receiver.until(aborted.length + sent.length)
-  const again = receiver.received.slice(aborted.length)
-  if (new Set(again.map(({ id }) => id)).size !== sent.length) {
+  await receiver.until(calls + sent.length - 1)
+  const again = receiver.received.slice(calls)
+  if (new Set(again.map(({ id }) => id)).size !== sent.length - 1) {
     report.violations.push('not every message is sent after the start')
   }
   for (const id of aborted) {

@@ -1,14 +1,11 @@
 import t from 'tap'
-import { database } from '../support/database.ts'
+import { database, postgresServer } from '../support/database.ts'
 import { scenarios } from './scenarios.ts'
 import { runScenario } from './harness.ts'
 
 // Runs the short forms of the torture scenarios that have one on this database. `npm run torture` runs the full forms.
 
-const serverUrl = database === 'postgresql' ? process.env['TEST_POSTGRES_URL'] : undefined
-if (database === 'postgresql' && serverUrl === undefined) {
-  throw new Error('No PostgreSQL: run this test with `DATABASE=postgresql npm test -- <file>`')
-}
+const serverUrl = database === 'postgresql' ? await postgresServer() : undefined
 
 for (const [name, entry] of Object.entries(scenarios)) {
   const { scenario, promise, databases, quickDatabases = databases, fullFormOnly = false } = entry

@@ -1,3 +1,5 @@
+// Only on SQLite: runs a receiver of the README.
+
 import { spawn } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

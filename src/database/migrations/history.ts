@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import type { SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory } from '@prisma/driver-adapter-utils'
+import { PACKAGE } from '../../folders.ts'
 import { databaseOf, type DatabaseName } from '../dialect.ts'
 
 /**
@@ -51,5 +52,5 @@ export async function adapterFactory (url: string): Promise<SqlMigrationAwareDri
 }
 
 export function migrationsFolder (database: DatabaseName): string {
-  return fileURLToPath(new URL(`../../../prisma/${database}/migrations`, import.meta.url))
+  return join(PACKAGE, 'prisma', database, 'migrations')
 }

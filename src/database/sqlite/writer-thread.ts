@@ -1,9 +1,9 @@
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { SqlResultSet } from '@prisma/driver-adapter-utils'
 import { DatabaseUnavailable } from '../../errors.ts'
+import { PACKAGE } from '../../folders.ts'
 import { OpenTransaction } from '../open-transaction.ts'
 import type { TransactionalAdapter } from '../transact.ts'
 import type { StepRun } from './steps.ts'
@@ -11,9 +11,8 @@ import {
   fromPlainError, type WriterOptions, type WriterReply, type WriterRequest, type WriterStep
 } from './writer-messages.ts'
 
-/** The compiled program: in `dist`, beside this module. Tests run this module from `src`. */
-const PROGRAM = ['writer-program.js', '../../../dist/database/sqlite/writer-program.js']
-  .map((path) => fileURLToPath(new URL(path, import.meta.url)))
+/** The compiled program. Tests run this module from `src`. */
+const PROGRAM = join(PACKAGE, 'dist/writer-program.js')
 
 /** Pause before a thread that failed is started again, in ms. */
 const RESTART_DELAY_MS = 10_000
@@ -106,7 +105,7 @@ export class WriterThread implements TransactionalAdapter {
   }
 
   #start (): void {
-    const worker = new Worker(PROGRAM.find((file) => existsSync(file))!, {
+    const worker = new Worker(PROGRAM, {
       workerData: this.#options,
       // On Node 22, the main thread has printed the warning of node:sqlite.
       execArgv: ['--disable-warning=ExperimentalWarning']

@@ -1,3 +1,5 @@
+// Only on SQLite: calls a pure function.
+
 import t from 'tap'
 import { orderIntoBatches } from '../../../src/database/group-commit/batches.ts'
 import type { Command, QueuedCommand } from '../../../src/database/group-commit/command.ts'

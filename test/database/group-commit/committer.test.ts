@@ -99,7 +99,7 @@ t.test('a command is answered while others keep arriving', async (t) => {
       await nextTurn()
     }
     return isAnswered
-  }, 60_000)
+  })
   await Promise.all(answers)
   t.pass('it was')
 })

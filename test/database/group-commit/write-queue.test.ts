@@ -1,3 +1,5 @@
+// Only on SQLite: calls pure functions.
+
 import t from 'tap'
 import type { Command, QueuedCommand } from '../../../src/database/group-commit/command.ts'
 import { WriteQueue } from '../../../src/database/group-commit/write-queue.ts'

@@ -4,7 +4,7 @@ import pg from 'pg'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startApp, type Answer, type Client } from '../../support/app.ts'
-import { database, freshDatabase } from '../../support/database.ts'
+import { database, freshDatabase, postgresServer } from '../../support/database.ts'
 import { stocked } from '../../support/fixtures.ts'
 import { eventually } from '../../support/receiver.ts'
 
@@ -31,7 +31,7 @@ interface Limited {
 
 async function limitedRole (t: Test): Promise<Limited> {
   const role = `limited_${randomBytes(6).toString('hex')}`
-  const admin = new pg.Client({ connectionString: process.env['TEST_POSTGRES_URL'] })
+  const admin = new pg.Client({ connectionString: await postgresServer() })
   await admin.connect()
   await admin.query(`CREATE ROLE ${role} LOGIN PASSWORD 'secret'`)
   t.teardown(async () => {
@@ -159,7 +159,7 @@ t.test('a service with few connections', { skip }, async (t) => {
 
   /** Ends all but some of the service's connections: it opens new ones when it needs them. */
   async function closeSome (kept: number): Promise<void> {
-    const admin = new pg.Client({ connectionString: process.env['TEST_POSTGRES_URL'] })
+    const admin = new pg.Client({ connectionString: await postgresServer() })
     await admin.connect()
     const { username } = new URL(url)
     const ofService = "FROM pg_stat_activity WHERE usename = $1 AND application_name LIKE 'petstore%'"

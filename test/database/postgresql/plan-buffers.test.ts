@@ -3,9 +3,10 @@ import pg from 'pg'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startApp, type Client, type TestApp } from '../../support/app.ts'
-import { database, freshDatabase, makePostgresTemplate } from '../../support/database.ts'
+import { database, freshDatabase } from '../../support/database.ts'
 import { collectStatements, connectUnreported, reportStatements } from '../../support/explained-statements.ts'
 import { startPostgres } from '../../support/postgres.ts'
+import { makePostgresTemplate } from '../../support/test-databases.ts'
 import { createOwner, hotPaths, type Actions, type Owner } from '../hot-paths.ts'
 import { fillErasedAccounts, fillStore, type Part } from './skewed-store.ts'
 
@@ -46,9 +47,10 @@ t.test('no statement on PostgreSQL 15 reads more than it returns', {
     : !existsSync(POSTGRESQL_15) && 'PostgreSQL 15 is not installed'
 }, async (t) => {
   const server = await startPostgres({ fsync: 'off' }, POSTGRESQL_15)
-  const shared = process.env['TEST_POSTGRES_URL']!
+  const { TEST_POSTGRES_URL: shared } = process.env
   t.teardown(async () => {
-    process.env['TEST_POSTGRES_URL'] = shared
+    if (shared === undefined) delete process.env['TEST_POSTGRES_URL']
+    else process.env['TEST_POSTGRES_URL'] = shared
     await server.stop()
   })
   await makePostgresTemplate(server.url)

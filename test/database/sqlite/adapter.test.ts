@@ -1,3 +1,5 @@
+// Only on SQLite: tests the connections to SQLite.
+
 import { readdirSync, readlinkSync } from 'node:fs'
 import t from 'tap'
 import { SqliteAdapterFactory, type SqliteAdapter } from '../../../src/database/sqlite/adapter.ts'

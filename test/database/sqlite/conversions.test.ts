@@ -1,3 +1,5 @@
+// Only on SQLite: tests the connections to SQLite.
+
 import t from 'tap'
 import { Prisma } from '../../../src/generated/sqlite/client.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
@@ -39,7 +41,7 @@ const VALUES: Array<[declaration: string, value: unknown, stored: string, read?:
 
 t.test('Prisma Client reads each value as it wrote it', { skip }, async (t) => {
   const url = await freshDatabase(t)
-  const { writer, reader, close } = await openDatabase({ url, pool: 1, timeout: 5_000 })
+  const { writer, reader, close } = await openDatabase({ url, pool: 1, timeout: 60_000 })
   t.teardown(close)
   const bare = new SqliteConnection(fileOf(url))
   t.teardown(async () => { await bare.close() })
@@ -56,7 +58,7 @@ t.test('Prisma Client reads each value as it wrote it', { skip }, async (t) => {
 })
 
 t.test('a column without a declared type has that of its values', { skip }, async (t) => {
-  const { reader, close } = await openDatabase({ url: await freshDatabase(t), pool: 1, timeout: 5_000 })
+  const { reader, close } = await openDatabase({ url: await freshDatabase(t), pool: 1, timeout: 60_000 })
   t.teardown(close)
   t.same(await reader.$queryRaw`
     SELECT 9223372036854775807 AS large, 0.5 AS half, 'text' AS text, NULL AS missing, x'00ff' AS bytes`,
@@ -65,7 +67,7 @@ t.test('a column without a declared type has that of its values', { skip }, asyn
 })
 
 t.test('a model keeps 64-bit ids, and dates of both formats', { skip }, async (t) => {
-  const { writer, close } = await openDatabase({ url: await freshDatabase(t), pool: 1, timeout: 5_000 })
+  const { writer, close } = await openDatabase({ url: await freshDatabase(t), pool: 1, timeout: 60_000 })
   t.teardown(close)
   const createdAt = new Date('2026-11-21T10:00:00.007Z')
   const account = { id: 9223372036854775807n, name: '', createdAt }
@@ -121,7 +123,7 @@ const ERRORS: Array<[name: string, statement: (client: Client) => Promise<unknow
 
 t.test('Prisma Client reports the kind of an error', { skip }, async (t) => {
   for (const [name, statement, error] of ERRORS) {
-    const { writer, close } = await openDatabase({ url: await freshDatabase(t), pool: 1, timeout: 5_000 })
+    const { writer, close } = await openDatabase({ url: await freshDatabase(t), pool: 1, timeout: 60_000 })
     const thrown: unknown = await statement(writer).catch((error: unknown) => error)
     t.type(thrown, Prisma.PrismaClientKnownRequestError, name)
     t.match(thrown, error, name)

@@ -1,3 +1,5 @@
+// Only on SQLite: tests the connections to SQLite.
+
 import t from 'tap'
 import { DiskSpeed } from '../../../src/database/sqlite/disk-speed.ts'
 

@@ -1,3 +1,5 @@
+// Only on SQLite: tests the connections to SQLite.
+
 import { existsSync } from 'node:fs'
 import t from 'tap'
 import { classifyError, isLocked } from '../../../src/database/error-classification.ts'

@@ -1,3 +1,5 @@
+// Only on SQLite: checks the search itself; the scenario runs on both databases.
+
 import t from 'tap'
 import { checkHistory } from './check.ts'
 import type { Event, Operation, Request } from './operation.ts'

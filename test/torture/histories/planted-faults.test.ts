@@ -1,3 +1,5 @@
+// Only on SQLite: checks the search itself; the scenario runs on both databases.
+
 import { once } from 'node:events'
 import { createServer, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,3 +1,5 @@
+// Only on SQLite: checks the search itself; the scenario runs on both databases.
+
 import t from 'tap'
 import { findLinearization, findWindow, type Model, type Timed, type Verdict } from './search.ts'
 
