@@ -125,6 +125,7 @@ function createReport (): (line: string) => void {
   /** The output for a file, without the assertions that passed. */
   let lines: string[] = []
   let hasFailed = false
+  let hasGroupFailed = false
   const end = (): void => {
     const shown = hasFailed ? lines : lines.filter((line) => / # SKIP/.test(line))
     if (file !== '') console.log([`${hasFailed ? '✖' : '✔'} ${file}`, ...shown].join('\n'))
@@ -133,7 +134,7 @@ function createReport (): (line: string) => void {
   }
   const fail = (reason: string): void => {
     failures.push(`${file}: ${reason}`)
-    hasFailed = true
+    hasFailed = hasGroupFailed = true
   }
   return (line) => {
     const [, next] = /^\s*# file (\S+ \S+)$/.exec(line) ?? []
@@ -142,9 +143,11 @@ function createReport (): (line: string) => void {
       end()
       file = next
     } else if (indent === '') {
-      if (not !== undefined && !hasFailed) fail(`${name} failed`)
+      // It may have ended without a result of its last test.
+      if (not !== undefined && !hasGroupFailed) fail(`${name} failed`)
       end()
       file = ''
+      hasGroupFailed = false
     } else if (name !== undefined && time !== undefined) {
       if (not === undefined) passed++
       else fail(name)
