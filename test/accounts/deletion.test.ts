@@ -44,6 +44,8 @@ t.test('a deleted account is gone at once in every process', async (t) => {
   t.equal((await ada.delete('/account')).status, 204)
 
   await t.test('its writes are refused, and those of others in their group are not', async (t) => {
+    const alone = await adaThere.post('/categories', { name: 'Cats' }, { 'idempotency-key': 'alone' })
+    assertError(t, alone, 401, 'unauthorized', DELETED)
     const [own, keyed, replay, other] = await Promise.all([
       adaThere.post('/categories', { name: 'Dogs' }),
       adaThere.post('/categories', { name: 'Cats' }, { 'idempotency-key': 'cats' }),

@@ -19,7 +19,10 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000
  */
 const CLAIM_TIMEOUT = '100ms'
 
-const RESTORE_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', current_setting('petstore.lock_timeout'), true)"
+/** PostgreSQL does not run the part of a claim that shortens the limit if the accounts of all claims were deleted. */
+const RESTORE_LOCK_TIMEOUT = `
+  SELECT set_config('lock_timeout', current_setting('petstore.lock_timeout', true), true)
+  WHERE current_setting('petstore.lock_timeout', true) <> ''`
 
 interface Claims {
   /** Entries to run. */
