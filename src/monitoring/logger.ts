@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
-import { pino, type DestinationStream } from 'pino'
+import { pino, type DestinationStream, type Logger } from 'pino'
 import type { Config } from '../config.ts'
 
 /** Number of buffered characters at which lines are written: many lines share one write. */
@@ -23,46 +24,81 @@ export function createLogger (
   return pino({ level: LOG_LEVEL, serializers: { err: describeError } }, stream)
 }
 
-/** The flush functions of all destinations that have buffered a line. */
-const flushes = new Set<() => void>()
-const flushAll = (): void => { for (const flush of flushes) flush() }
-process.on('beforeExit', flushAll).on('exit', flushAll)
+/** A reader that takes nothing for so long does not keep the process from ending. */
+const STALLED_MS = 500
+
+/** Maximum size of the lines that wait for such a reader, in characters. Further lines are lost. */
+const MAX_WAITING = 8_000_000
+
+/** All destinations that have buffered a line. */
+const buffered = new Set<BufferedDestination>()
+const flushAll = (): void => { for (const { flushLines } of buffered) flushLines() }
+process.on('beforeExit', flushAll).on('exit', () => {
+  // Node waits at its exit for the thread that writes, and a pipe that nobody reads blocks that thread for ever.
+  if ([...buffered].some(({ isStalled }) => isStalled())) process.kill(process.pid, 'SIGKILL')
+  flushAll()
+})
+
+interface BufferedDestination extends DestinationStream {
+  flushLines: () => void
+  isStalled: () => boolean
+  /** Calls back when the lines are written. Pino's own `flush` calls this. */
+  flush: (done: () => void) => void
+  flushSync: () => void
+}
 
 /**
  * Joins lines before pino's own destination gets them. For each line, that destination copies its whole buffer to
  * measure it: at thousands of lines per second, half of a full buffer on average.
  */
-function bufferedDestination (fd: string | number): DestinationStream & { flushSync: () => void } {
-  const stream = pino.destination({ dest: fd, sync: false, minLength: BUFFER_LENGTH })
+function bufferedDestination (fd: string | number): BufferedDestination {
+  const stream = pino.destination({ dest: fd, sync: false, minLength: BUFFER_LENGTH, maxLength: MAX_WAITING })
   let lines: string[] = []
   let length = 0
   let timer: NodeJS.Timeout | undefined
+  /** When the reader last took something, while lines wait for it. */
+  let waitsSince: number | undefined
+  stream.on('write', () => { waitsSince = performance.now() }).on('drain', () => { waitsSince = undefined })
 
-  function flush (): void {
+  function flushLines (): void {
     clearTimeout(timer)
     timer = undefined
     if (length === 0) return
+    waitsSince ??= performance.now()
     stream.write(lines.join(''))
     stream.flush()
     lines = []
     length = 0
   }
 
-  return {
+  const destination: BufferedDestination = {
     write (line) {
+      buffered.add(destination)
       lines.push(line)
       length += line.length
-      if (length >= BUFFER_LENGTH) return flush()
+      if (length >= BUFFER_LENGTH) return flushLines()
       if (timer !== undefined) return
-      timer = setTimeout(flush, MAX_DELAY_MS).unref()
-      flushes.add(flush)
+      timer = setTimeout(flushLines, MAX_DELAY_MS).unref()
+    },
+    flushLines,
+    isStalled: () => waitsSince !== undefined && performance.now() - waitsSince > STALLED_MS,
+    flush (done) {
+      flushLines()
+      stream.flush(done)
     },
     // Pino calls this after a fatal line.
     flushSync () {
-      flush()
+      flushLines()
       stream.flushSync()
     }
   }
+  return destination
+}
+
+/** Waits until the lines of a logger are written, or its reader stalls. */
+export async function logWritten (log: FastifyBaseLogger): Promise<void> {
+  const written = new Promise<void>((resolve) => { (log as Logger).flush(() => { resolve() }) })
+  await Promise.race([written, sleep(2 * STALLED_MS)])
 }
 
 interface DatabaseCause { originalCode?: string, originalMessage?: string }

@@ -1,6 +1,8 @@
 import { isatty } from 'node:tty'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
+import { releaseClosedFiles } from '../database/sqlite/driver.ts'
+import { logWritten } from '../monitoring/logger.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -29,7 +31,9 @@ export function exitGracefully (app: FastifyInstance, graceMs: number, release: 
     else app.log.fatal({ err: error }, 'stopping after an unexpected error')
     release()
     await app.close()
+    await releaseClosedFiles()
     app.log.info('stopped')
+    await logWritten(app.log)
     // At its exit Node restores the modes of its terminal, and aborts if that terminal was closed.
     if (terminals.some((fd) => !isatty(fd))) process.kill(process.pid, 'SIGKILL')
   })

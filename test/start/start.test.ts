@@ -1,12 +1,14 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { openDatabase } from '../../src/database/open-database.ts'
-import { build } from '../support/cli.ts'
+import { build, CLI } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
+import { freePort } from '../support/port.ts'
 import { ON_SQLITE, answers, failed, folder, run, start } from './process.ts'
 
 t.before(build)
@@ -156,6 +158,27 @@ t.test('SIGTERM and SIGINT end the service with code 0', { skip: ON_SQLITE }, as
     t.equal(err(), '')
     t.notOk(await answers(`${origin}/livez`))
   }
+})
+
+t.test('a reader that does not take the log keeps the service neither from serving nor from ending', {
+  skip: ON_SQLITE || process.platform === 'win32'
+}, async (t) => {
+  const env = { PATH: process.env['PATH'], PORT: String(await freePort()), DATABASE_URL: await freshDatabase(t) }
+  // The shell opens the pipe for a reader that sleeps, and becomes the service.
+  const script = 'mkfifo log && { sleep 600 < log & } && exec "$0" "$1" start > log'
+  const options = { cwd: folder(t), env, stdio: 'ignore', detached: true } as const
+  const service = spawn('sh', ['-c', script, process.execPath, CLI], options)
+  t.teardown(() => process.kill(-service.pid!, 'SIGKILL'))
+  const origin = `http://127.0.0.1:${env.PORT}`
+  while (!await answers(`${origin}/readyz`)) await sleep(50)
+  // A line has 250 bytes, and the pipe holds 64 KB.
+  for (let round = 0; round < 20; round++) {
+    const statuses = await Promise.all(Array.from({ length: 50 }, async () => (await fetch(`${origin}/pets`)).status))
+    t.same(statuses, Array(50).fill(401))
+  }
+  service.kill('SIGTERM')
+  const [code, signal] = await once(service, 'exit') as [number | null, NodeJS.Signals | null]
+  t.same({ code, signal }, { code: null, signal: 'SIGKILL' }, 'it ends without the lines that nobody takes')
 })
 
 t.test('the cause of a 500 is in the log, with the id of the request, and nowhere else', async (t) => {
