@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { Type, type Static } from '@sinclair/typebox'
-import { Ajv } from 'ajv'
+import { Ajv, type ValidateFunction } from 'ajv'
 
 const integer = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })
@@ -160,6 +160,10 @@ export class ConfigError extends Error {
 
 type Environment = Record<string, string | undefined>
 
+// Validating the schema itself at every start would take 40 ms.
+const ajv = new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true, validateSchema: false })
+let validate: ValidateFunction | undefined
+
 /**
  * Reads the settings from environment variables. An empty variable counts as not set.
  *
@@ -169,10 +173,9 @@ export function readConfig (environment: Environment): Config {
   const data = Object.fromEntries(Object.entries(environment).filter(([name, value]) =>
     Object.hasOwn(ConfigSchema.properties, name) && value !== '' && value !== undefined)) as Record<string, string>
   const config: Record<string, unknown> = { ...data }
-  // Validating the schema itself at every start would take 40 ms.
-  const ajv = new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true, validateSchema: false })
-  ajv.validate(ConfigSchema, config)
-  const invalid = new Set((ajv.errors ?? []).map(({ instancePath }) => instancePath.slice(1)))
+  validate ??= ajv.compile(ConfigSchema)
+  validate(config)
+  const invalid = new Set((validate.errors ?? []).map(({ instancePath }) => instancePath.slice(1)))
   for (const [name, value] of Object.entries(data)) {
     // Ajv also accepts "1e3", "0x10" and " " as numbers.
     if (schemaOf(name).type === 'integer' && !/^\d+$/.test(value)) invalid.add(name)

@@ -6,6 +6,7 @@ import { buildApp } from './app.ts'
 import { createClient, type Client } from './client/client.ts'
 import { readConfig } from './config.ts'
 import { migrate } from './database/migrations/migrate.ts'
+import { releaseClosedFiles } from './database/sqlite/driver.ts'
 
 export interface StoreOptions {
   /** The name of the account. */
@@ -49,6 +50,8 @@ export async function createStore ({ name = 'Test store', settings = {} }: Store
         client: createClient({ url, apiKey }),
         async close () {
           await app.close()
+          // Windows deletes no open file.
+          await releaseClosedFiles()
           await release()
         }
       }

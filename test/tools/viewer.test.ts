@@ -26,6 +26,7 @@ t.test('/docs in a browser, behind a prefix and a proxy', { skip: withoutBrowser
   const { visit } = await openBrowser(t, origin)
   const { page, complaints, foreign } = await visit('/v1')
   await page.locator('#open-form button:enabled').click()
+  await page.locator('#new-key:focus').waitFor()
   const key = await page.locator('#new-key-text').innerText()
   const lookOfFirstPage = await page.evaluate(LOOK)
   await page.getByRole('link', { name: 'Reference', exact: true }).click()

@@ -40,6 +40,9 @@ function isLockedOut (error: unknown): boolean {
 
 async function applyMigrations (url: string): Promise<string[]> {
   const database = databaseOf(url)
+  const { releaseClosedFiles } = await import('../sqlite/driver.ts')
+  // The connection that read the history would keep the engine out, and the engine's would keep everybody out.
+  await releaseClosedFiles()
   const folder = migrationsFolder(database)
   const migrationDirectories = await Promise.all((await migrationNames(database)).map(async (path) => ({
     path,
@@ -59,5 +62,5 @@ async function applyMigrations (url: string): Promise<string[]> {
       filters: FILTERS
     })
     return appliedMigrationNames
-  })
+  }).finally(releaseClosedFiles)
 }

@@ -47,7 +47,7 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
     try {
       await untilUnlocked(this.#lockTimeout, () => { connection.runScript(PRAGMAS) })
     } catch (error) {
-      await connection.close()
+      connection.close()
       throw error
     }
     return new SqliteAdapter(connection, this.#lockTimeout)
@@ -111,7 +111,7 @@ export class SqliteAdapter implements TransactionalAdapter {
 
   readonly executeScript = async (script: string): Promise<void> => { this.#connection.runScript(script) }
 
-  readonly dispose = async (): Promise<void> => { await this.#connection.close() }
+  readonly dispose = async (): Promise<void> => { this.#connection.close() }
 
   readonly startTransaction = async (): Promise<OpenTransaction> => {
     while (this.#end !== undefined) await this.#end

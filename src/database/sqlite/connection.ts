@@ -2,7 +2,7 @@ import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructur
 import type { ColumnType, SqlQuery, SqlResultSet } from '@prisma/driver-adapter-utils'
 import { LRUCache } from 'lru-cache'
 import { declaredType, toParameter, toResultSet } from './conversions.ts'
-import { closeFile, openFile } from './driver.ts'
+import { openFile } from './driver.ts'
 import { withSqliteErrors } from './errors.ts'
 
 /**
@@ -76,9 +76,10 @@ export class SqliteConnection {
     withSqliteErrors(() => { this.#database.exec(script) })
   }
 
-  async close (): Promise<void> {
+  /** Closes the file, for other processes at the end of this one at the latest: see `releaseClosedFiles`. */
+  close (): void {
     this.#prepared.clear()
-    await closeFile(this.#database)
+    this.#database.close()
   }
 
   #prepare (sql: string, readsBigInts: boolean): Prepared {

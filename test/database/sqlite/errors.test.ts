@@ -6,6 +6,7 @@ import { classifyError, isLocked } from '../../../src/database/error-classificat
 import { SqliteAdapterFactory } from '../../../src/database/sqlite/adapter.ts'
 import { SqliteConnection } from '../../../src/database/sqlite/connection.ts'
 import { fileOf } from '../../../src/database/sqlite/database-file.ts'
+import { releaseClosedFiles } from '../../../src/database/sqlite/driver.ts'
 import { SqliteError } from '../../../src/database/sqlite/errors.ts'
 import { database, emptyDatabase, freshDatabase } from '../../support/database.ts'
 
@@ -63,13 +64,13 @@ t.test('constraints name their columns and table', async (t) => {
 
 t.test('an error of the driver that is not of SQLite stays as it is', { skip }, async (t) => {
   const connection = new SqliteConnection(fileOf(await freshDatabase(t)))
-  t.teardown(async () => { await connection.close() })
+  t.teardown(() => { connection.close() })
   t.throws(() => connection.all('SELECT ?', [Symbol('unbindable')]), TypeError)
   t.throws(() => connection.all('SELECT 9007199254740993 AS id', []), /too large to be represented/)
   t.same(connection.all('SELECT 9007199254740991 AS id', []), [{ id: 9007199254740991 }], 'and the next one works')
 })
 
-t.test('a closed connection has closed its file, with the exclusive lock of the schema engine', { skip }, async (t) => {
+t.test('a closed connection gives up its file and the lock of the schema engine on demand', { skip }, async (t) => {
   const url = await emptyDatabase(t)
   const factory = new SqliteAdapterFactory(url, 0)
   const engine = await factory.connect()
@@ -78,6 +79,7 @@ t.test('a closed connection has closed its file, with the exclusive lock of the 
   const count = { sql: 'SELECT count(*) FROM kept', args: [], argTypes: [] }
   t.match(await engine.queryRaw(count), { rows: [[0]] })
   await engine.dispose()
+  await releaseClosedFiles()
   t.notOk(existsSync(`${fileOf(url)}-wal`), 'the last connection deletes the write-ahead log')
   const next = await factory.connect()
   t.match(await next.queryRaw(count), { rows: [[0]] })
@@ -88,7 +90,7 @@ t.test('a closed connection has closed its file, with the exclusive lock of the 
 t.test('a connection that failed a statement releases its locks', { skip }, async (t) => {
   const path = fileOf(await freshDatabase(t))
   const [first, second] = [new SqliteConnection(path), new SqliteConnection(path)]
-  t.teardown(async () => { await Promise.all([first.close(), second.close()]) })
+  t.teardown(() => { for (const connection of [first, second]) connection.close() })
   const insert = "INSERT INTO accounts (id, name, created_at) VALUES (1, 'Ada', '') RETURNING id"
   first.all(insert, [])
   t.throws(() => first.all(insert, []), { code: /^SQLITE_CONSTRAINT/ })
