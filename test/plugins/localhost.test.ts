@@ -102,12 +102,13 @@ t.test('a client that takes nothing is disconnected at both addresses', { timeou
   const peers = await Promise.all(ADDRESSES.map(async (address) => await open(t, port, address)))
   // More than the buffers of the system take.
   for (const { socket } of peers) socket.pause().write(request.repeat(40))
-  // A paused socket notices the end when it reads again.
-  await sleep(3_000)
+  // A socket that reads nothing notices the end when it writes.
   for (const [i, { socket }] of peers.entries()) {
-    socket.resume()
-    const end = await Promise.race([once(socket, 'close').then(() => 'closed'), sleep(20_000, 'open', { ref: false })])
-    t.equal(end, 'closed', ADDRESSES[i]!)
+    while (!socket.destroyed) {
+      socket.write('\r\n')
+      await sleep(50)
+    }
+    t.pass(`${ADDRESSES[i]} is disconnected`)
   }
 })
 
