@@ -1,9 +1,11 @@
-// npm run reference: writes docs/reference from the code: the settings, the metrics and the errors.
+// npm run reference: writes docs/reference from the code: settings, command line, metrics and errors.
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Command } from 'commander'
 import { Registry } from 'prom-client'
 import { buildApp } from '../src/app.ts'
+import { createProgram } from '../src/cli/program.ts'
 import { ConfigSchema, readConfig } from '../src/config.ts'
 import { NotImplemented } from '../src/errors.ts'
 import { exampleOfError } from '../src/openapi/error-responses.ts'
@@ -76,7 +78,12 @@ export async function referencePages (): Promise<Record<string, string>> {
   const app = await buildApp(readConfig(settings))
   try {
     await app.ready()
-    return { 'settings.md': settingsPage(), 'metrics.md': metricsPage(metrics()), 'errors.md': await errorsPage(app) }
+    return {
+      'settings.md': settingsPage(),
+      'command-line.md': commandLinePage(),
+      'metrics.md': metricsPage(metrics()),
+      'errors.md': await errorsPage(app)
+    }
   } finally {
     await app.close()
   }
@@ -115,6 +122,52 @@ function settingRow (
     : type === 'integer' ? `${minimum} to ${maximum}` : type === 'boolean' ? '`true`, `false`' : 'text'
   const initial = fallback === undefined || fallback === '' ? '' : `\`${JSON.stringify(fallback).replaceAll('"', '')}\``
   return `| \`${name}\` | ${value} | ${initial} | ${cell(description)} |`
+}
+
+function commandLinePage (): string {
+  const leaves = createProgram().commands.flatMap((command) => command.commands.length > 0 ? command.commands : command)
+  return `${NOTE}
+
+# Command line
+
+The commands work in a clone after \`npm start\` or \`npm run build\`, and in a folder that has the package installed.
+\`npx --no\` runs what is there and never downloads. They read the same [settings](settings.md) as the service, so
+\`DATABASE_URL\` selects the database. Each command explains itself with \`--help\`.
+
+\`\`\`sh
+npx --no petstore doctor
+npx --no petstore migrate
+npx --no petstore migrate --status
+npx --no petstore account create "My store" --email ada@example.com
+npx --no petstore account list --json
+npx --no petstore key create --account 1 --label "Warehouse scanner" --read-only
+npx --no petstore key list --account 1
+npx --no petstore key revoke 2 --account 1
+npx --no petstore seed --pets 100000
+npx --no petstore openapi --yaml > openapi.yaml
+npx --no petstore backup petstore-backup.db
+\`\`\`
+
+A command that makes a key prints nothing else to standard output, so that \`KEY=$(npx --no petstore account create NAME)\`
+has it. With \`--json\`, a command that prints records prints JSON. The exit code is 0 for success, 1 for a failure and 2
+for a wrong call.
+
+${leaves.map(commandSection).join('\n')}`
+}
+
+function commandSection (command: Command): string {
+  const parents = [command.parent!, command.parent!.parent].filter((parent) => parent !== null)
+  const name = [...parents.reverse().map((parent) => parent.name()), command.name()].join(' ')
+  const rows = [
+    ...command.registeredArguments.map((argument) => [`<${argument.name()}>`, argument.description]),
+    ...command.options.map(({ flags, description, defaultValue: fallback }) =>
+      [flags, fallback === undefined || fallback === true ? description : `${description} (default: ${fallback})`])
+  ]
+  const table = rows.map(([flags, description]) => `| \`${flags}\` | ${cell(description!)} |\n`).join('')
+  return `## ${name}
+
+\`${name}${rows.length > 0 ? ` ${command.usage()}` : ''}\`: ${command.description()}.
+${rows.length > 0 ? `\n| Argument | Meaning |\n|---|---|\n${table}` : ''}`
 }
 
 /** Remembers each metric that a registry gets from now on; the function that it returns lists them. */

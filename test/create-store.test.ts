@@ -67,7 +67,7 @@ t.test('the examples of the page run', async (t) => {
   for (const runner of ['node:test', 'tap']) {
     const [, example = ''] = new RegExp(`## ${runner}\\n\\n\`\`\`js\\n([^]*?)\`\`\``).exec(page) ?? []
     const file = join(folder, `${runner.replace(':', '-')}.mjs`)
-    const code = example.replace("'petstore'", `'${pathToFileURL(join(ROOT, 'dist/public-api.js')).href}'`)
+    const code = example.replace("'petstore-lab'", `'${pathToFileURL(join(ROOT, 'dist/public-api.js')).href}'`)
     t.not(code, example, `${runner} has an example`)
     writeFileSync(file, code)
     const { code: status, out, err } = await launch(t, process.execPath, [file]).ended

@@ -1,5 +1,5 @@
-// The same client on top of petstore/client, which sends an Idempotency-Key and waits long enough.
-import { createClient } from 'petstore/client'
+// The same client on top of petstore-lab/client, which sends an Idempotency-Key and waits long enough.
+import { createClient } from 'petstore-lab/client'
 
 export function connect ({ url, apiKey }) {
   const store = createClient({ url, apiKey })

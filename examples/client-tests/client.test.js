@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import test from 'node:test'
-import { createClient, verifyWebhook } from 'petstore/client'
+import { createClient, verifyWebhook } from 'petstore-lab/client'
 
 const url = process.env.PETSTORE_URL ?? 'http://127.0.0.1:3000'
 const { connect, createReceiver } = await import(process.env.CLIENT ?? './careful-client.js')

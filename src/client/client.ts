@@ -7,7 +7,7 @@ import { followEvents, type FollowOptions, type OpenedStream } from './event-fee
 import type { CallOptions, Method, OperationFacts, OperationId } from './methods.ts'
 import { withRetries } from './retries.ts'
 
-// `petstore/client`: a client for Node and browsers. It imports nothing of the service but what the OpenAPI document
+// `petstore-lab/client`: a client for Node and browsers. It imports nothing of the service but what the OpenAPI document
 // says. The build bundles it into one file without imports.
 
 export type * from '../generated/client/openapi.ts'

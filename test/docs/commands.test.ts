@@ -28,8 +28,8 @@ const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm run rooms$/, 'test/architecture/architecture.test.ts', /drawPictures\(imports\)/],
   [/^npm run migration -- \w+$/, 'test/docs/migration.test.ts', /'add_category_color'/],
   [/^npx --no petstore worker$/, 'test/deliveries/delivery-worker.test.ts', /'worker'/],
-  [/^npx --no petstore /, 'test/cli/readme.test.ts', /README\.md/],
-  [/^(KEY=\$\(|PET=\$\()?curl -s .*127\.0\.0\.1:3000/, 'test/docs/commands.test.ts', /startsWith\('First request'\)/],
+  [/^npx --no petstore /, 'test/cli/command-line-page.test.ts', /command-line\.md/],
+  [/^(KEY=\$\()?curl -s .*127\.0\.0\.1:3000/, 'test/docs/commands.test.ts', /startsWith\('First request'\)/],
   [/^curl -N .*\/events/, 'test/docs/commands.test.ts', /startsWith\('First request'\)/]
 ]
 
@@ -144,39 +144,9 @@ t.test('the first requests of the README work as pasted', async (t) => {
   t.match(out, /^id: 2\nevent: message\.delivered\n/m)
 })
 
-t.test('the requests of the README to the lab work as pasted', async (t) => {
-  if (spawnSync('bash', ['-c', 'command -v curl']).status !== 0) {
-    t.pass('', { skip: 'there is no bash with curl' })
-    return
-  }
-  const { port, openAccount } = await startApp(t)
-  const ada = await openAccount()
-  const section = read('README.md').split(/^## /m).find((text) => text.startsWith('Break it on purpose'))!
-  const blocks = [...section.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, block]) => block!.replaceAll(':3000', `:${port}`))
-  t.equal(blocks.length, 4)
-  const shell = spawn('bash', ['-c', blocks.join('\necho\necho ---\n')], {
-    env: { ...process.env, KEY: ada.key }, stdio: ['ignore', 'pipe', 'inherit']
-  })
-  t.teardown(() => { shell.kill() })
-  let out = ''
-  for await (const chunk of shell.stdout.setEncoding('utf8')) out += chunk as string
-  const [, fault, lost, order] = out.split('---\n')
-  t.match(JSON.parse(fault!), { operation: 'placeOrder', hits: 0 })
-  t.equal(lost!.trim(), 'no answer')
-  const { id } = JSON.parse(order!) as { id: number }
-  const { body: orders } = await ada.get('/store/orders?sort=-id&limit=1')
-  t.equal(orders[0].id, id)
-  const { body: events } = await ada.get('/events?limit=100')
-  t.equal(events.filter(({ type }: { type: string }) => type === 'order.placed').length, 1, 'one order')
-})
-
-t.test('the settings and the library of the README are those of the code', async (t) => {
-  const { ConfigSchema } = await import('../../src/config.ts')
-  const settings = ConfigSchema.properties as Record<string, { default?: unknown }>
-  const section = (title: string): string => read('README.md').split(/^## /m).find((text) => text.startsWith(title))!
-  const rows = [...section('Settings').matchAll(/^\| `(\w+)` \| `([^`]*)` \|/gm)]
-  t.ok(rows.length >= 5)
-  for (const [, name, value] of rows) t.equal(String(settings[name!]?.default), value, `${name}`)
-  const names = /import \{ ([\w, ]+) \} from 'petstore'/.exec(section('Use it as a library'))![1]!.split(', ')
-  t.strictSame(names.filter((name) => !new RegExp(`\\b${name}\\b`).test(read('src/public-api.ts'))), [])
+t.test('the library of the page about tests is that of the code', async (t) => {
+  const page = read('docs/how-to/test-with-a-store.md')
+  const [, names = ''] = /import \{ (buildApp, [\w, ]+) \} from 'petstore-lab'/.exec(page) ?? []
+  const unknown = names.split(', ').filter((name) => !new RegExp(`\\b${name}\\b`).test(read('src/public-api.ts')))
+  t.strictSame(unknown, [])
 })

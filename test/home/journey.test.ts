@@ -263,7 +263,7 @@ async function faultsOf (page: Page): Promise<string[]> {
   )
 }
 
-/** Runs a program in the project, where Node resolves petstore/client, until it ends or has printed a text. */
+/** Runs a program in the project, where Node resolves petstore-lab/client, until it ends or has printed a text. */
 async function runProgram (program: string, parameters: string[], lastText?: string): Promise<string> {
   const child = spawn(program, parameters, { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] })
   const closed = once(child, 'close')

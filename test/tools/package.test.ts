@@ -117,8 +117,8 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
 
   await t.test('exports buildApp and the client with their types', async (t) => {
     writeFileSync(join(cwd, 'own.ts'), `
-      import { buildApp, migrate, readConfig, type Config } from 'petstore'
-      import { createClient, PetstoreError, type Order } from 'petstore/client'
+      import { buildApp, migrate, readConfig, type Config } from 'petstore-lab'
+      import { createClient, PetstoreError, type Order } from 'petstore-lab/client'
       const config: Config = readConfig({ DATABASE_URL: 'file:./own.db', LOG_LEVEL: 'silent' })
       await migrate(config.DATABASE_URL)
       const app = await buildApp(config)

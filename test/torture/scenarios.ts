@@ -12,6 +12,7 @@ import { overload } from './overload.ts'
 import { pausedProcess } from './paused-process.ts'
 import { processes } from './processes.ts'
 import { shutdown } from './shutdown.ts'
+import { storm } from './storm.ts'
 import type { Scenario } from './harness.ts'
 
 interface Entry {
@@ -97,6 +98,12 @@ export const scenarios: Record<string, Entry> = {
   deliveries: {
     scenario: deliveries,
     promise: 'messages arrive although the service is killed and the receiver fails or is down',
+    databases: BOTH,
+    quickDatabases: ['sqlite']
+  },
+  storm: {
+    scenario: storm,
+    promise: 'a million valid, broken, cut and slow requests end no process, and hurt no other account',
     databases: BOTH,
     quickDatabases: ['sqlite']
   },

@@ -38,7 +38,7 @@ export function inJavaScript ({ operation, method, body, idempotencyKey, isPubli
   const call = method === 'GET'
     ? `for await (const event of store.${operation}()) console.log(event)`
     : `console.log(await store.${operation}(${JSON.stringify(body)}${header}))`
-  return `import { createClient } from 'petstore/client'\n\nconst store = createClient(${options})\n${call}`
+  return `import { createClient } from 'petstore-lab/client'\n\nconst store = createClient(${options})\n${call}`
 }
 
 /** @param {Shown} request @param {string} server */

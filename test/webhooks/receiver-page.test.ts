@@ -1,4 +1,4 @@
-// Only on SQLite: runs a receiver of the README.
+// Only on SQLite: runs a receiver of the documents.
 
 import { spawn } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,14 +10,14 @@ import { build } from '../support/cli.ts'
 import { freePort } from '../support/port.ts'
 import { startApp } from '../support/app.ts'
 
-// The receiver that the README shows, as it stands there, but for its port.
+// The receiver that the page about webhooks shows, as it stands there, but for its port.
 
 t.before(build)
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-t.test('the receiver of the README takes what is signed, and nothing else', async (t) => {
-  const [, sample = ''] = /```js\n(import \{ createServer.*?)```/s.exec(readFileSync(`${ROOT}README.md`, 'utf8')) ?? []
+t.test('the receiver of the page about webhooks takes what is signed, and nothing else', async (t) => {
+  const [, sample = ''] = /```js\n(import \{ createServer.*?)```/s.exec(readFileSync(`${ROOT}docs/how-to/receive-webhooks.md`, 'utf8')) ?? []
   t.ok(sample.split('\n').filter((line) => line !== '').length <= 10, 'ten lines')
   const service = await startApp(t, DELIVERING)
   const ada = await service.openAccount()
@@ -26,7 +26,7 @@ t.test('the receiver of the README takes what is signed, and nothing else', asyn
     body: { secret }
   } = await ada.post('/webhooks', { url: `http://127.0.0.1:${port}/`, events: ['message.created'] })
 
-  // Below the project's root, where Node resolves petstore/client to this package.
+  // Below the project's root, where Node resolves petstore-lab/client to this package.
   const file = `${ROOT}.test-${port}.mjs`
   t.teardown(() => { rmSync(file, { force: true }) })
   writeFileSync(file, sample.replace('4000', String(port)))

@@ -1,4 +1,4 @@
-// Only on SQLite: runs commands of the README, which are for SQLite.
+// Only on SQLite: runs the commands of the page about the command line, which are for SQLite.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,11 +8,11 @@ import { database, emptyDatabase } from '../support/database.ts'
 
 t.before(build)
 
-const [, section = ''] = /\n## The command line\n([^]*?)\n## /.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
-const [, block = ''] = /```sh\n([^]*?)```/.exec(section) ?? []
+const page = readFileSync(join(ROOT, 'docs/reference/command-line.md'), 'utf8')
+const [, block = ''] = /```sh\n([^]*?)```/.exec(page) ?? []
 
 t.test(
-  'the commands of the README work in this order, on a new database',
+  'the commands of the page work in this order, on a new database',
   { skip: database !== 'sqlite' && 'as on SQLite, but for backup' },
   async (t) => {
     const env = { ...npmSettings(), DATABASE_URL: await emptyDatabase(t) }

@@ -1,0 +1,27 @@
+import { Command } from 'commander'
+import { addAccount } from './account.ts'
+import { addBackup } from './backup.ts'
+import { addDoctor } from './doctor.ts'
+import { addKey } from './key.ts'
+import { addMigrate } from './migrate.ts'
+import { addOpenapi } from './openapi.ts'
+import { addSeed } from './seed.ts'
+import { addStart } from './start.ts'
+import { addStudio } from './studio.ts'
+import { addWorker } from './worker.ts'
+
+/** Returns the command line. Each command loads its modules when it runs, so that `--help` is fast. */
+export function createProgram (): Command {
+  const program = new Command('petstore')
+    .description('The pet store HTTP service. Environment variables are its settings.')
+    .helpCommand(false)
+    .exitOverride()
+    .configureOutput({
+      outputError (text, write) { write(`${text.replace(/^error: /, '').trim().replaceAll('\n', ' ')}\n`) }
+    })
+  const commands = [
+    addStart, addWorker, addMigrate, addSeed, addAccount, addKey, addStudio, addOpenapi, addBackup, addDoctor
+  ]
+  for (const addCommand of commands) addCommand(program)
+  return program
+}
