@@ -8,7 +8,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import {
-  chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
+  chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
@@ -77,6 +77,10 @@ function databases (): DatabaseName[] {
 /** Lists the test files at a path, which is a file or a folder. test/tools has a command of its own. */
 function filesAt (path: string): string[] {
   const file = relative(ROOT, join(ROOT, path))
+  if (!existsSync(file)) {
+    console.error(`There is no ${path}.`)
+    process.exit(2)
+  }
   if (!statSync(file).isDirectory()) return [file]
   return readdirSync(file, { recursive: true, encoding: 'utf8' }).map((name) => join(file, name))
     .filter((name) => name.endsWith('.test.ts') && !name.startsWith(join('test', 'tools')))
@@ -124,13 +128,15 @@ function createReport (): (line: string) => void {
   let file = ''
   /** The output for a file, without the assertions that passed. */
   let lines: string[] = []
+  let hasResult = false
   let hasFailed = false
   let hasGroupFailed = false
   const end = (): void => {
+    if (file !== '' && !hasResult) fail('no test ran')
     const shown = hasFailed ? lines : lines.filter((line) => / # SKIP/.test(line))
     if (file !== '') console.log([`${hasFailed ? '✖' : '✔'} ${file}`, ...shown].join('\n'))
     lines = []
-    hasFailed = false
+    hasResult = hasFailed = false
   }
   const fail = (reason: string): void => {
     failures.push(`${file}: ${reason}`)
@@ -139,6 +145,7 @@ function createReport (): (line: string) => void {
   return (line) => {
     const [, next] = /^\s*# file (\S+ \S+)$/.exec(line) ?? []
     const [, indent, not, name, time] = /^(\s*)(not )?ok \d+ - (.*?)( # time=[\d.]+ms.*)?$/.exec(line) ?? []
+    if (indent !== undefined && indent !== '') hasResult = true
     if (next !== undefined) {
       end()
       file = next
