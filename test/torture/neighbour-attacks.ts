@@ -130,7 +130,7 @@ async function untilAborted (signal: AbortSignal): Promise<void> {
 }
 
 /** Opens an account with 100 messages of 40 KB. @returns its API key */
-async function openLargeStore (target: Target): Promise<string> {
+export async function openLargeStore (target: Target): Promise<string> {
   const { key } = await openAccount(target)
   const message = '😀'.repeat(10_000)
   await inParallel(10, 10, async () => { await send(target, 'POST', '/messages', key, { message }) })

@@ -109,7 +109,7 @@ export async function occupy (
 }
 
 /** Keeps a number of connections open. */
-async function repeat (
+export async function repeat (
   traffic: Traffic, connections: number, stopped: AbortSignal, use: (socket: Socket) => void
 ): Promise<void> {
   await Promise.all(Array.from({ length: connections }, async () => {

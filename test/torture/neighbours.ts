@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openReceiver, type Receiver } from '../support/receiver.ts'
 import type { ScenarioContext, Store } from './harness.ts'
+import { COSTLY_ATTACKS } from './costly-attacks.ts'
 import { ATTACKS, type Attack, type Target } from './neighbour-attacks.ts'
 import { residentOf } from './overload.ts'
 import { statusOf, type Service } from './service.ts'
@@ -55,7 +56,7 @@ export async function neighbours (context: ScenarioContext): Promise<void> {
 async function attackAll (context: ScenarioContext, databaseUrl: string, processes: number): Promise<void> {
   const { quick, report, start, openStore, atEnd } = context
   const wanted = new RegExp(process.env['NEIGHBOURS'] ?? '')
-  const attacks = Object.entries(ATTACKS)
+  const attacks = Object.entries({ ...ATTACKS, ...COSTLY_ATTACKS })
     .map(([name, prepare]) => ({ label: `${name}, ${processes} process${processes === 1 ? '' : 'es'}`, prepare }))
     .filter(({ label }) => wanted.test(label))
   if (attacks.length === 0) return
@@ -64,6 +65,7 @@ async function attackAll (context: ScenarioContext, databaseUrl: string, process
     services.push(await start({
       DATABASE_URL: databaseUrl,
       DELIVERY: 'true',
+      LAB: 'true',
       WEBHOOKS_ALLOW_PRIVATE: 'true',
       LOG_LEVEL: 'fatal',
       SLOW_READER_MS: quick ? '3000' : '30000',

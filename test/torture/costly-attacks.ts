@@ -1,0 +1,103 @@
+import { once } from 'node:events'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openLargeStore, type Attack, type Target } from './neighbour-attacks.ts'
+import { flood, inParallel, openAccount, openConnection, repeat, requests, send } from './neighbour-traffic.ts'
+
+/** Attacks whose requests are few or refused, and cost more than others: their bytes, their answers, what they keep. */
+export const COSTLY_ATTACKS: Record<string, (target: Target) => Promise<Attack>> = {
+  'N11 bodies of one-byte chunks that go on after the answer': async (target) => {
+    const head = 'POST /pets HTTP/1.1\r\nHost: petstore\r\nTransfer-Encoding: chunked\r\n\r\n'
+    const chunks = '1\r\nx\r\n'.repeat(10_000)
+    return async (stopped) => {
+      await repeat(target, 40, stopped, (socket) => {
+        socket.resume().write(head)
+        writeForEver(socket, chunks)
+      })
+    }
+  },
+
+  'N12 heads of thousands of fields': async (target) => {
+    const fields = 'abc:\r\n'.repeat(9_200)
+    const bytes = `GET /livez HTTP/1.1\r\nHost: petstore\r\n${fields}\r\n`
+    return async (stopped) => await flood(target, 16, { bytes, count: 1 }, stopped)
+  },
+
+  'N13 a receiver that sends interim responses for ever': async (target) => {
+    const receiver = createServer((socket) => {
+      socket.on('error', () => {}).once('data', () => {
+        writeForEver(socket, 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(1_000))
+      })
+    }).listen(0, '127.0.0.1')
+    await once(receiver, 'listening')
+    target.context.atEnd(() => receiver.close())
+    const { key } = await openAccount(target)
+    const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`
+    await inParallel(4, 1, async () => await send(target, 'POST', '/webhooks', key, { url }))
+    return async (stopped) => {
+      while (!stopped.aborted) {
+        await send(target, 'POST', '/messages', key, { message: 'Hello' })
+        await sleep(500)
+      }
+    }
+  },
+
+  'N14 the largest file, not read': async (target) => {
+    const bytes = 'GET /docs/viewer.js HTTP/1.1\r\nHost: petstore\r\n\r\n'
+    return async (stopped) => {
+      await repeat(target, 16, stopped, (socket) => {
+        socket.once('data', () => { socket.destroy() }).write(bytes)
+      })
+    }
+  },
+
+  'N15 bodies of thousands of members': async (target) => {
+    const { key } = await openAccount(target)
+    const members = Array.from({ length: 14_000 }, (_, i) => [`a${i}`, 1])
+    const refused = requests(1, 'POST', '/categories', key, Object.fromEntries(members))
+    return async (stopped) => await flood(target, 16, refused, stopped)
+  },
+
+  'N16 more reads than one account may have waiting': async (target) => {
+    const pages = requests(1, 'GET', '/messages?limit=100', await openLargeStore(target))
+    return async (stopped) => await flood(target, target.context.quick ? 100 : 1_500, pages, stopped)
+  },
+
+  'N17 bodies that are never complete': async (target) => {
+    const head = 'POST /accounts HTTP/1.1\r\nHost: petstore\r\nContent-Type: application/json\r\n'
+    const bytes = `${head}Content-Length: 8000\r\n\r\n{"name":"${'x'.repeat(7_000)}`
+    const large = bytes.replace('8000', '131072') + 'x'.repeat(123_000)
+    return async (stopped) => {
+      await repeat(target, target.context.quick ? 200 : 4_800, stopped, (socket) => { socket.resume().write(large) })
+    }
+  },
+
+  'N18 answers that a fault holds back': async (target) => {
+    const key = await openLargeStore(target)
+    const effect = { type: 'trickle', bytesPerSecond: 1 }
+    await send(target, 'POST', '/lab/faults', key, { operation: 'listMessages', effect, times: 1_000 })
+    const page = requests(1, 'GET', '/messages?limit=100', key)
+    return async (stopped) => await flood(target, target.context.quick ? 100 : 1_000, page, stopped)
+  },
+
+  'N19 snapshots of large records': async (target) => {
+    const key = await openLargeStore(target)
+    const message = '😀'.repeat(10_000)
+    const more = target.context.quick ? 5 : 40
+    await inParallel(10, more, async () => { await send(target, 'POST', '/messages', key, { message }) })
+    return async (stopped) => {
+      const request = await openConnection(target, stopped)
+      while (!stopped.aborted) {
+        const taken = await request(requests(1, 'POST', '/lab/snapshots', key, {}))
+        const id = /"id":(\d+)/.exec(taken)?.[1]
+        if (id !== undefined) await request(requests(1, 'DELETE', `/lab/snapshots/${id}`, key))
+      }
+    }
+  }
+}
+
+/** Writes a text again and again, as fast as the other side takes it. */
+function writeForEver (socket: Socket, text: string): void {
+  const write = (): void => { if (socket.writable) socket.write(text, write) }
+  write()
+}
