@@ -1,3 +1,4 @@
+import axe from 'axe-core'
 import type { Locator, Page } from 'playwright-core'
 import t from 'tap'
 import type { Document } from '../../src/openapi/document.ts'
@@ -66,6 +67,7 @@ t.test('/docs in a browser, behind a prefix and a proxy', { skip: withoutBrowser
       const { paper, link } = await page.evaluate<Record<string, string>>(LOOK)
       t.equal(await computed(page, '.scalar-app', 'background-color'), paper, `${colorScheme} paper`)
       t.equal(await computed(page, TEST_BUTTON, 'background-color'), link, `${colorScheme} accent`)
+      t.same(await paleTextsOf(page), [], `${colorScheme} contrast`)
     }
     await page.emulateMedia({ colorScheme: 'light' })
   })
@@ -260,6 +262,13 @@ async function show (page: Page, operationId: string): Promise<Locator> {
 /** Waits until the page has painted what it changed. */
 async function nextFrames (page: Page): Promise<void> {
   await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))')
+}
+
+/** Returns the texts whose contrast is below 4.5, or below 3 where they are large. */
+async function paleTextsOf (page: Page): Promise<string[]> {
+  await page.evaluate(axe.source)
+  const { violations } = await page.evaluate<axe.AxeResults>("axe.run({ runOnly: ['color-contrast'] })")
+  return violations.flatMap(({ nodes }) => nodes.map(({ html, failureSummary }) => `${html} ${failureSummary ?? ''}`))
 }
 
 async function computed (page: Page, selector: string, property: string): Promise<string> {
