@@ -57,7 +57,9 @@ export const ConfigSchema = Type.Object({
     'Maximum reads, and maximum writes, that wait for the database; further requests get 503, as do the writes of ' +
     'one account beyond a quarter of it'
   ),
-  BODY_LIMIT: integer(131072, 1024, 104857600, 'Maximum size of a request body, in bytes'),
+  BODY_LIMIT: integer(
+    131072, 1024, 104857600, 'Maximum size of a request body, in bytes; 8192 at most for POST /accounts'
+  ),
   REQUEST_TIMEOUT_MS: integer(
     10000, 100, 600000, 'Time for a request to arrive, and then time for it to wait for the database, in milliseconds'
   ),

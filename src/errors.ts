@@ -67,7 +67,8 @@ export const PayloadTooLarge = defineError(
   'payload_too_large', 'The request body is larger than %s bytes.', 413, 131072)
 export const UriTooLong = defineError('uri_too_long', 'The request target is longer than %s characters.', 414, 8192)
 export const HeadersTooLarge = defineError(
-  'headers_too_large', 'The header fields of the request are larger than %s bytes.', 431, 16384)
+  'headers_too_large', 'The request has more than %s header fields, or they are larger than %s bytes together.', 431,
+  200, 16384)
 
 // 422
 export const IdempotencyKeyReused = defineError(

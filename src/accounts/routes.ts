@@ -18,9 +18,13 @@ export interface SignupOptions {
   open: boolean
 }
 
+/** Maximum size of a body, which anybody may send: the longest name and email have 6 KB, each character escaped. */
+const MAX_BODY_BYTES = 8_192
+
 /** Registers the only operation that needs no API key. */
 export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async function signupRoutes (app, { open }) {
   app.post('/accounts', {
+    bodyLimit: Math.min(app.initialConfig.bodyLimit!, MAX_BODY_BYTES),
     schema: {
       operationId: 'createAccount',
       tags: ['accounts'],

@@ -5,8 +5,9 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import * as errors from '../errors.ts'
 import { connectionOf } from './connections.ts'
-import { MAX_HEADER_BYTES, MAX_URL_LENGTH } from './request-head.ts'
+import { MAX_HEADER_BYTES, MAX_HEADER_FIELDS, MAX_URL_LENGTH } from './request-head.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
+import { endAfterResponse, lingerAfterResponse } from './unfinished-requests.ts'
 import { requestId } from '../http/request-id.ts'
 
 /** Replaces two of Node's own reactions: to unknown expectations and to CONNECT. */
@@ -45,8 +46,12 @@ export function onClientError (this: FastifyInstance, error: ClientError, socket
     // That request was complete: the bytes after it must not change its response.
     if (!closing.has(socket)) {
       closing.add(socket)
-      if (!inFlight.headersSent) inFlight.setHeader('connection', 'close')
-      inFlight.once('finish', () => { socket.end() })
+      if (inFlight.headersSent) {
+        inFlight.once('finish', () => { endAfterResponse(socket as Socket) })
+      } else {
+        inFlight.setHeader('connection', 'close')
+        lingerAfterResponse(socket as Socket)
+      }
     }
     return
   }
@@ -62,7 +67,12 @@ export function onClientError (this: FastifyInstance, error: ClientError, socket
 /** The request line of a valid request, whose method Node does not know. It begins the bytes that Node was parsing. */
 const UNKNOWN_METHOD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) \S+ HTTP\/1\.[01]\r?\n/
 
-function toApiError ({ code, rawPacket }: ClientError): FastifyError {
+/** A request line with too long a target. If it began in an earlier packet, it is not recognized. */
+const LONG_TARGET = new RegExp(`^[A-Z]+ [^ \\r\\n]{${MAX_URL_LENGTH + 1}}`)
+
+function toApiError (error: ClientError): FastifyError {
+  if (errors.isApiError(error)) return error as FastifyError
+  const { code, rawPacket } = error
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new errors.RequestTimeout()
   if (code === 'HPE_INVALID_METHOD' && Buffer.isBuffer(rawPacket)) {
     const [, method] = UNKNOWN_METHOD.exec(rawPacket.toString('latin1')) ?? []
@@ -74,9 +84,9 @@ function toApiError ({ code, rawPacket }: ClientError): FastifyError {
   if (code !== 'HPE_HEADER_OVERFLOW') {
     return new errors.BadRequest('The request is not valid HTTP. Send an HTTP/1.1 request as RFC 9112 specifies')
   }
-  // The request line has no end. On a slow network it may have begun in an earlier packet, which goes undetected.
-  const endless = Buffer.isBuffer(rawPacket) && /^[A-Z]+ [^\r\n]*$/.test(rawPacket.toString('latin1'))
-  return endless ? new errors.UriTooLong(MAX_URL_LENGTH) : new errors.HeadersTooLarge(MAX_HEADER_BYTES)
+  const isLongTarget = Buffer.isBuffer(rawPacket) && LONG_TARGET.test(rawPacket.toString('latin1'))
+  if (isLongTarget) return new errors.UriTooLong(MAX_URL_LENGTH)
+  return new errors.HeadersTooLarge(MAX_HEADER_FIELDS, MAX_HEADER_BYTES)
 }
 
 function writeRawResponse (
@@ -96,7 +106,8 @@ function writeRawResponse (
     `Request-Id: ${id}`,
     'Connection: close'
   ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
+  endAfterResponse(socket as Socket)
   const { remoteAddress: address } = socket as Socket
   log.info({ requestId: id, status, code, address }, 'connection rejected')
   instrumentation?.errorSent(code)

@@ -1,15 +1,21 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyBaseLogger, FastifyServerFactory } from 'fastify'
 import type { Config } from '../config.ts'
-import { MAX_HEAD_BYTES } from './request-head.ts'
+import {
+  createConnection, isIdle, takenBytesOf, unfinishedBytesOf, unsentBytesOf, type Connection
+} from './connection.ts'
+import { MAX_HEAD_BYTES, MAX_HEADER_FIELDS } from './request-head.ts'
+import { ClosingResponse, CountedRequest, LINGER_MS } from './unfinished-requests.ts'
 
 interface Limits {
   /** Maximum number of bytes that one connection has not taken. */
   unsentBytes: number
   /** Maximum number of bytes that all connections together have not taken. */
   totalUnsentBytes: number
+  /** Maximum memory of all bodies that are not complete. */
+  totalUnfinishedBytes: number
   /** Maximum number of pipelined requests that wait, on all connections together. */
   waiting: number
 }
@@ -17,11 +23,13 @@ interface Limits {
 const LIMITS: Limits = {
   unsentBytes: 8_388_608,
   totalUnsentBytes: 134_217_728,
+  // 512 bodies of the default BODY_LIMIT.
+  totalUnfinishedBytes: 67_108_864,
   // Some 50 MB.
   waiting: 20_000
 }
 
-/** Interval at which unsent bytes are counted. */
+/** Interval at which connections are checked. */
 const CHECK_MS = 100
 
 /** Time for which an idle connection stays open: longer than the 60 s for which most proxies reuse one. */
@@ -30,17 +38,7 @@ const KEEP_ALIVE_MS = 72_000
 /** By default, Node looks for late requests every 30 s: a timeout of 10 s would take up to 40 s. */
 const MAX_TIMEOUT_CHECK_MS = 1_000
 
-type Handler = (request: IncomingMessage, response: ServerResponse) => void
-
-interface Connection {
-  socket: Socket
-  /** The response of the request in flight. */
-  response: ServerResponse | undefined
-  /** The last request, whose body may still arrive after its response. */
-  lastRequest: IncomingMessage | undefined
-  /** Pipelined requests that wait for their turn. */
-  waiting: Array<[IncomingMessage, ServerResponse]>
-}
+type Handler = (request: CountedRequest, response: ServerResponse) => void
 
 type Options = Pick<Config, 'REQUEST_TIMEOUT_MS' | 'SLOW_READER_MS'> & { limits?: Partial<Limits> }
 
@@ -54,24 +52,25 @@ export function connectionOf (socket: Duplex): Readonly<Connection> | undefined 
 /** The open connections of a server, each with one request in flight. */
 class Connections {
   readonly #handle: Handler
-  readonly #limits: Limits
+  readonly #options: Options & { limits: Limits }
   readonly #log: FastifyBaseLogger
   readonly #open = new Set<Connection>()
   /** Number of pipelined requests that wait, on all connections together. */
   #waiting = 0
   #check: NodeJS.Timeout | undefined
+  #isStopping = false
 
-  constructor (handle: Handler, limits: Limits, log: FastifyBaseLogger) {
+  constructor (handle: Handler, options: Options & { limits: Limits }, log: FastifyBaseLogger) {
     this.#handle = handle
-    this.#limits = limits
+    this.#options = options
     this.#log = log
   }
 
   add (socket: Socket): void {
-    const connection: Connection = { socket, response: undefined, lastRequest: undefined, waiting: [] }
+    const connection = createConnection(socket)
     connections.set(socket, connection)
     this.#open.add(connection)
-    this.#check ??= setInterval(() => { this.#checkUnsentBytes() }, CHECK_MS).unref()
+    this.#check ??= setInterval(() => { this.#checkConnections() }, CHECK_MS).unref()
     socket.once('close', () => {
       this.#waiting -= connection.waiting.length
       this.#open.delete(connection)
@@ -82,16 +81,17 @@ class Connections {
   }
 
   /** Handles a request, or lets it wait for the one in flight on its connection. */
-  onRequest (request: IncomingMessage, response: ServerResponse): void {
-    const connection = connections.get(request.socket)
+  onRequest (request: CountedRequest, response: ServerResponse): void {
+    const { socket } = request
+    const connection = connections.get(socket)
     if (connection === undefined) return this.#handle(request, response)
     connection.lastRequest = request
     // Node goes on parsing what it read before the connection was closed.
-    if (request.socket.destroyed) return
+    if (socket.destroyed) return
     if (connection.response === undefined) return this.#begin(connection, request, response)
     connection.waiting.push([request, response])
-    request.socket.pause()
-    if (++this.#waiting > this.#limits.waiting) {
+    socket.pause()
+    if (++this.#waiting > this.#options.limits.waiting) {
       this.#disconnect(this.#largest(({ waiting }) => waiting.length), 'too many requests wait')
     }
   }
@@ -102,27 +102,56 @@ class Connections {
     const { response, lastRequest } = connection
     // This is the keep-alive time-out. Other time-outs apply until the first request is complete.
     if (response === undefined && lastRequest !== undefined) socket.destroy()
-    if (response !== undefined && socket.writableLength > 0) this.#disconnect(connection, 'it takes no bytes')
   }
 
-  /** Disconnects clients until the unsent bytes are within the limits. */
-  #checkUnsentBytes (): void {
-    const { unsentBytes, totalUnsentBytes } = this.#limits
-    let total = 0
+  /** Closes idle connections, also those that become idle later, and those whose clients do not take their response. */
+  closeIdle (): void {
+    this.#isStopping = true
+    this.#checkConnections()
+  }
+
+  /** Disconnects clients until all connections are within the limits. */
+  #checkConnections (): void {
+    const { unsentBytes, totalUnsentBytes, totalUnfinishedBytes } = this.#options.limits
+    const now = performance.now()
     for (const connection of this.#open) {
-      const { destroyed, writableLength } = connection.socket
-      if (destroyed) continue
-      if (writableLength > unsentBytes) this.#disconnect(connection, 'it has too many unsent bytes')
-      else total += writableLength
+      const { socket } = connection
+      if (socket.destroyed) continue
+      if (socket.writableLength > unsentBytes) this.#disconnect(connection, 'it has too many unsent bytes')
+      else if (this.#isStalled(connection, now)) this.#disconnect(connection, 'it takes no bytes')
+      else if (this.#isStopping && isIdle(connection)) socket.destroy()
     }
-    while (total > totalUnsentBytes) {
-      const connection = this.#largest(({ socket }) => socket.writableLength)
-      total -= connection.socket.writableLength
-      this.#disconnect(connection, 'all connections together have too many unsent bytes')
+    this.#limitTotal(totalUnsentBytes, unsentBytesOf, 'unsent bytes')
+    this.#limitTotal(totalUnfinishedBytes, unfinishedBytesOf, 'bytes of unfinished requests')
+  }
+
+  /** Tells whether the client has taken no bytes for too long. Its connection may have a limit of its own. */
+  #isStalled (connection: Connection, now: number): boolean {
+    const { socket, response } = connection
+    const takenBytes = takenBytesOf(socket)
+    if (socket.writableLength === 0 || takenBytes !== connection.takenBytes) {
+      connection.takenBytes = takenBytes
+      connection.tookAt = now
+      return false
+    }
+    const hasOwnLimit = socket.timeout === 0
+    const limit = hasOwnLimit ? Infinity : this.#options.SLOW_READER_MS
+    const isLast = this.#isStopping && response?.writableEnded === true
+    return now - connection.tookAt >= (isLast ? Math.min(limit, LINGER_MS) : limit)
+  }
+
+  /** Disconnects the clients with the most until all connections together are within a limit. */
+  #limitTotal (limit: number, sizeOf: (connection: Connection) => number, what: string): void {
+    let total = 0
+    for (const connection of this.#open) total += sizeOf(connection)
+    while (total > limit) {
+      const connection = this.#largest(sizeOf)
+      total -= sizeOf(connection)
+      this.#disconnect(connection, `all connections together have too many ${what}`)
     }
   }
 
-  #begin (connection: Connection, request: IncomingMessage, response: ServerResponse): void {
+  #begin (connection: Connection, request: CountedRequest, response: ServerResponse): void {
     connection.response = response
     response.once('close', () => { this.#handleNext(connection) })
     this.#handle(request, response)
@@ -132,6 +161,7 @@ class Connections {
   #handleNext (connection: Connection): void {
     const { socket } = connection
     connection.response = undefined
+    connection.readBytes = socket.bytesRead
     if (socket.destroyed || socket.writableEnded) return
     const next = connection.waiting.shift()
     if (next === undefined) return
@@ -143,8 +173,7 @@ class Connections {
   }
 
   #largest (sizeOf: (connection: Connection) => number): Connection {
-    return [...this.#open].filter(({ socket }) => !socket.destroyed)
-      .reduce((a, b) => sizeOf(b) > sizeOf(a) ? b : a)
+    return [...this.#open].reduce((a, b) => sizeOf(b) > sizeOf(a) ? b : a)
   }
 
   #disconnect ({ socket }: Connection, reason: string): void {
@@ -158,15 +187,18 @@ class Connections {
  * Creates the server of Fastify, which bounds what one connection can cost: Fastify's option `serverFactory`. A
  * connection has one request in flight: pipelined requests wait, and the service does not read from the connection
  * meanwhile. The service disconnects a client that takes nothing for `SLOW_READER_MS` and one with too many unsent
- * bytes, and, if all clients together have too many, the one with the most. A route whose responses have a limit of
- * their own switches the time-out of its sockets off.
+ * bytes, and, if all clients together have too many, the one with the most; likewise for unfinished requests. A route
+ * whose responses have a limit of their own switches the time-out of its sockets off.
  */
 export function serverFactory (
-  { REQUEST_TIMEOUT_MS, SLOW_READER_MS, limits }: Options, log: FastifyBaseLogger
+  { limits, ...options }: Options, log: FastifyBaseLogger
 ): FastifyServerFactory<Server> {
+  const { REQUEST_TIMEOUT_MS, SLOW_READER_MS } = options
   return (handle) => {
-    const open = new Connections(handle, { ...LIMITS, ...limits }, log)
+    const open = new Connections(handle, { ...options, limits: { ...LIMITS, ...limits } }, log)
     const server = createServer({
+      IncomingMessage: CountedRequest,
+      ServerResponse: ClosingResponse,
       maxHeaderSize: MAX_HEAD_BYTES,
       requestTimeout: REQUEST_TIMEOUT_MS,
       headersTimeout: REQUEST_TIMEOUT_MS,
@@ -174,11 +206,18 @@ export function serverFactory (
       keepAliveTimeout: KEEP_ALIVE_MS,
       // Node's own response has no body; the plugin request-head sends the Error shape.
       requireHostHeader: false
-    }, (request, response) => { open.onRequest(request, response) })
-    // Otherwise Node silently drops header fields beyond the 2000th. MAX_HEADER_BYTES limits them already.
-    server.maxHeadersCount = 0
+    }, (request, response) => {
+      if (request.headers['transfer-encoding'] !== undefined) {
+        request.onTooManyChunks = (error) => { server.emit('clientError', error, request.socket) }
+      }
+      open.onRequest(request, response)
+    }) as unknown as Server
+    // Called by `server.close()`. Node's own version also closes connections that have not sent their whole response,
+    // and leaves those open that have not received anything.
+    server.closeIdleConnections = () => { open.closeIdle() }
     server.on('connection', (socket) => { open.add(socket) })
-    // Node counts progress in sending as activity.
+    // Node silently drops further fields. One too many is enough for the plugin request-head to reject the request.
+    server.maxHeadersCount = MAX_HEADER_FIELDS + 1
     return server.setTimeout(SLOW_READER_MS, (socket) => { open.onTimeout(socket) })
   }
 }

@@ -22,10 +22,8 @@ export const contentTypeParsers = fp(async function contentTypeParsers (app: Fas
   app.addContentTypeParser<Buffer>(['application/json', MERGE_PATCH], { parseAs: 'buffer' }, (_request, body, done) => {
     done(null, parseJson(body))
   })
-  app.addContentTypeParser('*', (_request, payload, done) => {
-    payload.resume()
-    done(null, undefined)
-  })
+  // Leaves the body unread: a large one ends the connection.
+  app.addContentTypeParser('*', (_request, _payload, done) => { done(null, undefined) })
   app.addHook('onRoute', addContentTypeCheck)
 }, { name: 'content-type-parsers' })
 
@@ -38,7 +36,7 @@ function addContentTypeCheck (route: RouteOptions): void {
   route.preParsing = [check, ...[route.preParsing ?? []].flat()]
 }
 
-/** Hides the content type from Fastify, so that the parser for `*` discards the body. */
+/** Hides the content type from Fastify, so that the parser for `*` leaves the body unread. */
 function ignoreBody (
   request: FastifyRequest, _reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction
 ): void {

@@ -1,7 +1,9 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { setWwwAuthenticate } from './authentication.ts'
 import * as errors from '../errors.ts'
+import { isUnfinished } from './unfinished-requests.ts'
 
 /** Delay before a retry: the shortest that `Retry-After` can express. */
 const RETRY_AFTER_S = 1
@@ -13,7 +15,9 @@ const UNAVAILABLE_WITHOUT_KEY =
 /** Sends every error in the Error shape. A 4xx explains the error; a 5xx explains nothing, and the log has it all. */
 export const errorHandler = fp(async function errorHandler (app: FastifyInstance) {
   app.setErrorHandler<FastifyError>(async (thrown, request, reply) => {
-    const error = await applyFailedAuthLimit(toApiError(thrown, app), request, reply)
+    // The parser may have the whole body but not have come to it. Otherwise the response ends the connection.
+    if (isUnfinished(request.raw)) await nextTurn()
+    const error = await applyFailedAuthLimit(toApiError(thrown, request), request, reply)
     const status = error.statusCode ?? 500
     reply.errorCode = errors.publicCode(error)
     app.instrumentation?.errorSent(reply.errorCode)
@@ -47,11 +51,11 @@ async function applyFailedAuthLimit (
 }
 
 /** Returns our errors unchanged and translates Fastify's. Every other error is a defect: it becomes a 500. */
-function toApiError (error: FastifyError, app: FastifyInstance): FastifyError {
+function toApiError (error: FastifyError, { routeOptions }: FastifyRequest): FastifyError {
   if (errors.isApiError(error)) return error
   switch (error.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new errors.PayloadTooLarge(app.initialConfig.bodyLimit)
+      return new errors.PayloadTooLarge(routeOptions.bodyLimit)
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new errors.InvalidContentType('application/json')
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':

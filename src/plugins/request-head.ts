@@ -9,11 +9,11 @@ export const MAX_URL_LENGTH = 8_192
 /** Maximum size of all header fields together. */
 export const MAX_HEADER_BYTES = 16_384
 
-/**
- * Maximum size of a request head that Node reads: above both limits, so that the service can tell which one was
- * exceeded, and below the 64 KB that Node reads from a socket at once.
- */
-export const MAX_HEAD_BYTES = 61_440
+/** Maximum number of header fields: each costs more than its bytes. */
+export const MAX_HEADER_FIELDS = 200
+
+/** Maximum size of a request head that Node parses, without the separators of the fields. */
+export const MAX_HEAD_BYTES = MAX_URL_LENGTH + MAX_HEADER_BYTES
 
 /**
  * Characters that a URL cannot contain (RFC 3986 section 2), of which newer versions of Node reject some, and `#`: a
@@ -30,9 +30,16 @@ const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/
 /** Size of ": " and the line end of a header field. */
 const FIELD_OVERHEAD_BYTES = 4
 
-/** Rejects malformed or oversized request heads, whatever the path. */
+/**
+ * Rejects malformed or oversized request heads, whatever the path, and ends their connections: further heads would be
+ * parsed before any limit of a client applies.
+ */
 export const requestHead = fp(async function requestHead (app: FastifyInstance) {
-  app.addHook('onRequest', (request, _reply, done) => { done(validateRequestHead(request.raw, request.originalUrl)) })
+  app.addHook('onRequest', (request, reply, done) => {
+    const error = validateRequestHead(request.raw, request.originalUrl)
+    if (error !== undefined) reply.header('connection', 'close')
+    done(error)
+  })
 }, { name: 'request-head' })
 
 function validateRequestHead (
@@ -43,6 +50,9 @@ function validateRequestHead (
   if (!TARGET.test(originalUrl) && !(originalUrl === '*' && method === 'OPTIONS')) {
     return new BadRequest('The request target must be a path that begins with "/", or an http or https URL')
   }
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
+    return new BadRequest('The request line must end with HTTP/1.1 or HTTP/1.0')
+  }
   let bytes = rawHeaders.length / 2 * FIELD_OVERHEAD_BYTES
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -50,7 +60,9 @@ function validateRequestHead (
     bytes += name.length + rawHeaders[i + 1]!.length
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++
   }
-  if (bytes > MAX_HEADER_BYTES) return new HeadersTooLarge(MAX_HEADER_BYTES)
+  if (bytes > MAX_HEADER_BYTES || rawHeaders.length / 2 > MAX_HEADER_FIELDS) {
+    return new HeadersTooLarge(MAX_HEADER_FIELDS, MAX_HEADER_BYTES)
+  }
   if (headers.host === undefined && httpVersion === '1.1') {
     return new BadRequest('An HTTP/1.1 request must have a Host header')
   }

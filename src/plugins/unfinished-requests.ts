@@ -1,0 +1,93 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { BadRequest } from '../errors.ts'
+
+// A client may send its body for as long as it likes, whatever the response. These are the limits of such bodies.
+
+/**
+ * Limits of chunked bodies. Each chunk costs a call from the parser into JavaScript, whatever its size: a MB in chunks
+ * of one byte takes ten to twenty times as long as in large ones.
+ */
+const MAX_SMALL_CHUNKS = 1_024
+const SMALL_CHUNK_BYTES = 64
+
+/** Memory of a chunk besides its bytes: on Node 20, a buffer of one byte takes 200 to 300. */
+const CHUNK_OVERHEAD_BYTES = 256
+
+/** Limits of what the service reads after a response: enough for a client that sends its request before it reads. */
+const MAX_DISCARDED_BYTES = 65_536
+/** Time for the last response of a connection to arrive. */
+export const LINGER_MS = 1_000
+
+/** A request that counts its body. */
+export class CountedRequest extends IncomingMessage {
+  #bytes = 0
+  #chunks = 0
+  #isRefused = false
+  /** Called once, if the body has too many small chunks. Without it, any number is accepted. */
+  onTooManyChunks: ((error: Error) => void) | undefined = undefined
+
+  /** Takes a part of the body from the parser: a chunk, or as much as arrived at once. */
+  override push (part: Buffer | null): boolean {
+    if (part === null) return super.push(part)
+    // The parser continues to the end of what was read at once.
+    if (this.#isRefused) return true
+    this.#bytes += part.length
+    this.#chunks++
+    const isFlood = this.#chunks > MAX_SMALL_CHUNKS && this.#bytes < this.#chunks * SMALL_CHUNK_BYTES
+    if (!isFlood || this.onTooManyChunks === undefined) return super.push(part)
+    this.#isRefused = true
+    this.onTooManyChunks(new BadRequest(
+      `The body has more than ${MAX_SMALL_CHUNKS} chunks, which have less than ${SMALL_CHUNK_BYTES} bytes on average. ` +
+        'Send larger chunks'
+    ))
+    return true
+  }
+
+  /** Memory of a body that is not complete. */
+  get unfinishedBytes (): number {
+    return this.complete ? 0 : this.#bytes + this.#chunks * CHUNK_OVERHEAD_BYTES
+  }
+}
+
+/** A response that ends the connection if its request is not complete. */
+export class ClosingResponse extends ServerResponse<CountedRequest> {
+  // The parameters of `writeHead` have several forms.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  override writeHead (...parameters: any): this {
+    if (isUnfinished(this.req)) {
+      this.setHeader('connection', 'close')
+      lingerAfterResponse(this.req.socket)
+    }
+    return super.writeHead(...parameters as [number])
+  }
+}
+
+/** Tells whether a part of the body is missing. The parser calls handlers before it completes any request. */
+export function isUnfinished ({ complete, headers }: IncomingMessage): boolean {
+  if (complete) return false
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
+}
+
+/** Lets Node end a connection by `endAfterResponse`, once the last response is sent. */
+export function lingerAfterResponse (socket: Socket): void {
+  socket.destroySoon = () => { endAfterResponse(socket) }
+}
+
+/**
+ * Ends a connection whose client may still be sending. If the service closed it at once, the system would discard the
+ * response with the bytes that nobody read (RFC 9112 section 9.6). The parser gets none of these bytes.
+ */
+export function endAfterResponse (socket: Socket): void {
+  let left = MAX_DISCARDED_BYTES
+  socket.removeAllListeners('data')
+  socket.on('data', ({ length }) => {
+    left -= length
+    if (left <= 0) socket.pause()
+  })
+  socket.resume()
+  socket.end(() => {
+    const timer = setTimeout(() => { socket.destroy() }, LINGER_MS)
+    socket.once('close', () => { clearTimeout(timer) })
+  })
+}
