@@ -34,6 +34,7 @@ import { rateLimits } from './plugins/rate-limits.ts'
 import { MAX_HEAD_BYTES, normalizeRequestTarget, requestHead } from './plugins/request-head.ts'
 import { requestValidation } from './plugins/request-validation.ts'
 import { securityHeaders } from './plugins/security-headers.ts'
+import { parseTrustProxy, trustedProxies } from './plugins/trusted-proxies.ts'
 import { commitOptions, createResources } from './resources.ts'
 
 /** Builds the service. Neither listens nor reads environment variables. */
@@ -49,6 +50,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
 
   // The hooks of these plugins run in this order, which is the contract's order of checks.
   await app.register(publicUrl, config)
+  await app.register(trustedProxies, config)
   await app.register(rateLimits, config)
   await app.register(requestLogging)
   await app.register(errorHandler)
@@ -129,11 +131,4 @@ async function fastifyOptions (config: Config): Promise<FastifyHttpOptions<Serve
     routerOptions: { maxParamLength: MAX_HEAD_BYTES },
     clientErrorHandler: onClientError
   }
-}
-
-/** Returns what Fastify takes for a setting: whether to trust all proxies, their addresses, or a test by hops. */
-function parseTrustProxy (setting: string): boolean | string | ((address: string, hop: number) => boolean) {
-  if (setting === 'true') return true
-  if (/^\d+$/.test(setting)) return (_address, hop) => hop < Number(setting)
-  return setting === 'false' || setting === '' ? false : setting
 }

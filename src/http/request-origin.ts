@@ -1,6 +1,11 @@
 import type { FastifyRequest } from 'fastify'
 
+/** A host name or an address, of at most 255 characters, and a port. */
+const HOST = /^[A-Za-z0-9.:[\]-]{1,261}$/
+
 /** Returns the origin at which the client reached the service: safe to write into JSON, HTML and a shell command. */
 export function originOf ({ protocol, host }: FastifyRequest): string {
-  return `${protocol}://${/^[A-Za-z0-9.:[\]-]+$/.test(host) ? host : 'localhost'}`
+  // A trusted proxy may pass on `X-Forwarded-Proto` of its client, which can be any text.
+  const scheme = /^https$/i.test(protocol) ? 'https' : 'http'
+  return `${scheme}://${HOST.test(host) ? host : 'localhost'}`
 }

@@ -328,3 +328,19 @@ t.test('a 403 for a read-only key names the missing scope, and no other response
     t.equal('www-authenticate' in answer.headers, answer.status === 401, name)
   }
 })
+
+t.test('documents name the origin of the request, whatever a proxy passes on', async (t) => {
+  const { nobody } = await startApp(t, { TRUST_PROXY: '1' })
+  const serverFor = async (headers: Record<string, string>): Promise<unknown> => {
+    const { body } = await nobody.get('/openapi.json', headers)
+    return body?.servers[0].url
+  }
+  for (const [proto, scheme] of [
+    ['https', 'https'], ['HTTPS', 'https'], ['http, https', 'https'], ['javascript', 'http'], ["$'".repeat(200), 'http'],
+    ['$&', 'http'], ['"', 'http'], ['', 'http']
+  ] as const) {
+    t.equal(await serverFor({ host: 'pets.example', 'x-forwarded-proto': proto }), `${scheme}://pets.example`, proto)
+  }
+  t.equal(await serverFor({ host: `${'x'.repeat(251)}.com:65535` }), `http://${'x'.repeat(251)}.com:65535`)
+  for (const host of ['x'.repeat(262), "$'", '$$']) t.equal(await serverFor({ host }), 'http://localhost', host)
+})

@@ -114,6 +114,29 @@ t.test('behind a number of proxies, the address that the first of them saw is li
   t.same(await open('', ['203.0.113.1', '203.0.113.2']), [201, 429], 'without proxies, the field is ignored')
 })
 
+t.test('the port of a forwarded address makes no other client, and one that cannot be read is its proxy', async (t) => {
+  const forwarded = [
+    ['203.0.113.1', '203.0.113.1:5678', '203.0.113.1:80', '[203.0.113.1]:1'],
+    ['[2001:db8::1]:80', '[2001:db8::1]:81', '[2001:db8::1]', '2001:db8::1', '[2001:db8::2]:80'],
+    ['unknown', '_hidden, ', '203.0.113.256', '203.0.113.1, unknown', '[::1', '2001:db8::1:80:x', '']
+  ]
+  for (const fields of forwarded) {
+    const { nobody } = await startApp(t, { RATE_LIMIT_FAILED_AUTH: '1', TRUST_PROXY: '1' })
+    const statuses = []
+    for (const field of fields) {
+      statuses.push((await nobody.get('/account', { ...WRONG, 'x-forwarded-for': field })).status)
+    }
+    t.same(statuses, [401, ...Array(fields.length - 1).fill(429)], fields[0]!)
+    t.equal((await nobody.get('/account', { ...WRONG, 'x-forwarded-for': '198.51.100.1' })).status, 401)
+  }
+  const { nobody } = await startApp(t, { RATE_LIMIT_FAILED_AUTH: '1', TRUST_PROXY: '2' })
+  const statuses = []
+  for (const field of ['x, 10.0.0.1:80', '10.0.0.1', '203.0.113.1:1, 10.0.0.1:1', 'x, 203.0.113.1, 10.0.0.2']) {
+    statuses.push((await nobody.get('/account', { ...WRONG, 'x-forwarded-for': field })).status)
+  }
+  t.same(statuses, [401, 429, 401, 429])
+})
+
 t.test('failed authentications are limited, and a valid key still works', async (t) => {
   const { openAccount, nobody } = await startApp(t, { RATE_LIMIT_FAILED_AUTH: '2' })
   const store = await openAccount()
