@@ -143,8 +143,9 @@ const RULES: Record<string, Rule> = {
     isValid: isProxySetting
   },
   CORS_ORIGINS: {
-    text: 'be *, or origins such as https://app.example or http://localhost:*, separated by commas',
-    isValid: (origins) => origins === '*' || origins.split(',').every((origin) => /^[^*]+(:\*)?$/.test(origin.trim()))
+    text: 'be *, or origins such as https://app.example or http://localhost:*, separated by commas, without user ' +
+      'information, path or query',
+    isValid: (origins) => origins === '*' || origins.split(',').every((origin) => isOrigin(origin.trim()))
   },
   PET_READ_SUNSET: {
     text: `be a date, such as 2030-12-05, and not before ${DEPRECATED_SINCE}`,
@@ -224,6 +225,13 @@ function isDatabaseUrl (url: string): boolean {
   if (!URL.canParse(url)) return false
   const { searchParams } = new URL(url)
   return !searchParams.has('schema') && !searchParams.has('target_session_attrs')
+}
+
+/** A port of `*` stands for any port. */
+function isOrigin (text: string): boolean {
+  const base = text.replace(/:\*$/, '')
+  if (/[*@?#\\]/.test(base) || !URL.canParse(base)) return false
+  return base === text || !/:\d*$/.test(base)
 }
 
 function isProxySetting (setting: string): boolean {

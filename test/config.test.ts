@@ -146,6 +146,13 @@ t.test('the message about an invalid value has its name and rule', async (t) => 
       'https://a.example;https://b.example',
       '*,https://a.example',
       'https://*.example',
+      'https://ada@app.example',
+      'https://app.example?x',
+      'https://app.example#x',
+      'https://app.example:99999',
+      'https://app\\.example',
+      'http://localhost:80:*',
+      'http://[::1',
       'null'
     ].map((value) => ['CORS_ORIGINS', value, /separated by commas/] as [string, string, RegExp]),
     ...['/livez', '/readyz', '/.well-known/api-catalog'].map(

@@ -33,10 +33,14 @@ export const cors = fp(async function cors (app: FastifyInstance, { CORS_ORIGINS
 /** A function, because the plugin sends no `Vary: Origin` for a constant. */
 const allowAll: OriginFunction = (_origin, callback) => { callback(null, '*') }
 
-/** Returns an origin, or a pattern for one whose port is `*`: any port, or the default port. */
-function matcherOf (origin: string): string | RegExp {
-  if (!origin.endsWith(':*')) return origin
-  const start = origin.slice(0, -2).replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+/**
+ * Returns an origin as browsers send it (RFC 6454 section 6.2): in lower case, with Punycode, without the default port.
+ * For one whose port is `*`, returns a pattern: any port, or the default port.
+ */
+function matcherOf (text: string): string | RegExp {
+  const { origin } = new URL(text.replace(/:\*$/, ''))
+  if (!text.endsWith(':*')) return origin
+  const start = origin.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
   return new RegExp(`^${start}(:\\d{1,5})?$`)
 }
 

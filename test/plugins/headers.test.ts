@@ -175,6 +175,19 @@ t.test('CORS_ORIGINS gives access to these origins and no others', async (t) => 
   }
 })
 
+t.test('CORS_ORIGINS are origins, however they are written', async (t) => {
+  const CORS_ORIGINS = 'https://App.Example:443, http://localhost:80, https://bücher.example, http://[0::1]:*'
+  const { nobody } = await startApp(t, { CORS_ORIGINS })
+  for (const origin of [
+    'https://app.example', 'http://localhost', 'https://xn--bcher-kva.example', 'http://[::1]:5173', 'http://[::1]'
+  ]) {
+    t.equal((await nobody.get('/pets', { origin })).headers['access-control-allow-origin'], origin, origin)
+  }
+  for (const origin of ['http://app.example', 'https://app.example:444', 'http://localhost:5173', 'https://[::1]']) {
+    t.notOk('access-control-allow-origin' in (await nobody.get('/pets', { origin })).headers, origin)
+  }
+})
+
 t.test('a demo gives access to pages of this machine, unless CORS_ORIGINS says otherwise', async (t) => {
   const allowed = async (settings: Record<string, string>, origin: string): Promise<unknown> => {
     const client = await (await startApp(t, settings)).openAccount()
@@ -336,8 +349,8 @@ t.test('documents name the origin of the request, whatever a proxy passes on', a
     return body?.servers[0].url
   }
   for (const [proto, scheme] of [
-    ['https', 'https'], ['HTTPS', 'https'], ['http, https', 'https'], ['javascript', 'http'], ["$'".repeat(200), 'http'],
-    ['$&', 'http'], ['"', 'http'], ['', 'http']
+    ['https', 'https'], ['HTTPS', 'https'], ['http, https', 'https'], ['javascript', 'http'], ['"', 'http'],
+    ["$'".repeat(200), 'http'], ['$&', 'http'], ['', 'http']
   ] as const) {
     t.equal(await serverFor({ host: 'pets.example', 'x-forwarded-proto': proto }), `${scheme}://pets.example`, proto)
   }
