@@ -48,6 +48,7 @@ export function completeOperation (document: Document, path: string, method: str
   }
   if (!write) responses[304] = notModified(responses[200]!)
   const failures = errorAnswers(errorsOf(operation, method, facts))
+  if (method === 'patch') failures[400]!.headers!['Accept-Patch'] = sometimes('Accept-Patch')
   Object.assign(responses, failures)
   const codes = Object.values(failures).flatMap(({ content }) => Object.keys(content![JSON_MEDIA]!.examples ?? {}))
   operation['x-error-codes'] = [...new Set(codes)]

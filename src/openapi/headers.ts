@@ -22,6 +22,10 @@ const FIELDS = {
   ),
   Deprecation: text('Time at which the operation was deprecated (RFC 9745).', '@1764892800'),
   Sunset: text('Time at which the operation ends (RFC 8594).', 'Thu, 05 Dec 2030 00:00:00 GMT'),
+  'Accept-Patch': text(
+    'The media types of a patch (RFC 5789), if the request has another one.',
+    'application/json, application/merge-patch+json'
+  ),
   'WWW-Authenticate': text('The authentication scheme and the error (RFC 6750).', 'Bearer realm="petstore"'),
   'Retry-After': {
     description: 'Seconds to wait before you try again.', required: true, schema: { type: 'integer' }, example: 1

@@ -141,6 +141,7 @@ function nameOfResponse (status: string, { content, headers = {} }: Answer): str
   const codes = Object.keys(content?.['application/json']?.examples ?? {})
   const name = STATUS_NAMES[status]
   if (status === '304' && 'Link' in headers) return `${name}List`
+  if (status === '400' && 'Accept-Patch' in headers) return `${name}Patch`
   if (status === '400' && codes.includes('invalid_json')) return `${name}Body`
   if (name !== undefined) return name
   // Every write with a key has this code.

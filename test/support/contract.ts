@@ -69,7 +69,8 @@ const MEANINGFUL = [
   'ratelimit-policy',
   'idempotency-replayed',
   'event-id',
-  'www-authenticate'
+  'www-authenticate',
+  'accept-patch'
 ]
 
 function createContract (served: Document, basePath: string): Contract {
