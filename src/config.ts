@@ -16,7 +16,8 @@ export const ConfigSchema = Type.Object({
   DATABASE_URL: Type.String({
     default: 'file:./petstore.db',
     pattern: '^(file:.+|postgres(ql)?://.+)$',
-    description: 'Database: file:./petstore.db or postgresql://user:password@host:5432/name'
+    description: 'Database: file:./petstore.db or postgresql://user:password@host:5432/name, with ?schema=name for another ' +
+      'schema than public'
   }),
   DATABASE_POOL: integer(10, 2, 1000, 'Number of connections to PostgreSQL'),
   MIGRATE_ON_START: Type.Optional(Type.Boolean({
@@ -124,8 +125,9 @@ interface Rule {
 
 const RULES: Record<string, Rule> = {
   DATABASE_URL: {
-    text: 'be file:<path> for SQLite, or postgresql://user:password@host:5432/name for PostgreSQL, with one host and ' +
-      'without the parameters schema and target_session_attrs, which have no effect',
+    text: 'be file:<path> for SQLite, or postgresql://user:password@host:5432/name for PostgreSQL, with one host, ' +
+      'without the parameter target_session_attrs, which has no effect, and with the parameter schema at most once, ' +
+      'of 1 to 63 bytes and not beginning with pg_',
     isValid: isDatabaseUrl
   },
   BASE_PATH: {
@@ -219,12 +221,18 @@ function describeRule (name: string): string {
   return RULES[name]?.text ?? `fit: ${description}`
 }
 
-/** The driver connects to one host, and ignores parameters of Prisma and of libpq that select a schema or a server. */
+/** The driver connects to one host, and ignores the parameter of libpq that selects one of several. */
 function isDatabaseUrl (url: string): boolean {
   if (url.startsWith('file:')) return true
   if (!URL.canParse(url)) return false
   const { searchParams } = new URL(url)
-  return !searchParams.has('schema') && !searchParams.has('target_session_attrs')
+  return !searchParams.has('target_session_attrs') && searchParams.getAll('schema').length <= 1 &&
+    isSchemaName(searchParams.get('schema') ?? 'public')
+}
+
+/** PostgreSQL would cut a longer name, and keeps those with this prefix for itself. */
+function isSchemaName (name: string): boolean {
+  return name !== '' && Buffer.byteLength(name) <= 63 && !name.startsWith('pg_') && !name.includes('\0')
 }
 
 /** A port of `*` stands for any port. */

@@ -273,8 +273,9 @@ t.test('the former name of a setting is reported with its new name', async (t) =
 t.test('the message does not repeat a password', async (t) => {
   for (const url of [
     'mysql://ada:hunter2@h/d', 'hunter2', 'postgresql:ada:hunter2@h', 'file:',
-    'postgresql://ada:hunter2@h1:5432,h2:5432/d', 'postgresql://ada:hunter2@h/d?schema=pets',
-    'postgresql://ada:hunter2@h/d?target_session_attrs=read-write'
+    'postgresql://ada:hunter2@h1:5432,h2:5432/d', 'postgresql://ada:hunter2@h/d?target_session_attrs=read-write',
+    ...['schema=', 'schema=a&schema=b', 'schema=pg_temp', 'schema=a%00', `schema=${'ü'.repeat(32)}`]
+      .map((parameter) => `postgresql://ada:hunter2@h/d?${parameter}`)
   ]) {
     const [line = ''] = problems({ DATABASE_URL: url })
     t.match(line, /^DATABASE_URL must be file:.*postgresql:/)

@@ -4,11 +4,14 @@ import type { Client } from 'pg'
 import { mergeChanges, type Changes } from './group-commit/command.ts'
 import type { Database } from './database.ts'
 import { TOO_MANY_CONNECTIONS } from './error-classification.ts'
+import { prepareSession, schemaOf } from './postgresql/session.ts'
 
 /**
  * Announces changes to the other processes on the same PostgreSQL, and receives theirs. Sent after COMMIT, outside the
  * transaction: inside, NOTIFY would lock all commits of the database against each other. What gets lost is found by
  * the slow polls of event streams and workers. On SQLite there is no other process to notify.
+ *
+ * Every role of the database may notify, so what is received is a hint to look, and never a reason to refuse anything.
  */
 export interface Notifier {
   announce: (changes: Changes) => void
@@ -17,7 +20,7 @@ export interface Notifier {
 
 export interface NotifierOptions {
   url: string
-  /** Called with the changes of other processes. */
+  /** Called with what other processes say that they changed. */
   onChange: (changes: Changes) => void
   onError: (error: unknown) => void
   /** `TIMEOUT_MS` by default. */
@@ -55,6 +58,8 @@ export function createNotifier (database: Database, options: NotifierOptions): N
 class PostgresNotifier implements Notifier {
   readonly #options: NotifierOptions
   readonly #timeoutMs: number
+  /** The stores in other schemas of the database have the same channel. */
+  readonly #schema: string
   /** Identifies this process, whose own notifications come back as well. */
   readonly #origin = randomBytes(6).toString('hex')
   #pending: Changes = {}
@@ -69,6 +74,7 @@ class PostgresNotifier implements Notifier {
   constructor (options: NotifierOptions) {
     this.#options = options
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS
+    this.#schema = schemaOf(options.url)
   }
 
   start (): void {
@@ -97,11 +103,12 @@ class PostgresNotifier implements Notifier {
   #send (): void {
     this.#timer = undefined
     if (this.#client === undefined || this.#sending || Object.keys(this.#pending).length === 0) return
-    const payload = JSON.stringify({ origin: this.#origin, changes: shortened(this.#pending) })
+    const payload = JSON.stringify({ origin: this.#origin, schema: this.#schema, changes: shortened(this.#pending) })
     this.#pending = {}
     this.#sending = true
+    const notify = `NOTIFY ${CHANNEL}, '${payload.replaceAll("'", "''")}'`
     // One transaction, which waits for no disk: a notification lost in a crash costs nothing.
-    void this.#run(this.#client, `SET LOCAL synchronous_commit = off; NOTIFY ${CHANNEL}, '${payload}'`).finally(() => {
+    void this.#run(this.#client, `SET LOCAL synchronous_commit = off; ${notify}`).finally(() => {
       this.#sending = false
       if (!this.#closed) this.#timer ??= setTimeout(() => { this.#send() }, COLLECT_MS)
     })
@@ -148,9 +155,11 @@ class PostgresNotifier implements Notifier {
     })
     lost.catch(() => {})
     await connection.connect()
+    await prepareSession(connection, this.#options.url, { settings: [`statement_timeout=${this.#timeoutMs}`] })
     connection.on('notification', ({ payload = '' }) => {
-      const { origin, changes } = JSON.parse(payload) as { origin: string, changes: Changes }
-      if (origin !== this.#origin) this.#options.onChange(changes)
+      const notification = parseNotification(payload)
+      if (notification === undefined || notification.origin === this.#origin) return
+      if (notification.schema === this.#schema) this.#options.onChange(notification.changes)
     })
     await connection.query(`LISTEN ${CHANNEL}`)
     // A call of `close` in the meantime did not end this connection.
@@ -160,6 +169,25 @@ class PostgresNotifier implements Notifier {
     this.#send()
     await lost.finally(() => { clearInterval(check) })
   }
+}
+
+interface Notification { origin: string, schema: string, changes: Changes }
+
+/** Returns `undefined` for a text that is not a notification of this service. */
+function parseNotification (payload: string): Notification | undefined {
+  try {
+    const { origin, schema = 'public', changes } = JSON.parse(payload) as Record<string, unknown>
+    return typeof origin === 'string' && typeof schema === 'string' && areChanges(changes)
+      ? { origin, schema, changes }
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function areChanges (value: unknown): value is Changes {
+  return value instanceof Object &&
+    Object.values(value).every((ids) => Array.isArray(ids) && ids.every(Number.isSafeInteger))
 }
 
 /** Ends a connection without waiting for its server, which may not answer. */

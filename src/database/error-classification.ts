@@ -1,4 +1,5 @@
 import { DatabaseUnavailable } from '../errors.ts'
+import { OperationalError } from '../operational-error.ts'
 
 /**
  * The consequence of a failed statement or transaction for its commands:
@@ -53,7 +54,8 @@ const UNAVAILABLE_PRISMA = new Set([
 ])
 
 export function classifyError (error: unknown): ErrorKind {
-  if (error instanceof DatabaseUnavailable) return 'unavailable'
+  // A new connection that cannot serve: its schema is gone.
+  if (error instanceof DatabaseUnavailable || error instanceof OperationalError) return 'unavailable'
   const { prisma, driver, kind, message } = traits(error)
   if (CONFLICTS.has(driver) || kind === 'TransactionWriteConflict' || prisma === 'P2034') return 'conflict'
   if (UNAVAILABLE_SQLITE.test(driver) || driver === READ_ONLY) return 'unavailable'

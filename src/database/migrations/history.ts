@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory } from '@prisma/driver-adapter-utils'
 import { PACKAGE } from '../../folders.ts'
 import { databaseOf, type DatabaseName } from '../dialect.ts'
+import { prepareSession, schemaOf } from '../postgresql/session.ts'
 
 /**
  * Returns the names of the migrations that this version of the service needs and the database has not finished.
@@ -48,7 +49,16 @@ export async function adapterFactory (url: string): Promise<SqlMigrationAwareDri
     return new SqliteAdapterFactory(url)
   }
   const { PrismaPg } = await import('@prisma/adapter-pg')
-  return new PrismaPg({ connectionString: url, max: 1, connectionTimeoutMillis: 10_000 })
+  return new PrismaPg({
+    connectionString: url,
+    max: 1,
+    connectionTimeoutMillis: 10_000,
+    // A migration takes as long as it takes, whatever the role presets. It creates the schema if it is missing.
+    // eslint-disable-next-line @typescript-eslint/no-misused-promises -- the pool waits for it
+    onConnect: async (client) => {
+      await prepareSession(client, url, { settings: ['statement_timeout=0', 'lock_timeout=0'], canMissSchema: true })
+    }
+  }, { schema: schemaOf(url) })
 }
 
 export function migrationsFolder (database: DatabaseName): string {

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url'
 import type { SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory } from '@prisma/driver-adapter-utils'
 import type { SchemaEngine } from '@prisma/schema-engine-wasm'
 import { databaseOf } from '../dialect.ts'
+import { quotedSchemaOf } from '../postgresql/session.ts'
 import { adapterFactory, hasHistory, rowsOf } from './history.ts'
 
 /** The key of the engine's own lock on PostgreSQL. A connection that holds the lock can acquire it again. */
@@ -24,6 +25,7 @@ export async function withSchemaEngine<T> (url: string, use: (engine: SchemaEngi
     connect: async () => {
       const adapter = await factory.connect()
       connected.push(adapter)
+      await createSchema(adapter, url)
       await rollBackUnfinishedMigrations(adapter)
       return inTransactions(adapter)
     },
@@ -41,6 +43,13 @@ export async function withSchemaEngine<T> (url: string, use: (engine: SchemaEngi
     // Also when another process has the lock: an open connection would keep the others out.
     await Promise.all(connected.map(async (adapter) => { await adapter.dispose() }))
   }
+}
+
+/** Creates the configured schema of PostgreSQL if it is missing. Most users may use theirs, and create none. */
+async function createSchema (adapter: SqlDriverAdapter, url: string): Promise<void> {
+  if (adapter.provider === 'sqlite') return
+  const [[exists] = []] = await rowsOf(adapter, 'SELECT current_schema() IS NOT NULL')
+  if (exists !== true) await rowsOf(adapter, `CREATE SCHEMA IF NOT EXISTS ${quotedSchemaOf(url)}`)
 }
 
 /**

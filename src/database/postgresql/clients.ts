@@ -8,6 +8,7 @@ import type { Connection } from '../statements.ts'
 import { createTransact, type TransactionalAdapter } from '../transact.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { postgresql } from './dialect.ts'
+import { schemaOf } from './session.ts'
 import { createCommitSteps } from './steps.ts'
 import type { TransactionClient } from './transaction-client.ts'
 
@@ -26,8 +27,8 @@ export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): 
   }
   pools.reading.partner = pools.writing
   pools.writing.partner = pools.reading
-  const reading = await connectOver(pools.reading)
-  const writing = await connectOver(pools.writing)
+  const reading = await connectOver(pools.reading, schemaOf(url))
+  const writing = await connectOver(pools.writing, schemaOf(url))
   const Generated = PrismaClient as unknown as new (options: ClientOptions) => Client
   const clientOver = (adapter: SqlDriverAdapter): Client => createClient(Generated, adapter, timeout)
   return {
@@ -66,8 +67,9 @@ async function acceptsWrites (connection: SqlQueryable): Promise<boolean> {
   return row?.[0] === 'off'
 }
 
-async function connectOver (pool: ConnectionPool): Promise<SqlDriverAdapter & TransactionalAdapter> {
-  const factory = new PrismaPg(pool, { disposeExternalPool: true })
+/** @param schema the schema that Prisma's statements name: `public` by default, whatever the connection's is */
+async function connectOver (pool: ConnectionPool, schema: string): Promise<SqlDriverAdapter & TransactionalAdapter> {
+  const factory = new PrismaPg(pool, { schema, disposeExternalPool: true })
   const adapter = await factory.connect()
   const start = adapter.startTransaction.bind(adapter)
   return Object.assign(adapter, {

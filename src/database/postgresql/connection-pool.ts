@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { TOO_MANY_CONNECTIONS, classifyError } from '../error-classification.ts'
 import type { OwnStatement } from '../statements.ts'
+import { prepareSession } from './session.ts'
 import { TransactionClient } from './transaction-client.ts'
 
 /**
@@ -88,11 +89,8 @@ export class ConnectionPool extends pg.Pool {
       connectionTimeoutMillis: timeout,
       keepAlive: true,
       application_name: 'petstore',
-      // By SET, because `options` in the URL would replace these, and some poolers refuse unknown startup parameters.
       // eslint-disable-next-line @typescript-eslint/no-misused-promises -- the pool waits for it
-      onConnect: async (client) => {
-        await client.query(settings.map((setting) => `SET ${setting}`).join('; '))
-      }
+      onConnect: async (client) => { await prepareSession(client, url, { settings }) }
     })
     this.#size = this.#capacity = size
     this.#timeout = timeout
