@@ -26,11 +26,14 @@ declare module 'fastify' {
     /** The time of each account. */
     clocks: AccountClocks
     /** Calls the listener after each commit that changed something, in any process. */
-    onChange: (listener: (changes: Changes) => void) => void
+    onChange: (listener: ChangeListener) => void
     /** Returns whether the database can be reached, accepts writes and has all migrations. */
     isReady: () => Promise<boolean>
   }
 }
+
+/** @param isHint another process said so, or another program in its name: the listener must look for itself */
+type ChangeListener = (changes: Changes, isHint: boolean) => void
 
 export interface DatabasePluginOptions extends DatabaseOptions {
   /** Reads, and writes, that may wait before the next is refused. */
@@ -54,12 +57,12 @@ export const database = fp(async function database (app: FastifyInstance, option
   const otherWork = new OtherWork()
   const onWrite = (): void => { otherWork.writeSeen() }
 
-  const listeners: Array<(changes: Changes) => void> = []
-  const notifyListeners = (changes: Changes): void => {
+  const listeners: ChangeListener[] = []
+  const notifyListeners: ChangeListener = (changes, isHint) => {
     otherWork.writeSeen()
     for (const listener of listeners) {
       try {
-        listener(changes)
+        listener(changes, isHint)
       } catch (error) {
         // The write is committed, and the other listeners must be notified of it.
         app.log.error({ err: error }, 'a listener of changes failed')
@@ -70,12 +73,12 @@ export const database = fp(async function database (app: FastifyInstance, option
     url: options.url,
     onChange: (changes) => {
       otherWork.peerWriteSeen()
-      notifyListeners(changes)
+      notifyListeners(changes, true)
     },
     onError: (error) => { app.log.warn({ err: error }, 'could not reach the other processes') }
   })
   const onChange = (changes: Changes): void => {
-    notifyListeners(changes)
+    notifyListeners(changes, false)
     notifier.announce(changes)
   }
   const clocks = new AccountClocks()

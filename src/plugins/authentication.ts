@@ -40,11 +40,23 @@ export const authentication = fp(async function authentication (app: FastifyInst
 
   app.decorateRequest('auth', null as unknown as ApiKeyCredential)
   app.decorate('requireWriteAccess', requireWriteAccess)
+  /** When another process last said that it revoked a key, by `performance.now()`. */
+  let hintedAt = -Infinity
   // Called before the answer to the request. Other processes are notified, and otherwise notice within `CACHE_TTL_MS`.
-  app.onChange(({ apiKeys = [], accounts = [] }) => {
+  app.onChange(({ apiKeys = [], accounts = [] }, isHint) => {
+    if (apiKeys.length + accounts.length === 0) return
+    if (isHint) return forget(new Set(apiKeys), new Set(accounts))
     for (const id of apiKeys) revoked.set(`key ${id}`, true)
     for (const id of accounts) revoked.set(`account ${id}`, true)
   })
+
+  /** Makes the next request with one of the keys look it up again. */
+  function forget (keys: Set<number>, accounts: Set<number>): void {
+    hintedAt = performance.now()
+    for (const [hash, { key, account }] of cache.entries()) {
+      if (keys.has(key) || accounts.has(account)) cache.delete(hash)
+    }
+  }
 
   await app.register(bearerAuth, {
     keys: new Set<string>(),
@@ -71,7 +83,7 @@ export const authentication = fp(async function authentication (app: FastifyInst
       throw new Unauthorized('This API key does not exist or was revoked. Use another API key')
     }
     // From the start of the query: a revocation since then may be one that the query did not see.
-    cache.set(hash, credential, { start })
+    if (hintedAt < start) cache.set(hash, credential, { start })
     return authorize(credential, request)
   }
 

@@ -130,3 +130,49 @@ t.test('a key ends in time also where its look-up was slow and no word of its re
   t.equal((await slow).status, 200, 'the look-up began before the revocation')
   await rejectedWithin(t, 5_000 - (Date.now() - revokedAt), async () => (await client.get('/account')).status)
 })
+
+t.test('a notification is only a hint, whatever it says and whoever sends it', { skip }, async (t) => {
+  const { config, app, openAccount, withKey } = await startApp(t)
+  const ada = await openAccount()
+  const { body: { id, apiKey } } = await ada.post('/account/keys', {})
+  const second = withKey(apiKey, ada.account)
+  t.equal((await second.get('/account')).status, 200)
+  const sender = new pg.Client({ connectionString: config.DATABASE_URL })
+  await sender.connect()
+  t.teardown(async () => { await sender.end() })
+  const heard: Changes[] = []
+  app.onChange((changes, isHint) => { if (isHint) heard.push(changes) })
+  const notify = async (payload: unknown): Promise<void> => {
+    const text = typeof payload === 'string' ? payload : JSON.stringify(payload)
+    await sender.query('SELECT pg_notify($1, $2)', ['petstore_changes', text])
+  }
+  /** Waits until all notifications so far arrived: they arrive in order. */
+  const untilHeard = async (number: number): Promise<void> => {
+    await eventually(async () => {
+      await notify({ origin: 'other', changes: { numbers: [number] } })
+      await sleep(20)
+      return heard.some(({ numbers = [] }) => numbers.includes(number))
+    })
+  }
+  await untilHeard(1)
+  heard.length = 0
+
+  for (const payload of [
+    '', 'x', '{', 'null', '1', '"x"', '[]', '{}', '{"origin":"x"}', '{"origin":1,"changes":{}}',
+    '{"origin":"x","changes":null}', '{"origin":"x","changes":[1]}', '{"origin":"x","changes":{"events":1}}',
+    '{"origin":"x","changes":{"events":[null,"1",1.5,{}]}}', '{"origin":"x","schema":null,"changes":{"events":[1]}}',
+    { origin: 'x', schema: 'another', changes: { events: [1], accounts: [ada.account] } }
+  ]) await notify(payload)
+  await untilHeard(2)
+  const others = heard.filter(({ numbers }) => numbers === undefined)
+  t.same(others, [], 'what is no notification, or not for this store, is ignored')
+
+  await notify({ origin: 'x', changes: { accounts: [ada.account], apiKeys: [id], __proto__: [1] } })
+  await untilHeard(3)
+  t.equal((await ada.get('/account')).status, 200, 'a key is not refused because of one')
+
+  await sender.query('DELETE FROM api_keys WHERE id = $1', [id])
+  await notify({ origin: 'x', changes: { apiKeys: [id] } })
+  await untilHeard(4)
+  t.equal((await second.get('/account')).status, 401, 'but looked up again')
+})
