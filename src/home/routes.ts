@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { MODULES, PACKAGE } from '../folders.ts'
-import { cachedContent, sendCached, withETag } from '../http/cached-content.ts'
+import { cachedContent, contentOf, sendCached } from '../http/cached-content.ts'
 import { originOf } from '../http/request-origin.ts'
 
 export interface HomeOptions {
@@ -55,7 +55,7 @@ export async function homeRoutes (app: FastifyInstance, { signup, lab }: HomeOpt
       version: VERSION
     })
     reply.header('content-security-policy', POLICY)
-    return sendCached(request, reply, 'text/html; charset=utf-8', withETag(text))
+    return sendCached(request, reply, 'text/html; charset=utf-8', contentOf(text))
   })
 
   const license = cachedContent(() => readFileSync(join(PACKAGE, 'LICENSE'), 'utf8'))

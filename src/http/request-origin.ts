@@ -4,8 +4,16 @@ import type { FastifyRequest } from 'fastify'
 const HOST = /^[A-Za-z0-9.:[\]-]{1,261}$/
 
 /** Returns the origin at which the client reached the service: safe to write into JSON, HTML and a shell command. */
-export function originOf ({ protocol, host }: FastifyRequest): string {
-  // A trusted proxy may pass on `X-Forwarded-Proto` of its client, which can be any text.
-  const scheme = /^https$/i.test(protocol) ? 'https' : 'http'
-  return `${scheme}://${HOST.test(host) ? host : 'localhost'}`
+export function originOf (request: FastifyRequest): string {
+  return `${protocolOf(request)}://${hostOf(request)}`
+}
+
+/** A trusted proxy may pass on `X-Forwarded-Proto` of its client, which can be any text. */
+export function protocolOf ({ protocol }: FastifyRequest): 'http' | 'https' {
+  return /^https$/i.test(protocol) ? 'https' : 'http'
+}
+
+/** Returns the host with its port. */
+export function hostOf ({ host }: FastifyRequest): string {
+  return HOST.test(host) ? host : 'localhost'
 }

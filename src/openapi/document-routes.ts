@@ -1,10 +1,10 @@
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { locationOf } from '../http/responses.ts'
-import { cachedContent, sendCached, withETag } from '../http/cached-content.ts'
+import { cachedContent, sendCached } from '../http/cached-content.ts'
 import { toArazzo } from './arazzo.ts'
 import { toAsyncapi } from './asyncapi.ts'
 import { toOpenapi31, toOpenapi32 } from './newer-versions.ts'
-import { withOriginOf } from './origin.ts'
+import { contentByOrigin, PLACEHOLDER_ORIGIN } from './origin.ts'
 import type { SharedDocument } from './share-components.ts'
 
 /** The document is public, so scripts of any origin may read it. */
@@ -33,22 +33,22 @@ const YAML_TYPE = 'application/yaml; charset=utf-8'
 export async function documentRoutes (app: FastifyInstance): Promise<void> {
   const source = (): SharedDocument => app.swagger() as unknown as SharedDocument
   for (const [path, make] of Object.entries(OPENAPI_VERSIONS)) {
-    let json: string | undefined
-    let yaml: string | undefined
-    const jsonText = (): string => (json ??= JSON.stringify(make(source())))
-    serveToAnyOrigin(app, `${path}.json`, (request, reply) =>
-      sendCached(request, reply, JSON_TYPE, withETag(withOriginOf(request, jsonText()))))
-    serveToAnyOrigin(app, `${path}.yaml`, async (request, reply) => {
-      yaml ??= await toYaml(jsonText())
-      return sendCached(request, reply, YAML_TYPE, withETag(withOriginOf(request, yaml)))
-    })
+    let made: string | undefined
+    const json = (): string => (made ??= JSON.stringify(make(source())))
+    serve(`${path}.json`, JSON_TYPE, json)
+    serve(`${path}.yaml`, YAML_TYPE, async () => await toYaml(json()))
   }
   for (const [path, make] of Object.entries(OTHER_DOCUMENTS)) {
-    serveToAnyOrigin(app, path, (request, reply) => {
-      // Few clients read these. An AsyncAPI document has the parts of the address apart.
-      const servers = [{ url: withOriginOf(request, source().servers[0]!.url) }]
-      return sendCached(request, reply, JSON_TYPE, withETag(JSON.stringify(make({ ...source(), servers }))))
+    serve(path, JSON_TYPE, (origin) => {
+      // An AsyncAPI document has the parts of the address apart.
+      const servers = [{ url: source().servers[0]!.url.replace(PLACEHOLDER_ORIGIN, origin) }]
+      return JSON.stringify(make({ ...source(), servers }))
     })
+  }
+
+  function serve (path: string, type: string, make: (origin: string) => string | Promise<string>): void {
+    const content = contentByOrigin(make)
+    serveToAnyOrigin(app, path, async (request, reply) => sendCached(request, reply, type, await content(request)))
   }
 }
 

@@ -4,10 +4,10 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
 import { MODULES } from '../folders.ts'
-import { cachedContent, sendCached, withETag } from '../http/cached-content.ts'
+import { cachedContent, sendCached } from '../http/cached-content.ts'
 import { addVary } from '../http/content-negotiation.ts'
 import type { Sample } from './document.ts'
-import { withOriginOf } from './origin.ts'
+import { contentByOrigin } from './origin.ts'
 
 /** The files that the browser loads, unbundled. */
 const FOLDER = join(MODULES, 'openapi/page')
@@ -53,23 +53,24 @@ export async function viewerRoutes (app: FastifyInstance, { samples }: ViewerOpt
       sendCached(request, reply, type, file()))
   }
 
-  app.get('/docs/samples.json', { schema: { hide: true } }, async (request, reply) => {
+  const samplesFor = contentByOrigin(() => {
     // Builds the document, at its first call.
     app.swagger()
-    const content = withETag(withOriginOf(request, JSON.stringify(samples)))
-    return sendCached(request, reply, 'application/json; charset=utf-8', content)
+    return JSON.stringify(samples)
   })
+  app.get('/docs/samples.json', { schema: { hide: true } }, async (request, reply) =>
+    sendCached(request, reply, 'application/json; charset=utf-8', await samplesFor(request)))
 
   app.get('/docs/viewer.js', { schema: { hide: true } }, async (request, reply) => {
-    const { text, etag } = program()
+    const { body, etag } = program()
     // Added to `Origin`, which CORS sets.
     addVary(reply, 'Accept-Encoding')
     if (!/\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\s*(?:,|$))/i.test(String(request.headers['accept-encoding'] ?? ''))) {
-      return sendCached(request, reply, JAVASCRIPT, { text, etag })
+      return sendCached(request, reply, JAVASCRIPT, { body, etag })
     }
-    packed ??= promisify(gzip)(text)
+    packed ??= promisify(gzip)(body)
     // Different bytes need a different strong tag (RFC 9110 section 8.8.3.3).
-    const content = { text: await packed, etag: etag.replace(/"$/, '-gzip"') }
+    const content = { body: await packed, etag: etag.replace(/"$/, '-gzip"') }
     return sendCached(request, reply.header('content-encoding', 'gzip'), JAVASCRIPT, content)
   })
 }
