@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunc
 import fp from 'fastify-plugin'
 import secureJson from 'secure-json-parse'
 import { InvalidContentType, InvalidJson, ValidationFailed } from '../errors.ts'
+import { accountOf } from './admission.ts'
 
 /** The media type of a merge patch (RFC 7396). A PATCH body is a merge patch with either media type. */
 export const MERGE_PATCH = 'application/merge-patch+json'
@@ -19,13 +20,22 @@ export const ACCEPT_PATCH = `application/json, ${MERGE_PATCH}`
  */
 export const contentTypeParsers = fp(async function contentTypeParsers (app: FastifyInstance) {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser<Buffer>(['application/json', MERGE_PATCH], { parseAs: 'buffer' }, (_request, body, done) => {
-    done(null, parseJson(body))
+  app.addContentTypeParser<Buffer>(['application/json', MERGE_PATCH], { parseAs: 'buffer' }, (request, body, done) => {
+    const account = accountOf(request)
+    const parse = (): void => {
+      const began = performance.now()
+      // `done` also validates the body, and begins to handle the request.
+      done(...parsed(body))
+      app.admission.charge(account, began, body.length)
+    }
+    const admitted = app.admission.admitBody(account, body.length)
+    if (admitted === undefined) parse()
+    else void admitted.then(parse)
   })
   // Leaves the body unread: a large one ends the connection.
   app.addContentTypeParser('*', (_request, _payload, done) => { done(null, undefined) })
   app.addHook('onRoute', addContentTypeCheck)
-}, { name: 'content-type-parsers' })
+}, { name: 'content-type-parsers', dependencies: ['admission'] })
 
 /** Methods whose bodies Fastify does not read. */
 const BODILESS_METHODS = new Set(['GET', 'HEAD'])
@@ -59,6 +69,14 @@ function requireJsonContentType (
 
 /** A message of secure-json-parse. Messages of V8 are never sent: they quote the body, which may hold secrets. */
 const FORBIDDEN_MEMBER = 'Object contains forbidden prototype property'
+
+function parsed (body: Buffer): [error: Error | null, value?: unknown] {
+  try {
+    return [null, parseJson(body)]
+  } catch (error) {
+    return [error as Error]
+  }
+}
 
 function parseJson (body: Buffer): unknown {
   if (body.length === 0) throw new InvalidJson('it is empty')

@@ -93,3 +93,60 @@ t.test('a request counts for the account of its API key, and without one for all
   const [checks] = await accountsOf(async () => await nobody.get('/livez'))
   t.not(checks, STRANGERS, 'health checks do not wait for other strangers')
 })
+
+t.test('an account makes up for what its requests cost, and the others start at once meanwhile', async (t) => {
+  const admission = new Admission()
+  send(admission, 2, 1)
+  send(admission, 1, 1)
+  // A request that took 50 ms. Only the account that it belongs to is ahead.
+  admission.charge(1, performance.now() - 50)
+  const costly = send(admission, 1, 10)
+  t.equal(costly.started, 0)
+  t.equal(send(admission, 2, 20).started, 20)
+  await costly.all
+  t.equal(costly.started, 10, 'it starts them later')
+})
+
+t.test('what a request cost is remembered while the event loop is blocked', async (t) => {
+  const admission = new Admission()
+  send(admission, 2, 1)
+  send(admission, 1, 1)
+  const end = performance.now() + 50
+  while (performance.now() < end) continue
+  admission.charge(1, end - 50)
+  await nextTurn()
+  t.equal(send(admission, 1, 10).started, 0, 'the other account takes part: it could not be heard')
+})
+
+t.test('large bodies are parsed one by one beside another account', async (t) => {
+  const admission = new Admission()
+  send(admission, 2, 1)
+  send(admission, 1, 1)
+  t.equal(admission.admitBody(1, 1_000), undefined, 'a small one costs no more than its request')
+  const bodies = Array.from({ length: 10 }, () => admission.admitBody(1, 110_000))
+  t.equal(bodies.filter((admitted) => admitted === undefined).length, 1)
+  t.equal(send(admission, 2, 20).started, 20)
+  await Promise.all(bodies)
+})
+
+t.test('a body, a document and an error are charged to the account that asks', async (t) => {
+  const { app, openAccount, nobody } = await startApp(t)
+  const store = await openAccount()
+  const charged = new Set<number>()
+  const charge = app.admission.charge.bind(app.admission)
+  app.admission.charge = (account, ...cost) => {
+    charged.add(account)
+    charge(account, ...cost)
+  }
+  const chargedBy = async (send: () => Promise<unknown>): Promise<number[]> => {
+    charged.clear()
+    await send()
+    return [...charged]
+  }
+  const names = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`name ${i}`, i]))
+  t.same(await chargedBy(async () => await store.post('/categories', names)), [store.account])
+  t.same(await chargedBy(async () => await store.get('/pets')), [store.account])
+  for (const path of ['/openapi.yaml', '/docs/viewer.js', '/pets', '/nothing']) {
+    t.same(await chargedBy(async () => await nobody.get(path)), [STRANGERS], path)
+  }
+})

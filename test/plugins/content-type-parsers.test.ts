@@ -2,6 +2,7 @@
 
 import Fastify, { type LightMyRequestResponse, type preParsingAsyncHookHandler } from 'fastify'
 import t from 'tap'
+import { admission } from '../../src/plugins/admission.ts'
 import { contentTypeParsers } from '../../src/plugins/content-type-parsers.ts'
 import type { Answer, Client } from '../support/app.ts'
 import { startApp } from '../support/app.ts'
@@ -352,6 +353,7 @@ t.test('the body of a sign-up has at most 8 KB', async (t) => {
 t.test("a route's own preParsing hooks run after the check of the content type", async (t) => {
   const app = Fastify()
   t.teardown(async () => { await app.close() })
+  await app.register(admission)
   await app.register(contentTypeParsers)
   const parsed: string[] = []
   const preParsing: preParsingAsyncHookHandler = async ({ url }) => { parsed.push(url) }
