@@ -55,8 +55,8 @@ export const ConfigSchema = Type.Object({
   ),
   QUEUE_LIMIT: integer(
     5000, 1, 1_000_000,
-    'Maximum reads, and maximum writes, that wait for the database; further requests get 503, as do the writes of ' +
-    'one account beyond a quarter of it'
+    'Maximum reads, and maximum writes, that wait for the database; further requests of an account that has some ' +
+    'waiting get 503, as do those beyond a quarter of it'
   ),
   BODY_LIMIT: integer(
     131072, 1024, 104857600, 'Maximum size of a request body, in bytes; 8192 at most for POST /accounts'

@@ -98,7 +98,7 @@ async function eraseAccount ({ dialect, query, tables }: Transaction, account: n
 
 /** Not a model call: the first one in a process loads Prisma's query compiler, and blocks all requests for 60 ms. */
 const deletedAccounts: Query<{ before: string }, { accounts: string }> = {
-  isPoll: true,
+  isNeverRefused: true,
   sql: (dialect) => `
     SELECT i.ord, (
       SELECT '[' || coalesce(${dialect.join('CAST(x.id AS text)', 'x.deleted_at')}, '') || ']' FROM (

@@ -65,6 +65,7 @@ interface KeyRow {
 const ofLiveAccount = '(SELECT a.deleted_at IS NULL FROM accounts a WHERE a.id = k.account_id)'
 
 const keyByHash: Query<{ hash: string }, KeyRow> = {
+  isNeverRefused: true,
   sql: (dialect) => `
     SELECT i.ord, k.account_id AS account, k.id AS key, k.prefix, k.read_only AS "readOnly",
       ${dialect.time('k.expires_at')} AS "expiresAt", ${dialect.time('k.last_used_at')} AS "lastUsedAt"
@@ -86,6 +87,7 @@ export async function findKey (read: Read, hash: string): Promise<ApiKeyCredenti
 }
 
 const keyById: Query<{ key: number }, { id: bigint }> = {
+  isNeverRefused: true,
   sql: (dialect) => `
     SELECT i.ord, k.id FROM ${dialect.jsonRows('i', { ord: 'ordinality', key: 'bigint' })}
     JOIN api_keys k ON k.id = i.key AND ${ofLiveAccount}`

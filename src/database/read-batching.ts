@@ -30,7 +30,7 @@ export function createRead (database: Database, { otherWork = new OtherWork(), .
     const isAtOnce = crowd.isAlone() && !isLarge
     if (!isLarge) otherWork.readArrived()
     if (isAtOnce && runner.canRunAtOnce) return runner.runAtOnce(query, input) as Row
-    runner.admit(query)
+    runner.admit(query, input)
     return await new Promise<Row | undefined>((resolve, reject) => {
       const call = { query, input, since: performance.now(), resolve, reject } as Call
       if (isAtOnce) void runner.run({ query: call.query, calls: [call] })

@@ -32,7 +32,7 @@ const LEASE_ELSEWHERE = `(
 
 /** Skips in the index from webhook to webhook: its cost does not depend on the number of pending deliveries. */
 const dueQuery: Query<{ worker: string }, { messages: bigint | null, webhooks: string | null }> = {
-  isPoll: true,
+  isNeverRefused: true,
   sql: (dialect) => `
     SELECT i.ord,
       (SELECT m.position FROM messages m WHERE m.status = 'queued' AND m.waiting = 0

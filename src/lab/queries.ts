@@ -156,7 +156,7 @@ const list = (dialect: Dialect, states: string): string =>
 
 /** Reads the accounts with a moved clock or an open fault, by the indexes that hold nothing else. */
 const activeStates: Query<object, { states: string }> = {
-  isPoll: true,
+  isNeverRefused: true,
   sql: (dialect) => `
     SELECT i.ord, ${list(dialect, `
       SELECT a.id AS account, ${stateOf(dialect, 'a.id', 'a.clock_offset_seconds')} AS state FROM accounts a
@@ -170,7 +170,7 @@ const activeStates: Query<object, { states: string }> = {
 const offset = '(SELECT a.clock_offset_seconds FROM accounts a WHERE a.id = l.account_id)'
 
 const changedStates: Query<{ since: string }, { states: string }> = {
-  isPoll: true,
+  isNeverRefused: true,
   sql: (dialect) => `
     SELECT i.ord, ${list(dialect, `
       SELECT l.account_id AS account, ${stateOf(dialect, 'l.account_id', offset)} AS state
@@ -179,7 +179,7 @@ const changedStates: Query<{ since: string }, { states: string }> = {
 }
 
 const statesOfAccounts: Query<{ account: number }, { states: string }> = {
-  isPoll: true,
+  isNeverRefused: true,
   sql: (dialect) => `
     SELECT i.ord, ${list(dialect, `
       SELECT a.id AS account, ${stateOf(dialect, 'a.id', 'a.clock_offset_seconds')} AS state FROM accounts a

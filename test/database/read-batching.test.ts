@@ -278,25 +278,30 @@ t.test('the text of a query is built at most once for a single read, and once fo
   t.ok(built.length <= 2, `built ${built.length} times`)
 })
 
-t.test('reads beyond the queue limit are refused, and later reads succeed', async (t) => {
-  const { read } = await open(t, { queueLimit: 10 })
-  const query = successor()
-  const settled = await Promise.allSettled(Array.from({ length: 15 }, async (_, n) => await read(query, { n })))
-  // On SQLite, the first does not wait.
-  const fulfilled = database === 'sqlite' ? 11 : 10
-  t.equal(settled.filter(({ status }) => status === 'fulfilled').length, fulfilled)
-  const reasons = settled.flatMap((result) => result.status === 'rejected' ? [result.reason.code] : [])
-  t.same(reasons, Array(15 - fulfilled).fill('OVERLOADED'))
-  t.equal(Number((await read(query, { n: 1 }))?.next), 2)
+t.test('one account has a quarter of the queue, and one with nothing waiting is never refused', async (t) => {
+  const { read } = await open(t, { queueLimit: 8 })
+  const query = successor() as Query<{ account: number, n: number }, { next: unknown }>
+  const fulfilled = async (accounts: number[]): Promise<number[]> => {
+    // On SQLite, the first does not wait.
+    const first = read({ ...successor(), isNeverRefused: true }, { n: 0 })
+    const settled = await Promise.allSettled(accounts.map(async (account, n) => await read(query, { account, n })))
+    const reasons = settled.flatMap((result) => result.status === 'rejected' ? [result.reason.code] : [])
+    t.same(new Set(reasons), new Set(['OVERLOADED']))
+    await first
+    return accounts.filter((_, i) => settled[i]!.status === 'fulfilled')
+  }
+  t.same(await fulfilled([1, 1, 1, 2, 1]), [1, 1, 2])
+  t.same(await fulfilled([1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 1]), [1, 1, 2, 2, 3, 3, 4, 4, 5, 6], 'the queue is full')
+  t.equal(Number((await read(query, { account: 1, n: 1 }))?.next), 2, 'and later reads succeed')
 })
 
-t.test('polls of the service are never refused', async (t) => {
+t.test('polls of the service are never refused, and take no room', async (t) => {
   const { read } = await open(t, { queueLimit: 3 })
   const query = successor()
   const others = Array.from({ length: 5 }, async (_, n) => await read(query, { n }).catch(() => {}))
-  const poll = read({ ...successor(), isPoll: true }, { n: 1 })
+  const polls = Array.from({ length: 5 }, async () => await read({ ...successor(), isNeverRefused: true }, { n: 1 }))
   await t.rejects(read(query, { n: 1 }), { code: 'OVERLOADED' }, 'another read at that moment is refused')
-  t.equal(Number((await poll)?.next), 2)
+  t.same((await Promise.all(polls)).map((row) => Number(row?.next)), [2, 2, 2, 2, 2])
   await Promise.all(others)
 })
 

@@ -1,8 +1,5 @@
-import { Overloaded } from '../../errors.ts'
+import { checkQueueLimit } from '../queue-limit.ts'
 import type { QueuedCommand } from './command.ts'
-
-/** The part of the queue that one account may fill. */
-const ACCOUNT_SHARE = 1 / 4
 
 /** The number of writes that an account may have in a group even if the other accounts have fewer. */
 const MIN_SHARE_OF_GROUP = 16
@@ -19,7 +16,6 @@ type Lane = number | string
 /** The writes that wait for a group. Accounts take turns, so that one with many writes does not delay the others. */
 export class WriteQueue {
   readonly #limit: number
-  readonly #accountLimit: number
   /** Number of entries by lane. */
   readonly #counts = new Map<Lane, number>()
   #entries: QueuedCommand[] = []
@@ -28,7 +24,6 @@ export class WriteQueue {
 
   constructor (limit: number) {
     this.#limit = limit
-    this.#accountLimit = Math.max(1, Math.floor(limit * ACCOUNT_SHARE))
   }
 
   /** Returns the number of writes that wait. */
@@ -41,11 +36,11 @@ export class WriteQueue {
     return this.#entries[0]?.since
   }
 
-  /** @throws Overloaded when the queue, or the account's share of it, is full */
+  /** @throws Overloaded if other writes of the account wait, and the queue, or the account's share of it, is full */
   add (entry: QueuedCommand): void {
     const lane = laneOf(entry)
     const count = this.#counts.get(lane) ?? 0
-    if (this.#entries.length >= this.#limit || count >= this.#accountLimit) throw new Overloaded()
+    checkQueueLimit(this.#limit, { all: this.#entries.length, ofAccount: count })
     this.#counts.set(lane, count + 1)
     this.#entries.push(entry)
   }

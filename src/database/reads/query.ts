@@ -12,8 +12,11 @@ export interface Query<Input extends object, Row> {
   maxRowBytes?: number
   /** For one input, the database needs about as much time as the service needs for the request. */
   isCostly?: boolean
-  /** The service itself runs it at an interval. It is never refused, or requests could keep it from running at all. */
-  isPoll?: true
+  /**
+   * It neither counts for `QUEUE_LIMIT` nor is refused by it. For what the service runs at an interval, which requests
+   * could otherwise keep from running at all, and for look-ups of keys, before which nobody knows whose request it is.
+   */
+  isNeverRefused?: true
   /** Never set: it only declares the type of the statement's rows. */
   row?: Row
   input?: Input

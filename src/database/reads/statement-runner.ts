@@ -1,7 +1,8 @@
-import { DatabaseUnavailable, Overloaded } from '../../errors.ts'
+import { DatabaseUnavailable } from '../../errors.ts'
 import type { Instrumentation } from '../../monitoring/instrumentation.ts'
 import type { Database } from '../database.ts'
 import { classifyError, withDeadline } from '../error-classification.ts'
+import { checkQueueLimit } from '../queue-limit.ts'
 import { queryRows, type OwnStatement } from '../statements.ts'
 import type { AnyQuery, Batch, Call } from './query.ts'
 import { QueryTexts } from './query-texts.ts'
@@ -22,6 +23,9 @@ export class StatementRunner {
   readonly #options: RunnerOptions
   readonly #texts: QueryTexts
   #waiting = 0
+  /** Number of reads that have not settled, without those that are never refused, in all and by account. */
+  #counted = 0
+  readonly #countedOf = new Map<unknown, number>()
 
   constructor (database: Database, options: RunnerOptions) {
     this.#database = database
@@ -58,18 +62,36 @@ export class StatementRunner {
   /**
    * Counts a read that `run` will settle.
    *
-   * @throws Overloaded if too many reads wait, unless it is a poll
+   * @throws Overloaded if others of its account wait, and the queue, or the account's share of it, is full
    */
-  admit ({ isPoll }: AnyQuery): void {
-    if (this.#waiting >= this.#options.queueLimit && isPoll !== true) throw new Overloaded()
+  admit ({ isNeverRefused }: AnyQuery, input: object): void {
+    if (isNeverRefused !== true) {
+      const account = accountOf(input)
+      const ofAccount = this.#countedOf.get(account) ?? 0
+      checkQueueLimit(this.#options.queueLimit, {
+        all: this.#counted, ofAccount: account === undefined ? undefined : ofAccount
+      })
+      this.#countedOf.set(account, ofAccount + 1)
+      this.#counted++
+    }
     this.#waiting++
   }
 
-  /** Rejects an admitted read that has waited longer than the time-out. @returns whether it has */
-  refuseIfLate ({ since, reject }: Call): boolean {
-    if (performance.now() - since < this.#options.timeout) return false
+  #settled ({ query, input }: Call): void {
     this.#waiting--
-    reject(new DatabaseUnavailable())
+    if (query.isNeverRefused === true) return
+    this.#counted--
+    const account = accountOf(input)
+    const left = this.#countedOf.get(account)! - 1
+    if (left === 0) this.#countedOf.delete(account)
+    else this.#countedOf.set(account, left)
+  }
+
+  /** Rejects an admitted read that has waited longer than the time-out. @returns whether it has */
+  refuseIfLate (call: Call): boolean {
+    if (performance.now() - call.since < this.#options.timeout) return false
+    this.#settled(call)
+    call.reject(new DatabaseUnavailable())
     return true
   }
 
@@ -100,7 +122,7 @@ export class StatementRunner {
       const reason = classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
       for (const { reject } of calls) reject(reason)
     } finally {
-      this.#waiting -= calls.length
+      for (const call of calls) this.#settled(call)
       instrumentation?.batchFinished('read', calls.length, performance.now() - began)
     }
     return performance.now() - began
@@ -120,4 +142,8 @@ export class StatementRunner {
     }
     return { sql: this.#texts.textOf(query), values: [JSON.stringify(calls.map(({ input }) => input))] }
   }
+}
+
+function accountOf (input: object): unknown {
+  return (input as { account?: unknown }).account
 }
