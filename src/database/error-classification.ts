@@ -11,8 +11,11 @@ import { OperationalError } from '../operational-error.ts'
  */
 export type ErrorKind = 'unavailable' | 'conflict' | 'statement error'
 
-/** serialization_failure, deadlock_detected, lock_not_available */
-const CONFLICTS = new Set(['40001', '40P01', '55P03'])
+/**
+ * serialization_failure, deadlock_detected, lock_not_available, and feature_not_supported: the result of a prepared
+ * statement has other types since an ALTER TABLE. The connection prepares it anew.
+ */
+const CONFLICTS = new Set(['40001', '40P01', '55P03', '0A000'])
 
 /**
  * PostgreSQL: insufficient resources, operator intervention (57014 is statement_timeout), system error, connection

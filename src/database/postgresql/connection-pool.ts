@@ -2,7 +2,7 @@ import pg from 'pg'
 import { TOO_MANY_CONNECTIONS, classifyError } from '../error-classification.ts'
 import type { OwnStatement } from '../statements.ts'
 import { prepareSession } from './session.ts'
-import { TransactionClient } from './transaction-client.ts'
+import { TransactionClient, isStalePlan } from './transaction-client.ts'
 
 /**
  * A group waits no longer for a row that another process has locked: the process may be suspended. Then only the write
@@ -128,7 +128,8 @@ export class ConnectionPool extends pg.Pool {
       pending.push({ resolve, reject })
     }))
     this.#withClient(async (client) => {
-      await client.runEach(statements, (rows) => { pending.shift()!.resolve(rows) })
+      const left = statements.slice(statements.length - pending.length)
+      await client.runEach(left, (rows) => { pending.shift()!.resolve(rows) })
     }).catch((error: unknown) => {
       const [failed, ...others] = pending
       failed?.reject(error)
@@ -150,6 +151,8 @@ export class ConnectionPool extends pg.Pool {
       return result
     } catch (error) {
       client.release(error as Error)
+      // Nothing of the message had an effect. Each connection with such a statement is replaced.
+      if (isStalePlan(error)) return await this.#withClient(use)
       throw error
     } finally {
       client.off('error', ignoreError)

@@ -82,8 +82,16 @@ export class TransactionClient extends pg.Client {
         }, onRows)
         this.#send(batch as unknown as { text: string })
       })
+    } catch (error) {
+      if (isStalePlan(error)) this.#prepared.clear()
+      throw error
     } finally {
       clearTimeout(timer)
     }
   }
+}
+
+/** Tells whether a prepared statement failed because an ALTER TABLE has changed the types of its result. */
+export function isStalePlan (error: unknown): boolean {
+  return (error as { code?: string }).code === '0A000'
 }
