@@ -20,8 +20,8 @@ export interface Transaction extends Statements {
   /** @throws Outdated when another process has moved the clock of the account */
   confirmClock: (account: number, offsetMs: number) => void
   /**
-   * The writers' accounts, locked until the end of the transaction: none is deleted and none of their clocks is moved
-   * meanwhile.
+   * The accounts whose rows are written, locked until the end of the transaction: none is deleted and none of their
+   * clocks is moved meanwhile.
    */
   lockedAccounts: Set<number>
   /** All tables of accounts, in registration order. */
@@ -104,9 +104,14 @@ type Times = Pick<Transaction, 'startedAt' | 'now' | 'clockOffset' | 'advanceClo
 function createTimes (clocks: AccountClocks): Times {
   const startedMs = Date.now()
   const startedAt = new Date(startedMs).toISOString()
-  /** The clocks that this transaction moved. Other transactions see them after COMMIT. */
-  const advanced = new Map<number, number>()
-  const clockOffset = (account: number | null): number => advanced.get(account ?? 0) ?? clocks.offsetOf(account)
+  /** The clocks that this transaction relies on, or has moved itself. A move by another one does not change them. */
+  const offsets = new Map<number, number>()
+  const clockOffset = (account: number | null): number => {
+    if (account === null) return 0
+    const offset = offsets.get(account) ?? clocks.offsetOf(account)
+    offsets.set(account, offset)
+    return offset
+  }
   return {
     startedAt,
     clockOffset,
@@ -115,7 +120,7 @@ function createTimes (clocks: AccountClocks): Times {
       return offset === 0 ? startedAt : timeText(startedMs + offset)
     },
     advanceClock (account, offsetMs) {
-      advanced.set(account, offsetMs)
+      offsets.set(account, offsetMs)
     },
     confirmClock (account, offsetMs) {
       if (offsetMs === clockOffset(account)) return
