@@ -15,12 +15,14 @@ import { webhooks } from './webhooks/resource.ts'
 
 /**
  * Returns all resources: the only list of them. Its order is the order in which rows are locked, parents before
- * children; the order of tags and paths in the document follows from the tags' positions.
+ * children, and webhooks before the messages that they receive; the order of tags and paths in the document follows
+ * from the tags' positions.
  */
 export function createResources (config: Config): Resource[] {
-  const domain = [accounts, categories, pets(config), inventory, orders, messages, lab(config)]
-  const feed = events(config, domain, webhookSubscribers)
-  return [...domain, feed, webhooks(config, feed.types)]
+  const store = [accounts, categories, pets(config), inventory, orders]
+  const others = [messages, lab(config)]
+  const feed = events(config, [...store, ...others], webhookSubscribers)
+  return [...store, webhooks(config, feed.types), ...others, feed]
 }
 
 /** Returns what group commits need to know of the resources. */

@@ -78,6 +78,7 @@ async function announcedRows ({ dialect, query, tables }: Transaction, account: 
 
 export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWithSecret> = {
   name: 'createApiKey',
+  runsAlone: 'with its kind',
   async run (tx, inputs) {
     const prisma = await tx.prisma()
     const counts = await countRows(tx, apiKeyTable, inputs)
@@ -110,6 +111,7 @@ export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWi
 
 export const revokeApiKey: Command<{ account: number, keyId: number, conditions: Conditions }, undefined> = {
   name: 'revokeApiKey',
+  runsAlone: 'with its kind',
   async run (tx, inputs) {
     const { dialect, execute, now } = tx
     const keys = await lockKeys(tx, distinct(inputs.map(({ account }) => ({ account }))))

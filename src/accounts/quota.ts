@@ -4,7 +4,7 @@ import type { Table } from '../database/table.ts'
 /**
  * Counts the rows that accounts have in a table, and makes other groups that count wait until this one has ended. The
  * account's own row is locked last of all, by the event log; every account has an API key, so its keys are locked in
- * its place.
+ * its place. A command that counts runs alone, because other commands of its group may hold rows already.
  *
  * @param condition an SQL condition on a row `r`
  */

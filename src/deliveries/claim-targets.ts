@@ -14,8 +14,6 @@ export interface ClaimInput {
 export interface Target {
   id: number
   account: number
-  /** How far the account's clock is ahead, in seconds. */
-  offset: number
   url: string
   enabled: boolean | number
   /** The receiver answered 410. */
@@ -25,19 +23,21 @@ export interface Target {
   previousUntil: string | null
 }
 
-/** @returns the webhooks that are not deleted, by id */
+/** @returns the webhooks that are not deleted, and whose account is not, by id */
 export async function loadTargets (
-  { dialect, query, confirmClock }: Transaction, inputs: Array<{ webhookId: number }>
+  { dialect, query, lockedAccounts }: Transaction, inputs: Array<{ webhookId: number }>
 ): Promise<Map<number, Target>> {
   const rows = await query<Target>(`
-    SELECT w.id, w.account_id AS account, a.clock_offset_seconds AS "offset", w.url, w.enabled, w.gone, w.secret,
-      w.previous_secret AS "previousSecret",
-      ${dialect.time('w.previous_until')} AS "previousUntil"
-    FROM webhooks w JOIN accounts a ON a.id = w.account_id AND a.deleted_at IS NULL
-    WHERE w.id IN (SELECT i."webhookId" FROM ${dialect.jsonRows('i', { webhookId: 'bigint' })})`,
+    SELECT w.id, w.account_id AS account, w.url, w.enabled, w.gone, w.secret,
+      w.previous_secret AS "previousSecret", ${dialect.time('w.previous_until')} AS "previousUntil"
+    FROM webhooks w WHERE w.id IN (SELECT i."webhookId" FROM ${dialect.jsonRows('i', { webhookId: 'bigint' })})`,
   inputs.map(({ webhookId }) => ({ webhookId })))
-  for (const { account, offset } of rows) confirmClock(account, offset * 1000)
-  return new Map(rows.map((row) => [row.id, row]))
+  return new Map(rows.filter(({ account }) => lockedAccounts.has(account)).map((row) => [row.id, row]))
+}
+
+/** @param target `undefined` if the webhook is deleted */
+export function isEnabled (target: Target | undefined): boolean {
+  return target !== undefined && Boolean(target.enabled)
 }
 
 /** Returns the secrets that sign an event. */

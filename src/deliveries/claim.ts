@@ -3,9 +3,7 @@ import { oncePerDialect } from '../database/dialect.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { eventJson } from '../events/queries.ts'
-import { updateMessageStatuses } from '../messages/delivery-status.ts'
-import { loadTargets, secretsOf, type ClaimInput, type Target } from './claim-targets.ts'
-import { endUnsendable } from './end-unsendable.ts'
+import { isEnabled, loadTargets, secretsOf, type ClaimInput, type Target } from './claim-targets.ts'
 import { DELIVERY_LIFETIME_MS, HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
 import { isLeasedElsewhere, newLease } from './leases.ts'
 
@@ -35,8 +33,8 @@ export interface ClaimResult {
   claimed: ClaimedDelivery[]
   /** There may be more to do for this webhook at once. */
   hasMore: boolean
-  /** There are more deliveries to end. */
-  mustEndMore: boolean
+  /** The webhook is deleted or disabled: some of its deliveries may have to be ended. */
+  isEnding: boolean
   /** Another worker has deliveries of this webhook in flight. */
   isBusy: boolean
 }
@@ -46,14 +44,14 @@ export const LEASE_MS = 45_000
 
 /**
  * Claims due deliveries of webhooks, in the order in which they are sent, and none while another worker has some in
- * flight: the limit of 8 requests at a time holds for all workers together. Ends deliveries that will not be sent.
+ * flight: the limit of 8 requests at a time holds for all workers together.
  */
 export const claimDeliveries: Command<ClaimInput, ClaimResult> = {
   name: 'claimDeliveries',
+  accounts: ({ account }) => [account],
   locks: ({ webhookId }) => [lockWebhook(webhookId)],
   async run (tx, inputs) {
     const targets = await loadTargets(tx, inputs)
-    const { steps, unfinished } = await endUnsendable(tx, inputs, targets)
     const results = new Map<ClaimInput, ClaimResult>()
     for (const batch of batchesOf(tx, inputs)) {
       await returnExpiredLeases(tx, batch)
@@ -62,14 +60,12 @@ export const claimDeliveries: Command<ClaimInput, ClaimResult> = {
       for (const input of batch) {
         const { webhookId, limit } = input
         const own = claimed.get(webhookId) ?? []
-        const mustEndMore = unfinished.has(webhookId)
-        const hasMore = own.length === limit || mustEndMore
-        results.set(input, { claimed: own, hasMore, mustEndMore, isBusy: busy.has(webhookId) })
+        const isEnding = !isEnabled(targets.get(webhookId))
+        results.set(input, { claimed: own, hasMore: own.length === limit, isEnding, isBusy: busy.has(webhookId) })
       }
     }
     await loadBodies(tx, [...results.values()].flatMap(({ claimed }) => claimed))
-    const events = await updateMessageStatuses(tx, steps)
-    return inputs.map((input, i) => ({ record: results.get(input)!, events: i === 0 ? events : [] }))
+    return inputs.map((input) => ({ record: results.get(input)! }))
   }
 }
 
@@ -118,7 +114,7 @@ async function claim (
     const now = tx.now(account)
     return {
       webhook,
-      enabled: Boolean(targets.get(webhook)!.enabled),
+      enabled: isEnabled(targets.get(webhook)),
       worker,
       lease: leases.get(webhook)!,
       limit,

@@ -1,7 +1,7 @@
 import { timeText } from '../database/account-clocks.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
-import { updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
+import { lockMessage, updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryResult } from '../monitoring/instrumentation.ts'
 import { HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
 import { hasLease } from './leases.ts'
@@ -10,6 +10,7 @@ import type { WebhookAttempt } from './schemas.ts'
 /** The result of a claimed delivery. */
 export interface Completion {
   id: number
+  account: number
   webhookId: number
   /** The lease under which it was sent. */
   lease: string
@@ -28,11 +29,12 @@ const MAX_SHOWN_ATTEMPTS = 20
 /** Stores the results of deliveries. Ignores a delivery that was claimed again in the meantime. */
 export const completeDeliveries: Command<Completion, undefined> = {
   name: 'completeDeliveries',
-  locks: ({ webhookId }) => [lockWebhook(webhookId)],
+  accounts: ({ account }) => [account],
+  locks: ({ webhookId, message }) => [lockWebhook(webhookId), ...message === null ? [] : [lockMessage(message)]],
   async run (tx, completions) {
     const targets = await loadTargets(tx, completions)
     const valid = completions.map((completion) => {
-      const dated = byClockOf(tx, targets.get(completion.webhookId), completion)
+      const dated = byClockOf(tx, completion)
       return isGoneElsewhere(dated, targets) ? retryNow(dated, tx.startedAt) : dated
     })
     const stored = await storeResults(tx, valid)
@@ -56,9 +58,6 @@ function isPending (result: DeliveryResult): boolean {
 
 interface Target {
   id: number
-  account: number
-  /** How far the account's clock is ahead, in seconds. */
-  offset: number
   url: string
   attempts: string
   enabled: boolean | number
@@ -67,18 +66,16 @@ interface Target {
 
 async function loadTargets (tx: Transaction, completions: Completion[]): Promise<Map<number, Target>> {
   const rows = await tx.query<Target>(`
-    SELECT w.id, w.account_id AS account, a.clock_offset_seconds AS "offset", w.url, w.attempts, w.enabled, w.version
-    FROM webhooks w JOIN accounts a ON a.id = w.account_id
+    SELECT w.id, w.url, w.attempts, w.enabled, w.version FROM webhooks w
     WHERE w.id IN (SELECT i.id FROM ${tx.dialect.jsonRows('i', { id: 'bigint' })})`,
   distinct(completions.map(({ webhookId }) => ({ id: webhookId }))))
-  for (const { account, offset } of rows) tx.confirmClock(account, offset * 1000)
   return new Map(rows.map((row) => [row.id, row]))
 }
 
 /** Returns the completion with the times of its attempt by the clock of the account. Workers measure real time. */
-function byClockOf (tx: Transaction, target: Target | undefined, completion: Completion): Completion {
-  const { attempt } = completion
-  const offset = target === undefined ? 0 : tx.clockOffset(target.account)
+function byClockOf (tx: Transaction, completion: Completion): Completion {
+  const { account, attempt } = completion
+  const offset = tx.clockOffset(account)
   if (attempt === undefined || offset === 0) return completion
   const ahead = (time: string): string => timeText(Date.parse(time) + offset)
   const { at, nextTryAt } = attempt

@@ -29,8 +29,8 @@ export function webhookIdOf ({ account, event, id }: ClaimedDelivery): string {
 }
 
 /** Returns the completion of a delivery that was not sent, or whose request was aborted. */
-export function returnedCompletion ({ id, webhook, lease, message, url }: ClaimedDelivery): Completion {
-  return { id, webhookId: webhook, lease, message, url, result: 'returned' }
+export function returnedCompletion ({ id, account, webhook, lease, message, url }: ClaimedDelivery): Completion {
+  return { id, account, webhookId: webhook, lease, message, url, result: 'returned' }
 }
 
 export interface AttemptContext {

@@ -1,38 +1,43 @@
+import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
-import type { MessageStep } from '../messages/delivery-status.ts'
+import { updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryOutcome } from '../messages/rules.ts'
-import type { ClaimInput, Target } from './claim-targets.ts'
+import { isEnabled, loadTargets, type ClaimInput, type Target } from './claim-targets.ts'
+import { lockWebhook } from './enqueue.ts'
 
 /** Limits the deliveries that one transaction fails or deletes, all webhooks together. */
 const STEP_SIZE = 500
 
-interface Ended {
-  /** The changes of the messages whose deliveries have ended. */
-  steps: MessageStep[]
-  /** Webhooks of which there may be more to end. */
-  unfinished: Set<number>
-}
+type EndInput = Pick<ClaimInput, 'webhookId' | 'account'>
 
 /**
  * Ends some of the deliveries that will not be sent: those of webhooks that were deleted, or whose account was, the
- * unclaimed ones after a 410, and the expired ones of webhooks that are disabled.
+ * unclaimed ones after a 410, and the expired ones of webhooks that are disabled. The record is `true` when there may
+ * be more of the webhook.
  */
-export async function endUnsendable (
-  tx: Transaction, inputs: ClaimInput[], targets: Map<number, Target>
-): Promise<Ended> {
-  const steps: MessageStep[] = []
-  const unfinished = new Set<number>()
-  let left = STEP_SIZE
-  for (const input of inputs) {
-    const target = targets.get(input.webhookId)
-    if (target !== undefined && Boolean(target.enabled)) continue
-    const outcome: DeliveryOutcome = target === undefined ? 'dropped' : 'failed'
-    const ended = left > 0 ? await endSome(tx, input, target, left) : []
-    left -= ended.length
-    if (left === 0) unfinished.add(input.webhookId)
-    for (const { message } of ended) if (message !== null) steps.push({ position: message, outcome })
+export const endDeliveries: Command<EndInput, boolean> = {
+  name: 'endDeliveries',
+  accounts: ({ account }) => [account],
+  locks: ({ webhookId }) => [lockWebhook(webhookId)],
+  // Only its statements know its messages, so other commands of the group must not hold some already.
+  runsAlone: 'with its kind',
+  async run (tx, inputs) {
+    const targets = await loadTargets(tx, inputs)
+    const steps: MessageStep[] = []
+    const unfinished = new Set<EndInput>()
+    let left = STEP_SIZE
+    for (const input of inputs) {
+      const target = targets.get(input.webhookId)
+      if (isEnabled(target)) continue
+      const outcome: DeliveryOutcome = target === undefined ? 'dropped' : 'failed'
+      const ended = left > 0 ? await endSome(tx, input, target, left) : []
+      left -= ended.length
+      if (left === 0) unfinished.add(input)
+      for (const { message } of ended) if (message !== null) steps.push({ position: message, outcome })
+    }
+    const events = await updateMessageStatuses(tx, steps)
+    return inputs.map((input, i) => ({ record: unfinished.has(input), events: i === 0 ? events : [] }))
   }
-  return { steps, unfinished }
 }
 
 /**
@@ -40,7 +45,7 @@ export async function endUnsendable (
  * names the webhook once walks without a sort.
  */
 async function endSome (
-  tx: Transaction, { webhookId: webhook, account }: ClaimInput, target: Target | undefined, limit: number
+  tx: Transaction, { webhookId: webhook, account }: EndInput, target: Target | undefined, limit: number
 ): Promise<Array<{ message: number | null }>> {
   const { dialect, query } = tx
   const now = tx.now(account)

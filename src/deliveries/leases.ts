@@ -1,6 +1,7 @@
 import { timeText } from '../database/account-clocks.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
+import { lockWebhook } from './enqueue.ts'
 
 /** Number of leases that this process has named. */
 let leases = 0
@@ -48,9 +49,13 @@ export async function shiftLeases (
   leased.map(({ id, until }) => ({ id, until: timeText(Date.parse(until) + seconds * 1000) })))
 }
 
+interface Extension { account: number, webhookId: number, id: number, lease: string, until: number }
+
 /** Extends the leases of deliveries that a worker sends later than it planned. */
-export const extendLease: Command<{ account: number, id: number, lease: string, until: number }, undefined> = {
+export const extendLease: Command<Extension, undefined> = {
   name: 'extendLease',
+  accounts: ({ account }) => [account],
+  locks: ({ webhookId }) => [lockWebhook(webhookId)],
   async run ({ dialect, execute, clockOffset }, inputs) {
     await execute(`
       UPDATE deliveries SET next_try_at = ${dialect.toTime('i.until')}

@@ -5,6 +5,7 @@ import { claimDeliveries, type ClaimedDelivery, type ClaimResult } from './claim
 import type { Completion } from './complete.ts'
 import type { Complete } from './completion-buffer.ts'
 import { returnedCompletion, sendDelivery, sentCompletion, type AroundCall } from './delivery-attempt.ts'
+import { endDeliveries } from './end-unsendable.ts'
 import type { EndingPace } from './ending-pace.ts'
 import type { WebhookClient } from './http-client.ts'
 import type { RequestSlots } from './request-slots.ts'
@@ -82,9 +83,9 @@ interface Dispatch {
   inFlight: number
   /**
    * `outdated`: a claim is in flight that may still see the webhook as it was before a change.
-   * `delayed`: the next claim ends more deliveries, and waits for its turn.
+   * `ending`: deliveries that will not be sent are ended, a step at a time, before the next claim.
    */
-  claim: 'idle' | 'claiming' | 'outdated' | 'delayed'
+  claim: 'idle' | 'claiming' | 'outdated' | 'ending'
   /** There may be more deliveries to claim. */
   mayHaveMore: boolean
   /** A receiver that is slow, or has not been called yet, gets one request at a time and so occupies one slot. */
@@ -146,23 +147,18 @@ function claimMore (dispatch: Dispatch): void {
   dispatch.claim = 'claiming'
   dispatch.mayHaveMore = false
   const limit = Math.min(room, free + reserve)
-  const began = performance.now()
   const claim = commit(claimDeliveries, { webhookId, account, worker, limit, leaseMs }, { account: null })
-  track(claim.then(({ record }) => {
-    enqueueClaimed(dispatch, record, performance.now() - began)
-  }, (error: unknown) => {
+  track(claim.then(({ record }) => { enqueueClaimed(dispatch, record) }, (error: unknown) => {
     dispatch.claim = 'idle'
     pause(dispatch)
     context.log.warn({ err: error }, 'cannot claim deliveries')
   }))
 }
 
-function enqueueClaimed (
-  dispatch: Dispatch, { claimed, hasMore, mustEndMore, isBusy }: ClaimResult, durationMs: number
-): void {
+function enqueueClaimed (dispatch: Dispatch, { claimed, hasMore, isEnding, isBusy }: ClaimResult): void {
   const isOutdated = dispatch.claim === 'outdated'
   dispatch.claim = 'idle'
-  if (mustEndMore) delayClaim(dispatch, dispatch.context.endingPace.reserve(durationMs))
+  if (isEnding) endSome(dispatch)
   dispatch.mayHaveMore ||= hasMore
   dispatch.inFlight += claimed.length
   dispatch.queue.push(...claimed)
@@ -171,12 +167,24 @@ function enqueueClaimed (
   sendQueued(dispatch)
 }
 
-function delayClaim (dispatch: Dispatch, delayMs: number): void {
-  dispatch.claim = 'delayed'
-  setTimeout(() => {
+/** Ends some of the deliveries that will not be sent. The next step waits for its turn. */
+function endSome (dispatch: Dispatch): void {
+  const { webhookId, account, context: { commit, endingPace, stopped, track, log } } = dispatch
+  dispatch.claim = 'ending'
+  const began = performance.now()
+  track(commit(endDeliveries, { webhookId, account }, { account: null }).then(({ record: hasMore }) => {
+    if (stopped.aborted) return
+    if (hasMore) {
+      setTimeout(() => { endSome(dispatch) }, endingPace.reserve(performance.now() - began)).unref()
+    } else {
+      dispatch.claim = 'idle'
+      sendQueued(dispatch)
+    }
+  }, (error: unknown) => {
     dispatch.claim = 'idle'
-    sendQueued(dispatch)
-  }, delayMs).unref()
+    pause(dispatch)
+    log.warn({ err: error }, 'cannot end deliveries')
+  }))
 }
 
 /** Sends queued deliveries while there are free slots, then claims more or ends the dispatcher. */

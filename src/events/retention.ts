@@ -38,6 +38,8 @@ interface StepInput {
  */
 export const deleteExpiredEvents: Command<StepInput, Step> = {
   name: 'deleteExpiredEvents',
+  // Of two processes that delete the same events, one waits for the other, and must not hold other rows meanwhile.
+  runsAlone: true,
   async run ({ dialect, query, execute }, inputs) {
     const outcomes: Array<{ record: Step }> = []
     for (const input of inputs) {

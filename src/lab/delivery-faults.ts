@@ -48,9 +48,9 @@ async function applyTo (
     case 'reset':
       return { error: `The fault ${id} of the lab prevented the call` }
     case 'delay': {
-      const { account, id: deliveryId, lease } = delivery
+      const { account, webhook: webhookId, id: deliveryId, lease } = delivery
       const until = Date.now() + effect.ms + LEASE_MS
-      await commit(extendLease, { account, id: deliveryId, lease, until }, { account: null })
+      await commit(extendLease, { account, webhookId, id: deliveryId, lease, until }, { account: null })
       await sleep(effect.ms, undefined, { signal: stopped })
       return await call()
     }

@@ -20,6 +20,7 @@ const MAX_USED_FAULTS = 1_000
 export const createFault: Command<{ account: number, fault: NewFault }, Fault> = {
   name: 'createFault',
   creates: faultTable,
+  runsAlone: 'with its kind',
   async run (tx, inputs) {
     const counts = await countRows(tx, faultTable, inputs, 'r.hits < r.times')
     const keys = await ownersOfKeys(tx, inputs)
@@ -44,8 +45,8 @@ export const createFault: Command<{ account: number, fault: NewFault }, Fault> =
       return { record, etag: faultEtag(record), changes: { lab: [account] } }
     })
     tx.insert(faultTable, rows)
-    await markChanged(tx, created)
     await forgetUsed(tx, created)
+    await markChanged(tx, created)
     return results
   }
 }
@@ -73,6 +74,7 @@ async function forgetUsed ({ dialect, execute }: Transaction, accounts: Array<{ 
 
 export const deleteFault: Command<{ account: number, faultId: number, conditions: Conditions }, undefined> = {
   name: 'deleteFault',
+  runsAlone: 'with its kind',
   async run (tx, inputs) {
     const { dialect, query, execute } = tx
     const rows = await query<{ id: number, account: number, passed: number, hits: number }>(`
@@ -109,6 +111,7 @@ const PAGE_SIZE = 20
 /** Deletes all faults of an account, those that have hit all their requests included. */
 export const deleteFaults: Command<DeleteFaults, undefined> = {
   name: 'deleteFaults',
+  runsAlone: 'with its kind',
   async run (tx, inputs) {
     const { dialect, query, execute } = tx
     const accounts = distinct(inputs.map(({ account }) => ({ account })))
@@ -150,6 +153,7 @@ type LoadedFault = OpenFault & { account: number, record: string }
  */
 export const matchFaults: Command<MatchInput, Fault | null> = {
   name: 'matchFaults',
+  runsAlone: 'with its kind',
   async run (tx, inputs) {
     const faults = await loadOpenFaults(tx, inputs)
     const counted = new Set<LoadedFault>()

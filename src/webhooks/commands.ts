@@ -20,6 +20,7 @@ const SECRET_OVERLAP_MS = 24 * 60 * 60 * 1000
 export const createWebhook: Command<{ account: number, webhook: Required<NewWebhook> }, WebhookWithSecret> = {
   name: 'createWebhook',
   creates: webhookTable,
+  runsAlone: 'with its kind',
   async run (tx, inputs) {
     const counts = await countRows(tx, webhookTable, inputs)
     const ids = await tx.allocateIds(webhookTable, inputs.length)

@@ -10,6 +10,7 @@ import { pageQuery, type ListDefinition } from '../../src/database/sql/keyset-pa
 import { claimDeliveries } from '../../src/deliveries/claim.ts'
 import { deleteSettledDeliveries } from '../../src/deliveries/cleanup.ts'
 import { completeDeliveries } from '../../src/deliveries/complete.ts'
+import { endDeliveries } from '../../src/deliveries/end-unsendable.ts'
 import { findDueWork } from '../../src/deliveries/find-due.ts'
 import { listEvents, streamEvents } from '../../src/events/queries.ts'
 import { deleteExpiredEvents } from '../../src/events/retention.ts'
@@ -243,13 +244,13 @@ function backgroundWork (
       const { record: { claimed } } = await commit(claimDeliveries, { ...input, webhookId: webhook }, NO_ACCOUNT)
       const attempt = { at: ago(0), eventId: 1, attempt: 1, status: 200, durationMs: 1 }
       await Promise.all(claimed.map(async ({ id, lease, message, url }) => await commit(completeDeliveries, {
-        id, webhookId: webhook, lease, message, url, result: 'accepted', attempt
+        id, account, webhookId: webhook, lease, message, url, result: 'accepted', attempt
       }, NO_ACCOUNT)))
       // Another worker has none in flight.
       await commit(claimDeliveries, { ...input, worker: randomUUID(), webhookId: webhook }, NO_ACCOUNT)
     },
     'drop deliveries of a deleted webhook': async () =>
-      await commit(claimDeliveries, { ...input, webhookId: DELETED_WEBHOOK }, NO_ACCOUNT),
+      await commit(endDeliveries, { account, webhookId: DELETED_WEBHOOK }, NO_ACCOUNT),
     'deliver messages without webhooks': async () =>
       await commit(deliverUnsubscribedMessages, { upTo: Number.MAX_SAFE_INTEGER }, NO_ACCOUNT),
     'delete finished deliveries': async () => await commit(deleteSettledDeliveries, {}, NO_ACCOUNT),

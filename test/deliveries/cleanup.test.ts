@@ -1,6 +1,6 @@
 import t from 'tap'
-import { claimDeliveries } from '../../src/deliveries/claim.ts'
 import { deleteSettledDeliveries } from '../../src/deliveries/cleanup.ts'
+import { endDeliveries } from '../../src/deliveries/end-unsendable.ts'
 import { startApp } from '../support/app.ts'
 import { newWebhook } from '../support/fixtures.ts'
 
@@ -33,12 +33,10 @@ t.test('a transaction drops at most 500 deliveries of deleted webhooks, all webh
     data: webhooks.flatMap((webhookId) => Array.from({ length: 300 }, (_, eventId) =>
       ({ accountId: account!, webhookId, eventId, nextTryAt: at, giveUpAt: at })))
   })
-  const claimAll = async (): Promise<boolean[]> => await Promise.all(webhooks.map(async (webhookId) => {
-    const input = { webhookId, account: account!, worker: 'a', limit: 1 }
-    return (await app.commit(claimDeliveries, input, { account: null })).record.hasMore
-  }))
-  t.same(await claimAll(), [false, true, true])
+  const endAll = async (): Promise<boolean[]> => await Promise.all(webhooks.map(async (webhookId) =>
+    (await app.commit(endDeliveries, { webhookId, account: account! }, { account: null })).record))
+  t.same(await endAll(), [false, true, true])
   t.equal(await delivery.count(), 400)
-  t.same(await claimAll(), [false, false, false])
+  t.same(await endAll(), [false, false, false])
   t.equal(await delivery.count(), 0)
 })

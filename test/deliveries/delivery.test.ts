@@ -101,7 +101,7 @@ t.test('a returned delivery keeps its place before newer events', async (t) => {
     (await app.commit(claimDeliveries, { ...target, worker: 'a', limit }, { account: null })).record.claimed
   const first = await claim(3)
   await Promise.all([...first].reverse().map(async ({ id, lease, message, url }) => {
-    const completion = { id, webhookId, lease, message, url, result: 'returned' as const }
+    const completion = { id, ...target, lease, message, url, result: 'returned' as const }
     return await app.commit(completeDeliveries, completion, { account: null })
   }))
   const again = await claim(2)

@@ -78,7 +78,7 @@ t.test('a result is ignored when its lease has ended', async (t) => {
     return (await app.commit(claimDeliveries, input, { account: null })).record.claimed[0]!
   }
   const complete = async ({ id, lease }: ClaimedDelivery, result: Completion['result']): Promise<void> => {
-    const completion = { id, webhookId, lease, message: 1, url: 'http://127.0.0.1/', result }
+    const completion = { id, account: ada.account!, webhookId, lease, message: 1, url: 'http://127.0.0.1/', result }
     await app.commit(completeDeliveries, completion, { account: null })
   }
   let last = await claim('slow', 1)

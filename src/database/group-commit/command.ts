@@ -13,13 +13,15 @@ export const ACCOUNT_DELETED = 'The account of this API key was deleted'
  */
 export interface Command<Input, Record> {
   name: string
+  /** Returns accounts that it writes rows of, beside the writer's: they are locked in the same way. */
+  accounts?: (input: Input) => number[]
   /** Returns the rows that it decides about; they are locked before the first command of the group runs. */
   locks?: (input: Input) => RowLock[]
   /** The table in which each input creates one row at most: ids are allocated before the command runs. */
   creates?: Table
   /**
-   * It can take long, or locks whole accounts, and so shares its transaction with no other command: with none at all
-   * (`true`), or with requests of the same command only (`'with its kind'`).
+   * It can take long, or locks whole accounts or rows that only its statements know, and so shares its transaction with
+   * no other command: with none at all (`true`), or with requests of the same command only (`'with its kind'`).
    */
   runsAlone?: true | 'with its kind'
   /**

@@ -39,12 +39,18 @@ export async function runInTransaction (
     if (lockTimeoutMs !== undefined && database.dialect.hasRowLocks) {
       await tx.query(`SELECT set_config('lock_timeout', '${lockTimeoutMs}ms', true)`)
     }
+    // A claim locks its account as well, by its foreign key, but less than such a command: of two commands, each would
+    // then wait for the other to give up that lock.
+    const locksAccount = group.some(({ command }) => command.locksAccount)
+    if (locksAccount) await lockRowsAndAllocateIds(tx, group)
     const { fresh, replays } = await claimIdempotencyKeys(tx, group)
     for (const { entry, result } of replays) {
       answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
     }
-    if (access.connection.runTogether !== undefined) prefetchRows(tx, fresh)
-    await lockRowsAndAllocateIds(tx, fresh)
+    if (!locksAccount) {
+      if (access.connection.runTogether !== undefined) prefetchRows(tx, fresh)
+      await lockRowsAndAllocateIds(tx, fresh)
+    }
     const accepted: QueuedCommand[] = []
     const rejected: QueuedCommand[] = []
     for (const entry of fresh) {

@@ -1,7 +1,6 @@
 import type { FastifyError } from '@fastify/error'
 import { IdempotencyKeyReused } from '../../errors.ts'
 import { timeText } from '../account-clocks.ts'
-import type { Dialect } from '../dialect.ts'
 import { classifyError } from '../error-classification.ts'
 import type { Table } from '../table.ts'
 import type { Command, CompletedCommand, QueuedCommand, WriteResult } from './command.ts'
@@ -139,13 +138,9 @@ export function storeResponses (
     WHERE account_id = i.account AND idempotency_records.key = i.key`, responses)
   const unused = refused.flatMap(({ context: { account, idempotency } }) =>
     idempotency === undefined ? [] : [{ account, key: idempotency.key }])
-  defer((parameter) => deleteSql(dialect, parameter), unused)
-}
-
-function deleteSql (dialect: Dialect, parameter = 1): string {
-  return `
+  defer((parameter) => `
     DELETE FROM idempotency_records WHERE (account_id, key) IN
-      (SELECT i.account, i.key FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text' }, parameter)})`
+      (SELECT i.account, i.key FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text' }, parameter)})`, unused)
 }
 
 /** Maximum number of expired records removed in one transaction: few enough that no write waits noticeably for it. */
@@ -191,7 +186,12 @@ export const deleteExpiredRecordsOfAccount: Command<{ account: number, after: st
       FROM idempotency_records r WHERE ${where} ORDER BY ${orderBy} LIMIT ${SWEEP_SIZE}`,
     [{ account, after, now: now(account) }])
     const expired = rows.filter(({ expired }) => Boolean(expired))
-    await execute(deleteSql(dialect), expired.map(({ key }) => ({ account, key })))
+    // A request that has taken a record over may wait for rows that this transaction holds.
+    await execute(`
+      DELETE FROM idempotency_records WHERE (account_id, key) IN (
+        SELECT r.account_id, r.key FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text' })}
+        JOIN idempotency_records r ON r.account_id = i.account AND r.key = i.key
+        ${dialect.hasRowLocks ? 'FOR UPDATE OF r SKIP LOCKED' : ''})`, expired.map(({ key }) => ({ account, key })))
     return { record: rows.length === SWEEP_SIZE ? rows.at(-1)!.key : undefined }
   })
 }

@@ -29,16 +29,17 @@ type ResultRow =
   | { kind: 'ids', table: string, first: number, second: number }
 
 /**
- * Locks the accounts of the group's writers and all rows that its commands declare, and allocates ids for new rows, in
- * one statement. Accounts come first, then tables in registration order, each with its rows in id order, in every
- * process, so lock acquisition cannot deadlock. A row that is locked stands for its children too: a pet for its
+ * Locks the accounts whose rows the group writes and all rows that its commands declare, and allocates ids for new
+ * rows, in one statement. Accounts come first, then tables in registration order, each with its rows in id order, in
+ * every process, so lock acquisition cannot deadlock. A row that is locked stands for its children too: a pet for its
  * inventory entry and its orders.
  *
- * Adds the writers' accounts to `tx.lockedAccounts`, but those that are deleted.
+ * Adds the accounts to `tx.lockedAccounts`, but those that are deleted.
  */
 export async function lockRowsAndAllocateIds (tx: Transaction, group: QueuedCommand[]): Promise<void> {
   const { dialect, query, tables, lockedAccounts } = tx
-  const accounts = new Set(group.flatMap(({ context: { account } }) => account ?? []))
+  const accounts = new Set(group.flatMap(({ command, input, context: { account } }) =>
+    [...account === null ? [] : [account], ...command.accounts?.(input) ?? []]))
   const accountLock = accounts.size === 0
     ? 'none'
     : group.some(({ command }) => command.locksAccount) ? 'update' : 'key share'
