@@ -3,13 +3,28 @@ import ipaddr from 'ipaddr.js'
 /** RFC 4291 section 2.4: no IPv6 address outside this range is assigned as global unicast. */
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3')
 
+/**
+ * Public addresses of services that a cloud offers to its own machines, and not to the internet. The metadata services
+ * of other clouds have private addresses: 169.254.169.254, 192.0.0.192 (Oracle), 100.100.100.200 (Alibaba),
+ * fd00:ec2::254 (AWS), fd20:ce::254 (Google).
+ */
+const PLATFORM_NETWORKS = [
+  // Azure: https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
+  '168.63.129.16/32',
+  // IBM: https://cloud.ibm.com/docs/vpc?topic=vpc-service-endpoints-for-vpc
+  '161.26.0.0/16', '166.8.0.0/14',
+  // Google: https://cloud.google.com/vpc/docs/configure-private-google-access
+  '199.36.153.4/30', '199.36.153.8/30'
+].map((network) => ipaddr.IPv4.parseCIDR(network))
+
 /** Tells whether a webhook of any account may call this address: public, and no detour to a private address. */
 export function isPublicAddress (text: string): boolean {
   if (!ipaddr.isValid(text)) return false
   // An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) reaches the IPv4 address that it contains.
   const address = ipaddr.process(text)
   if (address.range() !== 'unicast') return false
-  return address.kind() === 'ipv4' || address.match(GLOBAL_UNICAST)
+  if (address instanceof ipaddr.IPv6) return address.match(GLOBAL_UNICAST)
+  return !PLATFORM_NETWORKS.some((network) => address.match(network))
 }
 
 /** Returns the IP address that is a URL's host, in its usual notation; `undefined` when the host is a name. */

@@ -1,9 +1,12 @@
 import { lookup as lookUp, promises as dns, type LookupAddress } from 'node:dns'
-import { Agent as HttpAgent, request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
+import {
+  Agent as HttpAgent, maxHeaderSize, request as httpRequest, type ClientRequest, type IncomingMessage
+} from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { isPublicAddress, literalAddress } from './address-policy.ts'
+import { explain, ExplainedError } from './explained-errors.ts'
 
 export interface WebhookRequest {
   url: string
@@ -46,6 +49,13 @@ export type Resolve = (host: string, done: Resolved) => void
 /** Limits the time of a request until the head of its response. */
 export const REQUEST_TIMEOUT_MS = 15_000
 
+/**
+ * Limit what a receiver sends before the head of its response. The parser knows no limit for informational responses
+ * (RFC 9110 section 15.2) and empty lines, and each costs a few microseconds.
+ */
+const MAX_INFORMATIONAL = 8
+const MAX_BYTES_BEFORE_HEAD = (MAX_INFORMATIONAL + 1) * maxHeaderSize
+
 /** Limit how much of a response body is read, so that the connection can be reused. */
 const MAX_BODY_BYTES = 16_384
 const BODY_TIMEOUT_MS = 1_000
@@ -55,9 +65,6 @@ const IDLE_TIMEOUT_MS = 4_000
 
 /** Timeout in ms of one query to a name server, and number of queries. */
 const DNS_QUERY = { timeout: 2_000, tries: 2 }
-
-/** An error whose message is shown to the owner of the webhook. */
-class ExplainedError extends Error {}
 
 /** The receiver closed an idle connection at the moment at which the client reused it. */
 class StaleConnectionError extends Error {}
@@ -157,6 +164,7 @@ async function sendOnce (
       request.destroy(new ExplainedError(`There was no response within ${timeoutMs / 1_000} seconds`))
     }, deadline - Date.now())
     let hasResponse = false
+    limitBeforeHead(request)
     request.on('close', () => {
       clearTimeout(timeout)
       // Node may close a request without an error and without a response.
@@ -182,11 +190,32 @@ async function sendOnce (
   })
 }
 
+/** Ends a request whose receiver sends too much before the head of its response. */
+function limitBeforeHead (request: ClientRequest): void {
+  let informational = 0
+  request.on('information', () => {
+    if (++informational > MAX_INFORMATIONAL) {
+      request.destroy(new ExplainedError(`There were more than ${MAX_INFORMATIONAL} informational responses (1xx)`))
+    }
+  })
+  request.on('socket', (socket) => {
+    const before = socket.bytesRead
+    const check = (): void => {
+      if (socket.bytesRead - before > MAX_BYTES_BEFORE_HEAD) {
+        request.destroy(new ExplainedError(`There was no response in ${MAX_BYTES_BEFORE_HEAD} bytes`))
+      }
+    }
+    const stop = (): void => { socket.off('data', check) }
+    socket.on('data', check)
+    request.once('response', stop).once('close', stop)
+  })
+}
+
 /** Opens a signed request as Standard Webhooks specifies it. */
 function openRequest (
   connections: Connections, { url, id, body, secrets, signedAt: now = new Date() }: WebhookRequest, signal: AbortSignal
 ): ClientRequest {
-  const isSecure = url.startsWith('https:')
+  const isSecure = /^https:/i.test(url)
   return (isSecure ? httpsRequest : httpRequest)(url, {
     method: 'POST',
     agent: isSecure ? connections.https : connections.http,
@@ -215,26 +244,4 @@ function discardBody (response: IncomingMessage, done: () => void): void {
     clearTimeout(timer)
     done()
   })
-}
-
-const REASONS: Record<string, string> = {
-  ECONNREFUSED: 'The address refused the connection',
-  ECONNRESET: 'The connection was closed without a response',
-  EPIPE: 'The connection was closed without a response',
-  ETIMEDOUT: 'The address cannot be reached',
-  EHOSTUNREACH: 'The address cannot be reached',
-  ENETUNREACH: 'The address cannot be reached',
-  ENOTFOUND: 'The host name cannot be resolved',
-  EAI_AGAIN: 'The host name cannot be resolved'
-}
-
-/** Explains an error to the owner of the webhook, without details of the service's own network. */
-function explain (error: unknown): string {
-  if (error instanceof ExplainedError) return error.message
-  const { code = '' } = error as NodeJS.ErrnoException
-  const [first] = (error as { errors?: NodeJS.ErrnoException[] }).errors ?? []
-  const known = REASONS[code] ?? REASONS[first?.code ?? '']
-  if (known !== undefined) return known
-  if (code.startsWith('HPE_')) return 'The response is not valid HTTP'
-  return /CERT|TLS|SSL|SIGNED/.test(code) ? `The connection is not secure: ${code}` : 'The request failed'
 }

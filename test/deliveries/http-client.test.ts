@@ -1,8 +1,10 @@
 // Only on SQLite: calls a receiver without a database.
 
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
 import t from 'tap'
 import {
-  createWebhookClient, REQUEST_TIMEOUT_MS, type Resolve, type WebhookRequest
+  createWebhookClient, REQUEST_TIMEOUT_MS, type Resolve, type WebhookRequest, type WebhookResponse
 } from '../../src/deliveries/http-client.ts'
 import { classifyResponse } from '../../src/deliveries/retry-policy.ts'
 import { openReceiver } from '../support/receiver.ts'
@@ -70,6 +72,49 @@ t.test('a response 101 counts as a response and is refused', { timeout: 300_000 
   })
   t.same(await client.send(requestTo(receiver.url), never), { status: 101 })
   t.equal(classifyResponse(101), 'refused')
+})
+
+t.test('a receiver that sends too much before its response is given up', { timeout: 300_000 }, async (t) => {
+  // No request ends by its time-out.
+  const client = createWebhookClient({ allowPrivate: true, timeoutMs: 600_000 })
+  t.teardown(client.close)
+  const repeated = async (text: string, times: number, end = ''): Promise<WebhookResponse> => {
+    const { url } = await openReceiver(t, ({ socket }) => {
+      socket?.on('error', () => {})
+      for (let i = 0; i < times; i++) socket?.write(text)
+      if (end !== '') socket?.end(end)
+    })
+    return await client.send(requestTo(url), never)
+  }
+  const head = 'HTTP/1.1 204 No Content\r\n\r\n'
+  for (const line of ['100 Continue', '103 Early Hints']) {
+    const informational = `HTTP/1.1 ${line}\r\n\r\n`
+    t.same(await repeated(informational, 8, head), { status: 204 }, `eight responses ${line}`)
+    const error = 'There were more than 8 informational responses (1xx)'
+    t.same(await repeated(informational, 9), { error }, `nine responses ${line}`)
+  }
+  t.same(await repeated('\r\n', 1, head), { status: 204 })
+  t.same(await repeated('\r\n'.repeat(50_000), 2), { error: 'There was no response in 147456 bytes' })
+})
+
+t.test('the scheme of a URL may be in capitals', async (t) => {
+  const client = createWebhookClient({ allowPrivate: true })
+  t.teardown(client.close)
+  const { url } = await openReceiver(t)
+  t.same(await client.send(requestTo(url.replace('http:', 'HTTP:')), never), { status: 204 })
+  const secure = createServer((socket) => {
+    socket.once('data', (data) => {
+      // RFC 8446 section 5.1: 22 is the type of records of the handshake.
+      t.equal(data[0], 22, 'the client speaks TLS')
+      socket.destroy()
+    })
+  })
+  secure.listen(0, '127.0.0.1')
+  await once(secure, 'listening')
+  t.teardown(() => secure.close())
+  const { port } = secure.address() as AddressInfo
+  const { error } = await client.send(requestTo(`HTTPS://127.0.0.1:${port}/`), never)
+  t.equal(error, 'The connection was closed without a response')
 })
 
 t.test('a request without a response ends after its timeout, 15 s by default', { timeout: 300_000 }, async (t) => {
