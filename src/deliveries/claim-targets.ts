@@ -16,7 +16,7 @@ export interface Target {
   account: number
   url: string
   enabled: boolean | number
-  /** The receiver answered 410. */
+  /** The receiver answered 410, or failed for long. */
   gone: boolean | number
   secret: string
   previousSecret: string | null

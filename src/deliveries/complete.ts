@@ -4,6 +4,7 @@ import { distinct, type Transaction } from '../database/group-commit/transaction
 import { lockMessage, updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryResult } from '../monitoring/instrumentation.ts'
 import { HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
+import { streakAfter } from './failure-streak.ts'
 import { hasLease } from './leases.ts'
 import type { WebhookAttempt } from './schemas.ts'
 
@@ -62,11 +63,15 @@ interface Target {
   attempts: string
   enabled: boolean | number
   version: number
+  failures: number
+  failingSince: string | null
 }
 
 async function loadTargets (tx: Transaction, completions: Completion[]): Promise<Map<number, Target>> {
   const rows = await tx.query<Target>(`
-    SELECT w.id, w.url, w.attempts, w.enabled, w.version FROM webhooks w
+    SELECT w.id, w.url, w.attempts, w.enabled, w.version, w.failures,
+      ${tx.dialect.time('w.failing_since')} AS "failingSince"
+    FROM webhooks w
     WHERE w.id IN (SELECT i.id FROM ${tx.dialect.jsonRows('i', { id: 'bigint' })})`,
   distinct(completions.map(({ webhookId }) => ({ id: webhookId }))))
   return new Map(rows.map((row) => [row.id, row]))
@@ -125,24 +130,32 @@ function rowOf ({ id, lease, result, attempt }: Completion, now: string): object
 }
 
 /**
- * Adds the attempts to their webhooks, and disables a webhook whose receiver answered 410. Attempts are not part of the
- * record, so they leave its version alone.
+ * Adds the attempts to their webhooks, and disables a webhook whose receiver answered 410, or has failed for long.
+ * Attempts are not part of the record, so they leave its version alone.
  */
 async function storeAttempts (tx: Transaction, completions: Completion[], targets: Map<number, Target>): Promise<void> {
   const { dialect, execute } = tx
   const sent = completions.filter(({ attempt }) => attempt !== undefined)
-  const changed = [...targets.values()].flatMap(({ id, attempts, enabled, version }) => {
+  const changed = [...targets.values()].flatMap((target) => {
+    const { id, attempts, enabled, version } = target
     const own = sent.filter(({ webhookId }) => webhookId === id)
     if (own.length === 0) return []
-    const gone = own.some(({ result }) => result === 'gone')
+    const ofAddress = own.filter(({ url }) => url === target.url)
+    const streak = ofAddress.reduce(streakAfter, { ...target, hasFailedForLong: false })
+    const gone = streak.hasFailedForLong || own.some(({ result }) => result === 'gone')
     const newest = own.map(({ attempt }) => attempt!).reverse()
     const shown = [...newest, ...JSON.parse(attempts) as WebhookAttempt[]].slice(0, MAX_SHOWN_ATTEMPTS)
     const isDisabled = gone && Boolean(enabled)
-    return [{ id, gone, attempts: JSON.stringify(shown), version: isDisabled ? version + 1 : version }]
+    const { failures, failingSince } = streak
+    const columns = { attempts: JSON.stringify(shown), version: isDisabled ? version + 1 : version }
+    return [{ id, gone, failures, failingSince, ...columns }]
   })
   await execute(`
     UPDATE webhooks SET attempts = i.attempts, version = i.version, gone = webhooks.gone OR i.gone,
-      enabled = webhooks.enabled AND NOT i.gone
-    FROM ${dialect.jsonRows('i', { id: 'bigint', gone: 'boolean', attempts: 'text', version: 'bigint' })}
+      enabled = webhooks.enabled AND NOT i.gone, failures = i.failures,
+      failing_since = ${dialect.toTime('i."failingSince"')}
+    FROM ${dialect.jsonRows('i', {
+      id: 'bigint', gone: 'boolean', attempts: 'text', version: 'bigint', failures: 'bigint', failingSince: 'text'
+    })}
     WHERE webhooks.id = i.id`, changed)
 }

@@ -57,7 +57,10 @@ export const updateWebhook: Command<WebhookRef & { patch: WebhookUpdate }, Webho
       return { record: webhookRecord(webhook), etag: etagOf(webhook.version) }
     }
     const changed = { url, enabled, events, gone: webhook.gone && !enabled, version: webhook.version + 1 }
-    await prisma.webhook.update({ where: { id }, data: changed })
+    // Another address, or an owner who enables the webhook again, has a new start.
+    const isFresh = url !== webhook.url || enabled !== webhook.enabled
+    const streak = isFresh ? { failures: 0, failingSince: null } : {}
+    await prisma.webhook.update({ where: { id }, data: { ...changed, ...streak } })
     const record = webhookRecord({ ...webhook, ...changed })
     return { record, etag: etagOf(changed.version), changes: { webhooks: [id] } }
   })
@@ -106,7 +109,7 @@ interface LoadedWebhook {
   /** A JSON array. */
   events: string
   enabled: boolean
-  /** The receiver answered 410. */
+  /** The receiver answered 410, or failed for long. */
   gone: boolean
   secret: string
   createdAt: Date

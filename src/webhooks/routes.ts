@@ -52,8 +52,9 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
             'secret that is shown only in this response.',
           'The service retries with growing pauses for about a day, until the address answers with a 2xx status. An ' +
             'event may arrive more than once, always with the same `webhook-id`. Up to 8 requests are in flight at a ' +
-            'time, so order the events by `id`. The service honours `Retry-After` and follows no redirection. A 410 ' +
-            'disables the webhook. An account can have 20 webhooks at most.'
+            'time, so order the events by `id`. All accounts together call one host and port 20 times at once. The ' +
+            'service honours `Retry-After` and follows no redirection. A 410 disables the webhook, and so do 50 ' +
+            'failed attempts in a row over at least a day. An account can have 20 webhooks at most.'
         ].join('\n\n'),
         body: ref(NewWebhookSchema),
         response: { 201: ref(WebhookWithSecretSchema) }
@@ -94,7 +95,7 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
         operationId: 'updateWebhook',
         summary: 'Change a webhook',
         description: 'A JSON merge patch. The service sends waiting deliveries to the new `url`. `enabled: true` ' +
-          'also enables a webhook again that a 410 from the receiver disabled.',
+          'also enables a webhook again that a 410 from the receiver, or a day of failed attempts, disabled.',
         params: WebhookParams,
         body: ref(WebhookUpdateSchema),
         response: { 200: ref(WebhookSchema) }

@@ -1,0 +1,44 @@
+import t from 'tap'
+import type { Completion } from '../../src/deliveries/complete.ts'
+import { streakAfter, type FailureStreak } from '../../src/deliveries/failure-streak.ts'
+import { attemptsOf, send, subscribed } from '../support/delivery.ts'
+import { eventually } from '../support/receiver.ts'
+
+const DAY_S = 86_400
+
+t.test('a streak of failures is long at the fiftieth, a day after the first', async (t) => {
+  const at = (second: number): string => new Date(Date.UTC(2026, 0, 1) + second * 1000).toISOString()
+  const streakOf = (attempts: Array<[result: Completion['result'], second: number]>): FailureStreak =>
+    attempts.reduce<FailureStreak>((streak, [result, second]) =>
+      streakAfter(streak, { result, attempt: { eventId: 1, at: at(second), durationMs: 1 } } as Completion),
+    { failures: 0, failingSince: null, hasFailedForLong: false })
+  const failures = (count: number): Array<['retry', number]> => Array.from({ length: count }, () => ['retry', 0])
+  t.match(streakOf([...failures(49), ['exhausted', DAY_S]]), { failures: 50, hasFailedForLong: true })
+  t.match(streakOf([...failures(48), ['exhausted', DAY_S]]), { failures: 49, hasFailedForLong: false })
+  t.match(streakOf([...failures(60), ['retry', DAY_S - 1]]), { failingSince: at(0), hasFailedForLong: false })
+  t.match(streakOf([...failures(49), ['accepted', 1], ['retry', DAY_S]]),
+    { failures: 1, failingSince: at(DAY_S), hasFailedForLong: false })
+})
+
+t.test('a webhook that failed 50 times in a row over a day is disabled, as by a 410', async (t) => {
+  const { ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
+  receiver.respond = (response) => { response.writeHead(500).end() }
+  const ids = await Promise.all(Array.from({ length: 50 }, async (_, i) => await send(ada, `${i}`)))
+  await eventually(async () => (await attemptsOf(ada, path))[0]?.eventId > 0 && receiver.received.length >= 50)
+  await eventually(async () => (await ada.get(`/messages/${ids[49]!}`)).body.status === 'processing')
+  const before = await ada.get(path)
+  t.equal(before.body.enabled, true, 'after 50 failures, but not yet a day')
+
+  // The retries of all messages become due by the clock of the store.
+  await ada.post('/lab/clock/advance', { seconds: DAY_S })
+  await eventually(async () => !(await ada.get(path)).body.enabled)
+  t.not((await ada.get(path)).headers.etag, before.headers.etag)
+  for (const id of ids) await eventually(async () => (await ada.get(`/messages/${id}`)).body.status === 'failed')
+
+  t.equal((await ada.patch(path, { enabled: true })).status, 200)
+  const count = receiver.received.length
+  await send(ada)
+  await receiver.until(count + 1)
+  await eventually(async () => (await attemptsOf(ada, path))[0].eventId === receiver.received.at(-1)?.event.id)
+  t.equal((await ada.get(path)).body.enabled, true, 'an owner who enables it gives it a new start')
+})
