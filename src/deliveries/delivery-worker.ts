@@ -9,11 +9,12 @@ import { deliverUnsubscribedMessages } from '../messages/delivery-status.ts'
 import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import { createCompletionBuffer } from './completion-buffer.ts'
 import type { AroundCall } from './delivery-attempt.ts'
+import type { DispatchContext, WebhookDispatcher } from './dispatch-context.ts'
 import { createEndingPace } from './ending-pace.ts'
 import { findDueWork, type DueWebhook } from './find-due.ts'
 import type { WebhookClient } from './http-client.ts'
 import { createRequestSlots } from './request-slots.ts'
-import { createWebhookDispatcher, type DispatchContext, type WebhookDispatcher } from './webhook-dispatcher.ts'
+import { createWebhookDispatcher } from './webhook-dispatcher.ts'
 
 export interface DeliveryWorker {
   /** Tells the worker that deliveries may be due, and which webhooks were changed or deleted. */

@@ -8,44 +8,74 @@ const ACCOUNT_REQUESTS = 20
 const EXTRA_REQUESTS = 80
 
 /**
+ * Limits the requests in flight to one host and port, all accounts together, so that many accounts cannot turn the
+ * service against a host that never agreed to its calls. Each account may have one, so that none keeps the others away.
+ */
+const HOST_REQUESTS = 20
+
+/** The owner and the receiver of a request. The host is `undefined` before the first claim of a webhook. */
+export interface Caller { account: number, host: string | undefined }
+
+/**
  * Shares the requests in flight of a delivery worker between accounts, so that an account whose receivers are slow
  * does not delay the deliveries of the others.
  */
 export interface RequestSlots {
-  /** Returns the number of requests that an account may start now. */
-  freeFor: (account: number) => number
-  take: (account: number) => void
+  /** Returns the number of requests that an account may start to a host now. */
+  freeFor: (caller: Caller) => number
+  take: (caller: Caller) => void
   /** Frees a slot, and resumes callbacks that wait for one. */
-  free: (account: number) => void
+  free: (caller: Caller) => void
   /** Calls back once when the account may start a request. A callback that already waits is not added again. */
-  wait: (account: number, resume: () => void) => void
+  wait: (caller: Caller, resume: () => void) => void
+}
+
+/** Returns the host and the port of a URL, in one notation. */
+export function hostOf (url: string): string {
+  const { protocol, hostname, port } = new URL(url)
+  return `${hostname.replace(/\.$/, '')}:${port === '' ? protocol === 'https:' ? 443 : 80 : port}`
 }
 
 export function createRequestSlots (): RequestSlots {
-  const inFlight = new Map<number, number>()
+  const byAccount = new Map<number, number>()
+  const byHost = new Map<string, number>()
+  const byBoth = new Map<string, number>()
   /** By account; accounts that wait are served in turn. */
-  const waiting = new Map<number, Set<() => void>>()
+  const waiting = new Map<number, Map<() => void, Caller>>()
   let total = 0
   let extra = 0
 
-  function freeFor (account: number): number {
-    const guaranteed = Math.max(0, ACCOUNT_REQUESTS - (inFlight.get(account) ?? 0))
-    return Math.min(MAX_REQUESTS - total, guaranteed + EXTRA_REQUESTS - extra)
+  function freeFor ({ account, host }: Caller): number {
+    const guaranteed = Math.max(0, ACCOUNT_REQUESTS - (byAccount.get(account) ?? 0))
+    const free = Math.min(MAX_REQUESTS - total, guaranteed + EXTRA_REQUESTS - extra)
+    if (host === undefined) return free
+    const own = byBoth.has(`${account} ${host}`) ? 0 : 1
+    return Math.min(free, Math.max(own, HOST_REQUESTS - (byHost.get(host) ?? 0)))
   }
 
-  function change (account: number, by: 1 | -1): void {
-    const before = inFlight.get(account) ?? 0
-    const after = before + by
+  function change ({ account, host }: Caller, by: 1 | -1): void {
+    const after = count(byAccount, account, by)
     total += by
-    extra += Math.max(0, after - ACCOUNT_REQUESTS) - Math.max(0, before - ACCOUNT_REQUESTS)
-    if (after === 0) inFlight.delete(account)
-    else inFlight.set(account, after)
+    extra += Math.max(0, after - ACCOUNT_REQUESTS) - Math.max(0, after - by - ACCOUNT_REQUESTS)
+    if (host === undefined) return
+    count(byHost, host, by)
+    count(byBoth, `${account} ${host}`, by)
   }
 
   /** Resumes as many callbacks of each account as it may start requests. The accounts take turns. */
   function resumeWaiting (): void {
     for (const [account, callbacks] of [...waiting]) {
-      const resumed = [...callbacks].slice(0, Math.max(0, freeFor(account)))
+      let left = freeFor({ account, host: undefined })
+      const resumed: Array<() => void> = []
+      const hosts = new Map<string | undefined, number>()
+      for (const [resume, caller] of callbacks) {
+        const ofHost = hosts.get(caller.host) ?? freeFor(caller)
+        if (left < 1) break
+        if (ofHost < 1) continue
+        hosts.set(caller.host, ofHost - 1)
+        left--
+        resumed.push(resume)
+      }
       if (resumed.length === 0) continue
       waiting.delete(account)
       for (const resume of resumed) callbacks.delete(resume)
@@ -56,14 +86,22 @@ export function createRequestSlots (): RequestSlots {
 
   return {
     freeFor,
-    take: (account) => { change(account, 1) },
-    free (account) {
-      change(account, -1)
+    take: (caller) => { change(caller, 1) },
+    free (caller) {
+      change(caller, -1)
       resumeWaiting()
     },
-    wait (account, resume) {
-      const callbacks = waiting.get(account) ?? new Set()
-      waiting.set(account, callbacks.add(resume))
+    wait (caller, resume) {
+      const callbacks = waiting.get(caller.account) ?? new Map<() => void, Caller>()
+      waiting.set(caller.account, callbacks.set(resume, caller))
     }
   }
+}
+
+/** Adds to a count, and forgets it at 0. @returns the new count */
+function count<Key> (counts: Map<Key, number>, key: Key, by: 1 | -1): number {
+  const after = (counts.get(key) ?? 0) + by
+  if (after === 0) counts.delete(key)
+  else counts.set(key, after)
+  return after
 }

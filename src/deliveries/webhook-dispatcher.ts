@@ -1,50 +1,10 @@
-import type { FastifyBaseLogger } from 'fastify'
-import type { Commit } from '../database/group-commit/committer.ts'
-import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import { claimDeliveries, type ClaimedDelivery, type ClaimResult } from './claim.ts'
 import type { Completion } from './complete.ts'
-import type { Complete } from './completion-buffer.ts'
-import { returnedCompletion, sendDelivery, sentCompletion, type AroundCall } from './delivery-attempt.ts'
+import { returnedCompletion, sendDelivery, sentCompletion } from './delivery-attempt.ts'
+import type { DispatchContext, WebhookDispatcher } from './dispatch-context.ts'
 import { endDeliveries } from './end-unsendable.ts'
-import type { EndingPace } from './ending-pace.ts'
-import type { WebhookClient } from './http-client.ts'
-import type { RequestSlots } from './request-slots.ts'
+import { hostOf, type Caller } from './request-slots.ts'
 import { classifyResponse } from './retry-policy.ts'
-
-/** Sends the deliveries of one webhook in this process. */
-export interface WebhookDispatcher {
-  /** Tells the dispatcher that deliveries may be due. */
-  notify: () => void
-  /** Returns deliveries that were not sent yet to the queue, also those of a claim in flight. */
-  release: () => void
-}
-
-/** State and functions that the dispatchers of a worker share. */
-export interface DispatchContext {
-  /** Name of the worker in the leases of its deliveries. */
-  worker: string
-  commit: Commit
-  client: WebhookClient
-  log: FastifyBaseLogger
-  instrumentation?: Instrumentation | undefined
-  aroundCall?: AroundCall | undefined
-  /** Duration of a lease; `LEASE_MS` by default. */
-  leaseMs?: number | undefined
-  /** Pauses between attempts; `RETRY_SCHEDULE` by default. */
-  retrySchedule?: readonly number[] | undefined
-  /** A receiver that takes longer for a request, with or without a response, is slow; `SLOW_MS` by default. */
-  slowMs?: number
-  /** Aborts when the worker stops. */
-  stopped: AbortSignal
-  /** The requests in flight in this process. */
-  slots: RequestSlots
-  endingPace: EndingPace
-  complete: Complete
-  /** Makes a stop of the worker wait for the work. */
-  track: (work: Promise<void>) => void
-  /** Makes the worker poll at this time in ms at the latest. */
-  schedulePollBefore: (time: number) => void
-}
 
 /** Limits the requests in flight to one webhook. */
 const MAX_WEBHOOK_REQUESTS = 8
@@ -77,6 +37,8 @@ interface Dispatch {
   resume: () => void
   /** Claimed deliveries that were not sent yet, in the order in which they are sent. */
   queue: ClaimedDelivery[]
+  /** Host of the newest claim; `undefined` before the first one, and after a change of the webhook. */
+  host: string | undefined
   /** Number of requests in flight to this webhook. */
   openRequests: number
   /** Number of claimed deliveries whose results are not stored yet. */
@@ -106,6 +68,7 @@ export function createWebhookDispatcher (
     onEnd,
     resume: () => { sendQueued(dispatch) },
     queue: [],
+    host: undefined,
     openRequests: 0,
     inFlight: 0,
     claim: 'idle',
@@ -120,7 +83,10 @@ export function createWebhookDispatcher (
       if (isPaused(dispatch)) context.schedulePollBefore(dispatch.notBefore)
       else sendQueued(dispatch)
     },
-    release: () => { release(dispatch) }
+    release () {
+      dispatch.host = undefined
+      release(dispatch)
+    }
   }
 }
 
@@ -142,8 +108,8 @@ function claimMore (dispatch: Dispatch): void {
   const room = requestLimit(dispatch) + reserve - inFlight
   // A claim for a reserve waits until half of the reserve can be claimed.
   if (room < (reserve > 0 ? reserve / 2 : 1)) return
-  const free = slots.freeFor(account)
-  if (free < 1) return slots.wait(account, dispatch.resume)
+  const free = slots.freeFor(dispatch)
+  if (free < 1) return slots.wait(callerOf(dispatch), dispatch.resume)
   dispatch.claim = 'claiming'
   dispatch.mayHaveMore = false
   const limit = Math.min(room, free + reserve)
@@ -162,6 +128,7 @@ function enqueueClaimed (dispatch: Dispatch, { claimed, hasMore, isEnding, isBus
   dispatch.mayHaveMore ||= hasMore
   dispatch.inFlight += claimed.length
   dispatch.queue.push(...claimed)
+  if (claimed.length > 0) dispatch.host = hostOf(claimed[0]!.url)
   if (isBusy) pause(dispatch)
   if (dispatch.context.stopped.aborted || isPaused(dispatch) || isOutdated) release(dispatch)
   sendQueued(dispatch)
@@ -189,7 +156,7 @@ function endSome (dispatch: Dispatch): void {
 
 /** Sends queued deliveries while there are free slots, then claims more or ends the dispatcher. */
 function sendQueued (dispatch: Dispatch): void {
-  const { account, context, queue } = dispatch
+  const { context, queue } = dispatch
   const { client, slots, stopped, track } = context
   while (queue.length > 0 && hasFreeSlot(dispatch) && !stopped.aborted) {
     const delivery = queue.shift()!
@@ -205,14 +172,19 @@ function sendQueued (dispatch: Dispatch): void {
       track(deliver(dispatch, delivery))
     }
   }
-  if (queue.length > 0 && slots.freeFor(account) < 1) slots.wait(account, dispatch.resume)
+  if (queue.length > 0 && slots.freeFor(dispatch) < 1) slots.wait(callerOf(dispatch), dispatch.resume)
   claimMore(dispatch)
   endIfIdle(dispatch)
 }
 
 function hasFreeSlot (dispatch: Dispatch): boolean {
-  const { account, context: { slots }, openRequests } = dispatch
-  return openRequests < requestLimit(dispatch) && slots.freeFor(account) > 0
+  const { context: { slots }, openRequests } = dispatch
+  return openRequests < requestLimit(dispatch) && slots.freeFor(dispatch) > 0
+}
+
+/** Returns the caller of the next request. The dispatcher itself may have another host by then. */
+function callerOf ({ account, host }: Dispatch): Caller {
+  return { account, host }
 }
 
 function requestLimit ({ receiver }: Dispatch): number {
@@ -235,15 +207,16 @@ function endIfIdle (dispatch: Dispatch): void {
 }
 
 async function deliver (dispatch: Dispatch, delivery: ClaimedDelivery): Promise<void> {
-  const { account, context } = dispatch
+  const { context } = dispatch
   const { client, aroundCall, retrySchedule, slowMs, slots, stopped } = context
+  const caller = callerOf(dispatch)
   dispatch.openRequests++
-  slots.take(account)
+  slots.take(caller)
   const startedAt = Date.now()
   const response = await sendDelivery(client, delivery, stopped, aroundCall)
   dispatch.openRequests--
   if (response !== undefined) dispatch.receiver = rateReceiver(Date.now() - startedAt, slowMs)
-  slots.free(account)
+  slots.free(caller)
   if (response === undefined) return complete(dispatch, returnedCompletion(delivery))
   complete(dispatch, sentCompletion(delivery, response, { startedAt, retrySchedule }))
   // The receiver wants no more events. The webhook is disabled by the end of the pause.

@@ -3,10 +3,10 @@ import type { FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
 import { completeDeliveries } from '../../src/deliveries/complete.ts'
 import { createDeliveryWorker, type DeliveryWorker, type WorkerOptions } from '../../src/deliveries/delivery-worker.ts'
+import type { DispatchContext } from '../../src/deliveries/dispatch-context.ts'
 import { createEndingPace } from '../../src/deliveries/ending-pace.ts'
 import { createWebhookClient } from '../../src/deliveries/http-client.ts'
 import { createRequestSlots } from '../../src/deliveries/request-slots.ts'
-import type { DispatchContext } from '../../src/deliveries/webhook-dispatcher.ts'
 
 type WorkerSettings = Pick<WorkerOptions, 'leaseMs' | 'retrySchedule'> & { timeoutMs?: number }
 
@@ -37,7 +37,7 @@ export function dispatchContext (
   t: Test, { commit, log }: FastifyInstance, openRequests: number
 ): DispatchContext {
   const slots = createRequestSlots()
-  for (let i = 0; i < openRequests; i++) slots.take(-1 - Math.floor(i / 20))
+  for (let i = 0; i < openRequests; i++) slots.take({ account: -1 - Math.floor(i / 20), host: undefined })
   const client = createWebhookClient({ allowPrivate: true })
   t.teardown(client.close)
   const stop = new AbortController()
