@@ -24,6 +24,8 @@ export interface WebhookResponse {
   status?: number
   error?: string
   retryAfter?: string
+  /** Called when the result of the attempt is stored, with the events that follow from it. */
+  onStored?: () => Promise<void>
 }
 
 export interface WebhookClient {

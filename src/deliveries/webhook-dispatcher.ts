@@ -218,7 +218,7 @@ async function deliver (dispatch: Dispatch, delivery: ClaimedDelivery): Promise<
   if (response !== undefined) dispatch.receiver = rateReceiver(Date.now() - startedAt, slowMs)
   slots.free(caller)
   if (response === undefined) return complete(dispatch, returnedCompletion(delivery))
-  complete(dispatch, sentCompletion(delivery, response, { startedAt, retrySchedule }))
+  complete(dispatch, sentCompletion(delivery, response, { startedAt, retrySchedule }), response.onStored)
   // The receiver wants no more events. The webhook is disabled by the end of the pause.
   if (classifyResponse(response.status) === 'gone') pause(dispatch)
   if (dispatch.receiver === 'slow' || isPaused(dispatch)) release(dispatch)
@@ -230,11 +230,13 @@ function rateReceiver (durationMs: number, slowMs = SLOW_MS): Dispatch['receiver
   return durationMs > slowMs ? 'slow' : 'normal'
 }
 
-function complete (dispatch: Dispatch, completion: Completion): void {
+function complete (dispatch: Dispatch, completion: Completion, onStored?: () => Promise<void>): void {
   const { instrumentation, track, schedulePollBefore, complete } = dispatch.context
   const { result, attempt } = completion
   instrumentation?.deliveryFinished(result, attempt?.durationMs)
-  track(complete(completion).then(() => {
+  const stored = complete(completion)
+  if (onStored !== undefined) track(stored.then(onStored))
+  track(stored.then(() => {
     dispatch.inFlight--
     if (result === 'returned') dispatch.mayHaveMore = true
     if (attempt?.nextTryAt !== undefined) schedulePollBefore(Date.parse(attempt.nextTryAt))

@@ -25,15 +25,18 @@ export function createAroundCall (app: FastifyInstance, states: AccountStates): 
     // A hit is an event, which is delivered as well. If it could be hit, one hit would cause the next.
     if (!states.mayHit(account, TARGET) || isHit(delivery)) return await call()
     const requestId = webhookIdOf(delivery)
-    const isImmediate = ({ type }: Fault['effect']): boolean => type === 'reset' || type === 'delay'
-    const match = { ...TARGET, account, requestId, isImmediate }
+    const match = { ...TARGET, account, requestId, isImmediate: () => false }
     const { record: fault } = await app.commit(matchFaults, match, { account })
     if (fault === null) return await call()
-    const response = await applyTo(app, delivery, call, stopped, fault)
-    if (!isImmediate(fault.effect)) {
+    const onStored = async (): Promise<void> => {
       await app.commit(recordHit, { account, fault, requestId, operation: WEBHOOK }, { account })
     }
-    return response
+    try {
+      return { ...await applyTo(app, delivery, call, stopped, fault), onStored }
+    } catch (error) {
+      await onStored()
+      throw error
+    }
   }
 }
 

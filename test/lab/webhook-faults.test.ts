@@ -56,6 +56,35 @@ t.test('faults of webhooks', async (t) => {
     t.equal(setting.receiver.received.length, 1)
   })
 
+  await t.test('the event of a hit comes after those of the attempt', async (t) => {
+    for (const [effect, ended] of [
+      [{ type: 'reset' }, 'message.processing'], [{ type: 'lose_answer' }, 'message.processing'],
+      [{ type: 'delay', ms: 1 }, 'message.delivered']
+    ] as const) {
+      const setting = await prepare()
+      await newFault(setting.ada, { operation: 'webhook', effect })
+      await send(setting)
+      const types = async (): Promise<string[]> =>
+        (await setting.ada.get('/events')).body.map(({ type }: { type: string }) => type)
+      await eventually(async () => (await types()).length === 3)
+      t.same(await types(), ['message.created', ended, 'fault.hit'], effect.type)
+    }
+  })
+
+  await t.test('a delay extends the lease of its delivery, and a moved clock shifts it', async (t) => {
+    const setting = await prepare()
+    const { ada: { account: accountId }, ada } = setting
+    await newFault(ada, { operation: 'webhook', effect: { type: 'delay', ms: 60_000 } })
+    await send(setting)
+    const leaseEnd = async (): Promise<number> =>
+      (await running.app.database.reader.delivery.findFirst({ where: { accountId: accountId! } }))!.nextTryAt.getTime()
+    // A lease of 45 s would end before the call.
+    await eventually(async () => await leaseEnd() > Date.now() + 60_000, 20_000, () => 'the lease ends before the call')
+    const before = await leaseEnd()
+    await ada.post('/lab/clock/advance', { seconds: 3_600 })
+    t.equal(await leaseEnd() - before, 3_600_000)
+  })
+
   await t.test('delay: the call is made later', async (t) => {
     const setting = await prepare()
     await newFault(setting.ada, { operation: 'webhook', effect: { type: 'delay', ms: 500 } })
