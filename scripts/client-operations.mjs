@@ -16,7 +16,8 @@ export function writeOperations (program, folder) {
 }
 
 /** Returns an entry of the table with the facts of an operation: see OperationFacts in src/client/methods.ts. */
-function describe (document, path, method, { operationId, summary, deprecated, parameters = [], requestBody }) {
+function describe (document, path, method, operation) {
+  const { operationId, summary, deprecated, parameters = [], requestBody, responses } = operation
   const all = parameters.map(({ $ref, ...parameter }) =>
     $ref === undefined ? parameter : document.components.parameters[$ref.split('/').at(-1)])
   const ids = all.filter((parameter) => parameter.in === 'path').map(({ name }) => name)
@@ -26,8 +27,24 @@ function describe (document, path, method, { operationId, summary, deprecated, p
     path,
     id: ids[0],
     sends: hasQuery ? 'query' : requestBody === undefined ? undefined : 'body',
-    isKeyed: all.some((parameter) => parameter.in === 'header' && parameter.name === 'Idempotency-Key') || undefined
+    isKeyed: all.some((parameter) => parameter.in === 'header' && parameter.name === 'Idempotency-Key') || undefined,
+    success: successOf(document, responses)
   }
   const comment = `${summary}.${deprecated === true ? ' @deprecated' : ''}`.replaceAll('*/', '')
   return `  /** ${comment} */\n  ${operationId}: ${JSON.stringify(facts)}`
+}
+
+/** Returns the status of success, whether its content is a list, and the fields that each record of it has. */
+function successOf (document, responses) {
+  const [[status, { content }], ...others] = Object.entries(responses).filter(([status]) => status.startsWith('2'))
+  if (others.length > 0) throw new Error('the client expects one status of success')
+  if (content === undefined) return { status: Number(status) }
+  const schema = resolve(document, content['application/json'].schema)
+  const isList = schema.type === 'array'
+  const { required = [] } = isList ? resolve(document, schema.items) : schema
+  return { status: Number(status), content: isList ? 'list' : 'record', fields: required }
+}
+
+function resolve ({ components }, schema) {
+  return schema.$ref === undefined ? schema : components.schemas[schema.$ref.split('/').at(-1)]
 }

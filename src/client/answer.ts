@@ -7,11 +7,11 @@ export interface Received<Content> {
 export type SendNext = (search: string) => Promise<Received<unknown>>
 
 /**
- * Returns the promise of a content that can also give its response, or be iterated over if it is a list.
+ * Returns the promise of a content that can also give its response, and of a list that can be iterated over.
  *
- * @param sendNext sends the same request with another query
+ * @param sendNext sends the same request with another query; only for a list
  */
-export function answerOf (sent: Promise<Received<unknown>>, sendNext: SendNext): Promise<unknown> {
+export function answerOf (sent: Promise<Received<unknown>>, sendNext?: SendNext): Promise<unknown> {
   const content = sent.then(({ data }) => data)
   const handled = (): Promise<Received<unknown>> => {
     // The caller waits for `sent` instead. A failure of `content` would end the process as an unhandled rejection.
@@ -20,13 +20,16 @@ export function answerOf (sent: Promise<Received<unknown>>, sendNext: SendNext):
   }
   return Object.assign(content, {
     withResponse: handled,
-    [Symbol.asyncIterator]: () => recordsOf(handled(), sendNext)
+    ...sendNext === undefined ? {} : { [Symbol.asyncIterator]: () => recordsOf(handled(), sendNext) }
   })
 }
 
 /** Iterates over the records of a list, page by page: `Link` leads to the next page (RFC 8288). */
 async function * recordsOf (first: Promise<Received<unknown>>, sendNext: SendNext): AsyncGenerator<unknown, void> {
   for (let page: Received<unknown> | undefined = await first; page !== undefined;) {
+    if (page.data === undefined) {
+      throw new TypeError('The list is unchanged (304), so it has no records to iterate over. Await it instead')
+    }
     yield * page.data as unknown[]
     const next = nextOf(page.response.headers.get('link') ?? '')
     page = next === undefined ? undefined : await sendNext(next)

@@ -1,34 +1,37 @@
-import createFetchClient from 'openapi-fetch'
 import type { Event, operations as Operations } from '../generated/client/openapi.ts'
 import { operations } from '../generated/client/operations.ts'
 import { answerOf, type Received } from './answer.ts'
-import { ConnectionError, connectionErrorOf, errorOf } from './errors.ts'
+import { ConnectionError } from './errors.ts'
 import { followEvents, type FollowOptions, type OpenedStream } from './event-feed.ts'
+import { addFields, type HeaderFields, type HeadersLike } from './header-fields.ts'
 import type { CallOptions, Method, OperationFacts, OperationId } from './methods.ts'
+import { checkKey, checkObject, queryOf, readLimits, readUrl, segmentOf, type Limits } from './options.ts'
+import { fetchResponse, readAnswer, readError, type Fetch, type Outgoing } from './requests.ts'
 import { withRetries } from './retries.ts'
 
 // `petstore-lab/client`: a client for Node and browsers. It imports nothing of the service but what the OpenAPI document
 // says. The build bundles it into one file without imports.
 
 export type * from '../generated/client/openapi.ts'
-export { ConnectionError, PetstoreError, type ErrorCode } from './errors.ts'
+export { ConnectionError, PetstoreError, RedirectError, WebhookVerificationError, type ErrorCode } from './errors.ts'
 export type { FollowOptions } from './event-feed.ts'
+export type { HeadersLike } from './header-fields.ts'
 export type { Answer, CallOptions, OperationId } from './methods.ts'
-export { verifyWebhook, WebhookVerificationError, type ReceivedWebhook, type TestEvent } from './webhooks.ts'
+export { verifyWebhook, type ReceivedWebhook, type TestEvent } from './webhooks.ts'
 
 export interface ClientOptions {
   /** The address of the service, with its base path. */
-  url: string
+  url: string | URL
   /** An API key of an account. Only `createAccount` needs none. */
-  apiKey?: string
+  apiKey?: string | undefined
   /** The time for each attempt of a request, with its answer. Default: 30 s. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /** How often a request that failed is sent again. Default: 4. */
-  retries?: number
+  retries?: number | undefined
   /** Header fields for every request. */
-  headers?: Record<string, string>
-  /** Replaces the global `fetch`. */
-  fetch?: (request: Request) => Promise<Response>
+  headers?: HeadersLike | undefined
+  /** Replaces the global `fetch`. The client gives it a text as address. */
+  fetch?: Fetch | undefined
 }
 
 /** A method for each operation of the document, by its operationId, and the feed. */
@@ -40,26 +43,38 @@ export type Client = { [Id in OperationId]: Method<Operations[Id]> } & {
   followEvents: (options?: FollowOptions) => AsyncGenerator<Event, void, undefined>
 }
 
-interface Fetched { data?: unknown, error?: unknown, response: Response }
-
 interface Session {
-  request: (method: string, path: string, init: object) => Promise<Fetched>
-  defaults: { timeoutMs: number, retries: number }
+  url: string
+  fields: HeaderFields
+  limits: Limits
+  fetch: Fetch
 }
 
-type Options = CallOptions & { headers?: Record<string, unknown> }
+type Options = CallOptions & { headers?: HeadersLike | undefined }
 
-/** Creates a client of one account. */
-export function createClient ({
-  url, apiKey, timeoutMs = 30_000, retries = 4, headers, fetch
-}: ClientOptions): Client {
-  if (!URL.canParse(url)) throw new TypeError(`The url of a client must be absolute, such as http://127.0.0.1:3000: ${url}`)
-  const { request } = createFetchClient({
-    baseUrl: url,
-    headers: { ...apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` }, ...headers },
-    ...fetch === undefined ? {} : { fetch }
-  })
-  const session = { request: request as Session['request'], defaults: { timeoutMs, retries } }
+const DEFAULTS: Limits = { timeoutMs: 30_000, retries: 4 }
+
+/**
+ * Creates a client of one account.
+ *
+ * @throws {TypeError | RangeError} that says what is wrong with an option
+ */
+export function createClient (options: ClientOptions): Client {
+  checkObject('The options of createClient', options)
+  const { url, apiKey, headers, fetch } = options
+  const fields: HeaderFields = new Map()
+  if (apiKey !== undefined) {
+    checkKey(apiKey)
+    fields.set('authorization', `Bearer ${apiKey}`)
+  }
+  addFields(fields, headers)
+  if (fetch !== undefined && typeof fetch !== 'function') throw new TypeError('fetch must be a function')
+  const session: Session = {
+    url: readUrl(url),
+    fields,
+    limits: readLimits(options, DEFAULTS),
+    fetch: fetch ?? (async (address, init) => await globalThis.fetch(address, init))
+  }
   const methods = Object.entries(operations).map(([id, facts]) =>
     [id, (...args: unknown[]) => call(session, id, facts, args)])
   return Object.assign(Object.fromEntries(methods), {
@@ -69,47 +84,59 @@ export function createClient ({
 }
 
 /** Calls an operation. Its arguments are the id of the path, the query or the body, and the options. */
-function call ({ request, defaults }: Session, id: string, facts: OperationFacts, args: unknown[]): Promise<unknown> {
-  const rest = [...args]
-  const pathId = facts.id === undefined ? undefined : rest.shift()
-  const data = facts.sends === undefined ? undefined : rest.shift()
-  const { headers, signal, timeoutMs, retries } = { ...defaults, ...rest.shift() as Options | undefined }
-  const init = {
-    params: {
-      path: facts.id === undefined ? {} : { [facts.id]: pathId },
-      query: facts.sends === 'query' ? data : {}
-    },
-    body: facts.sends === 'body' ? data : undefined,
-    // The key stays the same in all attempts: the service answers a repetition without a second effect.
-    headers: facts.isKeyed === true ? { 'Idempotency-Key': newKey(), ...headers } : headers
-  }
-  const isRepeatable = facts.method === 'get' || facts.isKeyed === true
+function call (session: Session, id: string, facts: OperationFacts, args: unknown[]): Promise<unknown> {
   const send = async (search?: string): Promise<Received<unknown>> => {
-    if (facts.id !== undefined && pathId === undefined) throw new TypeError(`${id} needs the ${facts.id}`)
-    return await withRetries({ timeoutMs, retries, signal }, isRepeatable, async (signal) => {
-      const querySerializer = search === undefined ? {} : { querySerializer: () => search }
-      const { data, error, response } = await request(facts.method, facts.path, { ...init, ...querySerializer, signal })
-      if (!response.ok && response.status !== 304) throw errorOf(error, response)
-      return { data, response }
-    })
+    const rest = [...args]
+    const pathId = facts.id === undefined ? undefined : rest.shift()
+    const data = facts.sends === undefined ? undefined : rest.shift()
+    const options = (rest.shift() ?? {}) as Options
+    checkObject(`The options of ${id}`, options)
+    const request = prepare(session, id, facts, { pathId, data, options })
+    if (search !== undefined) {
+      request.url = `${request.url.split('?')[0]!}?${search}`
+      // The condition is about the first page.
+      request.fields.delete('if-none-match')
+    }
+    const policy = { ...readLimits(options, session.limits), signal: options.signal }
+    const isRepeatable = request.method === 'GET' || request.fields.has('idempotency-key')
+    return await withRetries(policy, isRepeatable, async (signal) =>
+      await readAnswer(await fetchResponse(session.fetch, request, signal), request, facts))
   }
-  return answerOf(send(), send)
+  return answerOf(send(), facts.success.content === 'list' ? send : undefined)
+}
+
+interface Arguments { pathId: unknown, data: unknown, options: Options }
+
+/** Returns the request of a call. @throws {TypeError} that says what is wrong with an argument */
+function prepare (session: Session, id: string, facts: OperationFacts, { pathId, data, options }: Arguments): Outgoing {
+  const fields = new Map(session.fields)
+  // The key stays the same in all attempts: the service answers a repetition without a second effect.
+  if (facts.isKeyed === true) fields.set('idempotency-key', newKey())
+  const body = facts.sends === 'body' && data !== undefined ? JSON.stringify(data) : undefined
+  if (body !== undefined) fields.set('content-type', 'application/json')
+  addFields(fields, options.headers)
+  const path = facts.id === undefined
+    ? facts.path
+    : facts.path.replace(`{${facts.id}}`, () => segmentOf(pathId, `${id} needs the ${facts.id}`))
+  const query = facts.sends === 'query' ? queryOf(data, id) : ''
+  return { method: facts.method.toUpperCase(), url: session.url + path + (query && `?${query}`), fields, body }
 }
 
 async function openStream (
-  { request }: Session, position: number | undefined, signal: AbortSignal
+  { url, fields, fetch }: Session, position: number | undefined, signal: AbortSignal
 ): Promise<OpenedStream> {
-  const resume = position === undefined ? {} : { 'Last-Event-ID': position }
-  const headers = { Accept: 'text/event-stream', ...resume }
-  const { method, path } = operations.listEvents
-  const { data, error, response } = await request(method, path, { headers, parseAs: 'stream', signal })
-    .catch((cause: unknown) => { throw connectionErrorOf(cause) })
-  if (!response.ok) throw errorOf(error, response)
-  if (!(response.headers.get('content-type') ?? '').startsWith('text/event-stream')) {
-    throw new ConnectionError('The answer is no event stream', { status: response.status })
+  const { method, path, success } = operations.listEvents
+  const accepting = new Map(fields).set('accept', 'text/event-stream')
+  if (position !== undefined) accepting.set('last-event-id', String(position))
+  const request = { method: method.toUpperCase(), url: url + path, fields: accepting, body: undefined }
+  const response = await fetchResponse(fetch, request, signal)
+  const { status, headers, body } = response
+  if (status !== success.status) throw await readError(response)
+  if (!(headers.get('content-type') ?? '').startsWith('text/event-stream') || body === null) {
+    throw new ConnectionError('The answer is no event stream', { status })
   }
-  const newest = response.headers.get('event-id')
-  return { body: data as ReadableStream<Uint8Array>, newest: newest === null ? undefined : Number(newest) }
+  const newest = headers.get('event-id')
+  return { body, newest: newest === null ? undefined : Number(newest) }
 }
 
 /** Returns a random `Idempotency-Key`. Browsers have `randomUUID` only in pages that come over HTTPS. */

@@ -1,12 +1,14 @@
 import { createParser } from 'eventsource-parser'
 import type { Event } from '../generated/client/openapi.ts'
+import { checkNumber, checkObject, checkSignal } from './options.ts'
 import { isTransient, pause, pauseAfter } from './retries.ts'
+import { clearTimeout, createController, setTimeout, untilAborted } from './timers.ts'
 
 export interface FollowOptions {
   /** The number of the last event that you know already. Default: the iteration begins with the oldest stored event. */
-  after?: number
+  after?: number | undefined
   /** Ends the iteration. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 export interface OpenedStream {
@@ -34,8 +36,12 @@ const SILENCE_MS = 45_000
  * when the signal is aborted. It throws an error that another attempt would meet again, such as `events_expired`.
  */
 export async function * followEvents (
-  open: OpenStream, { after, signal }: FollowOptions = {}
+  open: OpenStream, options: FollowOptions = {}
 ): AsyncGenerator<Event, void, undefined> {
+  checkObject('The options of followEvents', options)
+  const { after, signal } = options
+  if (after !== undefined) checkNumber('after', after, 0, Number.MAX_SAFE_INTEGER)
+  checkSignal(signal)
   const isAborted = (): boolean => signal?.aborted === true
   let position = after
   let failures = 0
@@ -43,7 +49,7 @@ export async function * followEvents (
     const connection = startConnection(signal)
     let failure: unknown
     try {
-      const { body, newest } = await open(position, connection.signal)
+      const { body, newest } = await untilAborted(open(position, connection.signal), connection.signal)
       // The service begins with its newest event if the position is beyond it. A resumed stream must begin there, too.
       if (position !== undefined && newest !== undefined) position = Math.min(position, newest)
       for await (const event of readEvents(body, connection)) {
@@ -70,6 +76,7 @@ async function * readEvents (
   const parser = createParser({ onEvent: ({ data }) => { events.push(JSON.parse(data) as Event) } })
   const reader = body.getReader()
   const decoder = new TextDecoder()
+  connection.signal.addEventListener('abort', () => { reader.cancel().catch(() => {}) }, { once: true })
   for (;;) {
     // The follower resumes after every end, so the reason of this one does not matter.
     const { value } = await reader.read().catch(() => ({ value: undefined }))
@@ -82,7 +89,7 @@ async function * readEvents (
 
 /** Returns a connection that closes when the signal is aborted, and when nothing has arrived for a while. */
 function startConnection (signal: AbortSignal | undefined): Connection {
-  const controller = new AbortController()
+  const controller = createController()
   const abort = (): void => { controller.abort() }
   signal?.addEventListener('abort', abort)
   let silence = setTimeout(abort, SILENCE_MS)

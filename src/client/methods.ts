@@ -14,15 +14,17 @@ export interface OperationFacts {
   sends?: 'query' | 'body'
   /** The operation takes an `Idempotency-Key`. */
   isKeyed?: true
+  /** The documented success: its status, its content if it has one, and the fields that each record has. */
+  success: { status: number, content?: 'list' | 'record', fields?: readonly string[] }
 }
 
 export interface CallOptions {
   /** Ends the call, with its retries. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /** The time for each attempt. Default: that of the client. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /** How often the request is sent again. Default: that of the client. */
-  retries?: number
+  retries?: number | undefined
 }
 
 type Operation = operations[OperationId]
@@ -31,7 +33,7 @@ type HeadersOf<O extends Operation> = O['parameters'] extends { header?: infer H
 
 type OptionsOf<O extends Operation> = CallOptions & {
   /** Header fields of the request. An `Idempotency-Key` of your own replaces the one that the client makes. */
-  headers?: HeadersOf<O> & Record<string, unknown>
+  headers?: (HeadersOf<O> & Record<string, unknown>) | Iterable<readonly [string, string]> | undefined
 }
 
 type IdOf<O extends Operation> = O['parameters'] extends { path: infer P } ? [id: P[keyof P]] : []

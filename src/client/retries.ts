@@ -1,4 +1,5 @@
-import { ConnectionError, connectionErrorOf, PetstoreError } from './errors.ts'
+import { ConnectionError, PetstoreError } from './errors.ts'
+import { clearTimeout, createController, setTimeout, untilAborted } from './timers.ts'
 
 export interface RetryPolicy {
   /** How often a request is sent again after its first attempt. */
@@ -21,7 +22,8 @@ const LONGEST_RETRY_AFTER_MS = 60_000
 const TRANSIENT = new Set([408, 429, 500, 502, 503, 504])
 
 /**
- * Sends a request until it is answered, and pauses between the attempts.
+ * Sends a request until it is answered, and pauses between the attempts. Only what the network or the service did is
+ * tried again: an error of another class is thrown as it is.
  *
  * @param isRepeatable if false, the request is sent again only if it had no effect for certain
  * @throws {PetstoreError | ConnectionError} of the last attempt, or the reason of an aborted signal
@@ -30,16 +32,32 @@ export async function withRetries<T> (
   { retries, timeoutMs, signal }: RetryPolicy, isRepeatable: boolean, send: (signal: AbortSignal) => Promise<T>
 ): Promise<T> {
   for (let attempt = 0; ; attempt++) {
-    const timeout = AbortSignal.timeout(timeoutMs)
+    const late = new ConnectionError(`No answer within ${timeoutMs} ms`)
     try {
-      return await send(signal === undefined ? timeout : AbortSignal.any([signal, timeout]))
-    } catch (cause) {
-      signal?.throwIfAborted()
-      const isOurs = cause instanceof PetstoreError || cause instanceof ConnectionError
-      const error = isOurs ? cause : connectionErrorOf(cause, timeout.aborted ? timeoutMs : undefined)
+      return await inTime(send, timeoutMs, late, signal)
+    } catch (error) {
+      if (signal?.aborted === true) throw signal.reason
+      if (!(error instanceof PetstoreError || error instanceof ConnectionError)) throw error
       if (attempt >= retries || !mayRetry(error, isRepeatable)) throw error
       await pause(pauseAfter(error, attempt), signal)
     }
+  }
+}
+
+/** Calls a function with a signal that is aborted with `late` after a time, and when the other signal is aborted. */
+async function inTime<T> (
+  send: (signal: AbortSignal) => Promise<T>, ms: number, late: Error, signal: AbortSignal | undefined
+): Promise<T> {
+  const controller = createController()
+  const abort = (): void => { controller.abort(signal?.reason) }
+  if (signal?.aborted === true) abort()
+  signal?.addEventListener('abort', abort)
+  const timer = setTimeout(() => { controller.abort(late) }, ms)
+  try {
+    return await untilAborted(send(controller.signal), controller.signal)
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', abort)
   }
 }
 

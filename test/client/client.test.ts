@@ -90,7 +90,7 @@ t.test('a store: records, conditions and errors', async (t) => {
 
   await t.test('an id that is missing is no request', async (t) => {
     await t.rejects((store.getPet as unknown as () => Promise<unknown>)(), /getPet needs the petId/)
-    t.throws(() => createClient({ url: '/api' }), /must be absolute/)
+    t.throws(() => createClient({ url: '/api' }), /must be an absolute/)
   })
 })
 
