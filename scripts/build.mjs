@@ -35,6 +35,8 @@ const service = {
   splitting: true,
   platform: 'node',
   target: 'node20',
+  // The service can run in the process of a test, which replaces globals by fake timers and by the classes of jsdom.
+  inject: ['scripts/held-globals.mjs'],
   external: external.flatMap((name) => [name, `${name}/*`]),
   // Lets CommonJS packages inside of the bundle load the modules of Node.
   banner: { js: "import { createRequire as $require } from 'node:module'\nconst require = $require(import.meta.url)" },

@@ -2,17 +2,19 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAccount } from './accounts/commands.ts'
+import { NewAccountSchema, type NewAccount } from './accounts/schemas.ts'
 import { buildApp } from './app.ts'
 import { createClient, type Client } from './client/client.ts'
-import { readConfig } from './config.ts'
+import { readConfig, type Config } from './config.ts'
 import { migrate } from './database/migrations/migrate.ts'
 import { releaseClosedFiles } from './database/sqlite/driver.ts'
+import { valid } from './http/valid-fields.ts'
 
 export interface StoreOptions {
   /** The name of the account. */
-  name?: string
+  name?: string | undefined
   /** Settings of the service, by their names. Default: no log, and a free port of the loopback address. */
-  settings?: Record<string, string>
+  settings?: Record<string, string | number | boolean | undefined> | undefined
 }
 
 /** A service of this process with one account. */
@@ -33,16 +35,18 @@ const DEFAULTS = { LOG_LEVEL: 'silent', PORT: '0', HOST: '127.0.0.1', WEBHOOKS_A
  * Starts the service in this process, for tests: on a free port, with a SQLite database in a temporary folder and one
  * account. It does not read the environment. Any number of stores can run at the same time.
  */
-export async function createStore ({ name = 'Test store', settings = {} }: StoreOptions = {}): Promise<Store> {
+export async function createStore (options: StoreOptions = {}): Promise<Store> {
+  const { name = 'Test store', settings = {} } = options
+  const account = valid<NewAccount>(NewAccountSchema, { name })
   const folder = await mkdtemp(join(tmpdir(), 'petstore-'))
   const release = async (): Promise<void> => { await rm(folder, { recursive: true, force: true, maxRetries: 3 }) }
   try {
-    const config = readConfig({ ...DEFAULTS, DATABASE_URL: `file:${join(folder, 'store.db')}`, ...settings })
+    const config = readSettings({ DATABASE_URL: `file:${join(folder, 'store.db')}`, ...DEFAULTS }, settings)
     await migrate(config.DATABASE_URL)
     const app = await buildApp(config)
     try {
       await app.listen({ port: config.PORT, host: config.HOST })
-      const { record: { apiKey } } = await app.commit(createAccount, { account: { name } }, { account: null })
+      const { record: { apiKey } } = await app.commit(createAccount, { account }, { account: null })
       const url = app.listeningOrigin + app.basePath
       return {
         url,
@@ -63,4 +67,15 @@ export async function createStore ({ name = 'Test store', settings = {} }: Store
     await release()
     throw error
   }
+}
+
+/** Reads settings over defaults. `undefined` counts as not given. @throws {ConfigError | TypeError} */
+function readSettings (defaults: Record<string, string>, settings: NonNullable<StoreOptions['settings']>): Config {
+  const given = Object.entries(settings).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)] as const])
+  const config = readConfig({ ...defaults, ...Object.fromEntries(given) })
+  // The environment of a process has variables of other programs, but these settings are for the service alone.
+  const unknown = given.find(([name, value]) => value !== '' && !Object.hasOwn(config, name))
+  if (unknown !== undefined) throw new TypeError(`The service has no setting ${unknown[0]}`)
+  return config
 }

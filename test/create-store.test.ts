@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
-import { createStore, type Store } from '../src/create-store.ts'
+import { createStore, type Store, type StoreOptions } from '../src/create-store.ts'
 import { build, launch, ROOT } from './support/cli.ts'
 
 /** Gives the test a temporary folder of its own, because other tests create stores meanwhile. @returns its path */
@@ -26,9 +26,10 @@ function ownTemporaryFolder (t: Test): string {
 t.test('createStore starts stores that know nothing of each other, and close() leaves nothing', async (t) => {
   const folder = ownTemporaryFolder(t)
   const began = performance.now()
-  const first = await createStore()
+  const first = await createStore({ name: undefined, settings: undefined } as unknown as StoreOptions)
   t.comment(`a store after ${Math.round(performance.now() - began)} ms`)
-  const second = await createStore({ name: 'Second', settings: { BASE_PATH: '/v1' } })
+  const none = { LOG_LEVEL: undefined, PORT: undefined, HOST: undefined, DATABASE_URL: undefined }
+  const second = await createStore({ name: 'Second', settings: { BASE_PATH: '/v1', LAB: true, ...none } })
   t.match(second.url, /^http:\/\/127\.0\.0\.1:\d+\/v1$/)
 
   const { id } = await first.client.createCategory({ name: 'Dogs' })
@@ -50,6 +51,9 @@ t.test('createStore starts stores that know nothing of each other, and close() l
 t.test('a start that fails leaves nothing and says why', async (t) => {
   const folder = ownTemporaryFolder(t)
   await t.rejects(createStore({ settings: { PORT: 'none' } }), /PORT/)
+  await t.rejects(createStore({ settings: { PROT: '1' } }), /no setting PROT/)
+  await t.rejects(createStore({ name: '' }), /name/)
+  await t.rejects(createStore({ name: 5 as unknown as string }), /name/)
   const other = createServer().listen(0, '127.0.0.1')
   t.teardown(() => { other.close() })
   await new Promise((resolve) => other.once('listening', resolve))

@@ -32,7 +32,8 @@ function addCreate (account: Command): void {
       const { NewAccountSchema } = await import('../accounts/schemas.ts')
       const { createAccount } = await import('../accounts/commands.ts')
       const { migrateOrVerify } = await import('../database/migrations/startup-check.ts')
-      const { showKey, valid, withDatabase } = await import('./with-database.ts')
+      const { valid } = await import('../http/valid-fields.ts')
+      const { showKey, withDatabase } = await import('./with-database.ts')
       const fields = valid<NewAccount>(NewAccountSchema, { name, email })
       await migrateOrVerify(config)
       await withDatabase(config, async ({ commit }) => {

@@ -21,7 +21,8 @@ export function addKey (program: Command): void {
     .action(async ({ account, json = false, ...fields }: KeyOptions) => {
       const { NewApiKeySchema } = await import('../accounts/schemas.ts')
       const { createApiKey } = await import('../accounts/commands.ts')
-      const { showKey, valid } = await import('./with-database.ts')
+      const { valid } = await import('../http/valid-fields.ts')
+      const { showKey } = await import('./with-database.ts')
       const key = valid<NewApiKey>(NewApiKeySchema, fields)
       await withAccount(account, async ({ commit }) => {
         const { record } = await commit(createApiKey, { account, key }, { account })

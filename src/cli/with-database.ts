@@ -1,4 +1,3 @@
-import type { TSchema } from '@sinclair/typebox'
 import type { Config } from '../config.ts'
 import { commitOptions, createResources } from '../resources.ts'
 import { createCommitter, type Commit } from '../database/group-commit/committer.ts'
@@ -7,7 +6,6 @@ import type { Database } from '../database/database.ts'
 import { createRead } from '../database/read-batching.ts'
 import type { Read } from '../database/reads/query.ts'
 import { OperationalError } from '../operational-error.ts'
-import { buildValidatorCompiler } from '../http/validator-compiler.ts'
 
 /** An open database, with the same queries and commands as the service. */
 export interface OpenDatabase {
@@ -40,18 +38,6 @@ export async function requireAccount ({ database }: OpenDatabase, account: numbe
     where: { id: account, deletedAt: null }, select: { id: true }
   })
   if (found === null) throw new OperationalError(`Account ${account} does not exist.`)
-}
-
-/**
- * Validates fields by the rules for request bodies.
- *
- * @throws ValidationFailed
- */
-export function valid<T> (schema: TSchema, fields: Record<string, unknown>): T {
-  const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
-  const result = buildValidatorCompiler({})({ schema: schema as object, httpPart: 'body' })(given)
-  if ('error' in result) throw result.error
-  return result.value as T
 }
 
 /**

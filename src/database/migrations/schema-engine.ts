@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { pathToFileURL } from 'node:url'
+import { dirname, join } from 'node:path'
 import type { SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory } from '@prisma/driver-adapter-utils'
 import type { SchemaEngine } from '@prisma/schema-engine-wasm'
 import { databaseOf } from '../dialect.ts'
@@ -131,10 +131,10 @@ function withoutLingeringTimers (glue: EngineModule): Record<string, unknown> {
 /** Instantiates the engine by hand, because Node imports `.wasm` files as modules only with a flag. */
 async function loadSchemaEngine (): Promise<EngineModule> {
   loaded ??= (async () => {
-    const entry = pathToFileURL(createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm'))
+    const folder = dirname(createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm'))
     const glue = await import('@prisma/schema-engine-wasm/schema_engine_bg')
     const { instance } = await WebAssembly.instantiate(
-      await readFile(new URL('schema_engine_bg.wasm', entry)),
+      await readFile(join(folder, 'schema_engine_bg.wasm')),
       { './schema_engine_bg.js': withoutLingeringTimers(glue) }
     )
     glue.__wbg_set_wasm(instance.exports)
