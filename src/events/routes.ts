@@ -64,9 +64,9 @@ export function eventRoutes ({ streamsPerAccount }: EventOptions): FastifyPlugin
         reply.removeHeader('event-id')
         throw new StreamLimitReached(streamsPerAccount)
       }
-      const { socket } = request.raw
-      // Followers that do not read have limits of their own.
-      socket.setTimeout(0)
+      const socket = reply.raw.socket!
+      // Followers that do not read have limits of their own. The socket of `inject` has no time-out.
+      if ('setTimeout' in socket) socket.setTimeout(0)
       return sendStream(reply, feed.follow(auth, position, () => socket.writableLength))
     })
   }

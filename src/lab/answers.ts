@@ -5,7 +5,7 @@ import { corrupted } from './corruption.ts'
 import { INJECTED } from './errors.ts'
 import { documentedSchema } from './documented-schemas.ts'
 import type { Fault } from './schemas.ts'
-import { holdBack, throttle } from './streams.ts'
+import { closeAfterWrites, holdBack, throttle } from './streams.ts'
 
 /** In place of an answer: the connection is to be closed without a byte. */
 export const ENDED = Symbol('ended')
@@ -21,7 +21,7 @@ export async function changeAnswer (
 ): Promise<unknown> {
   switch (effect.type) {
     case 'delay':
-      await holdBack(effect.ms, request.raw.socket)
+      await holdBack(effect.ms, reply.raw.socket!)
       return payload
     case 'reset':
     case 'lose_answer':
@@ -65,8 +65,7 @@ async function truncate (
   raw.flushHeaders()
   const part = body.subarray(0, bytes)
   if (part.length > 0) await new Promise((resolve) => { raw.write(part, resolve) })
-  // Closes once the bytes before are sent.
-  raw.socket?.destroySoon()
+  closeAfterWrites(raw.socket!)
   // Fastify sends nothing more.
   return await new Promise(() => {})
 }

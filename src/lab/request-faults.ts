@@ -67,7 +67,7 @@ export function addRequestFaults (app: FastifyInstance, states: AccountStates, o
     finish(request, reply, payload).then((answer) => {
       if (answer !== ENDED) return done(null, answer)
       reply.hijack()
-      request.raw.socket.destroy()
+      reply.raw.socket?.destroy()
     }, done)
   })
 }
@@ -88,7 +88,8 @@ function begin (request: FastifyRequest, reply: FastifyReply, isStream: boolean,
   if (effect.type === 'reset' && !isStream) {
     // Nothing more happens to the request: `done` is never called.
     reply.hijack()
-    request.raw.socket.destroy()
+    // Not the socket of the request: `inject` has one for the response alone, whose end is an error for its caller.
+    reply.raw.socket?.destroy()
   } else if (effect.type === 'refuse') {
     reply.header('retry-after', effect.retryAfter ?? 1)
     done(new INJECTED[effect.status]!(id))
@@ -111,7 +112,7 @@ async function finish (request: FastifyRequest, reply: FastifyReply, payload: un
   const isStream = payload instanceof Readable &&
     String(reply.getHeader('content-type')).startsWith('text/event-stream')
   if (isStream && effect.type !== 'replace_answer') {
-    return await changeStream(payload, effect, { socket: request.raw.socket, writeEvent })
+    return await changeStream(payload, effect, { socket: reply.raw.socket!, writeEvent })
   }
   await writeEvent()
   return await changeAnswer(request, reply, payload, fault!)

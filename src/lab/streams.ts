@@ -1,10 +1,9 @@
-import type { Socket } from 'node:net'
-import { pipeline, Readable, Transform } from 'node:stream'
+import { pipeline, Readable, Transform, type Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Effect } from './effects.ts'
 
 interface StreamContext {
-  socket: Socket
+  socket: Writable
   /** Writes the event of the hit, for effects that end the stream. */
   writeEvent: () => Promise<void>
 }
@@ -28,7 +27,7 @@ export async function changeStream (source: Readable, effect: Effect, context: S
 }
 
 /** Resolves after a time, or when the client has left. */
-export async function holdBack (ms: number, socket: Socket): Promise<void> {
+export async function holdBack (ms: number, socket: Writable): Promise<void> {
   const left = new AbortController()
   const leave = (): void => { left.abort() }
   socket.once('close', leave)
@@ -108,7 +107,12 @@ function cutAfterBytes (bytes: number, context: StreamContext): Transform {
 
 /** Closes the connection once the bytes before are sent and the hit is recorded. */
 function cut ({ socket, writeEvent }: StreamContext): void {
-  void writeEvent().finally(() => { socket.destroySoon() })
+  void writeEvent().finally(() => { closeAfterWrites(socket) })
+}
+
+/** Closes a connection once the bytes before are sent. The socket of `inject` has no `destroySoon`. */
+export function closeAfterWrites (socket: Writable): void {
+  socket.end(() => { socket.destroy() })
 }
 
 /** Bytes that may wait at once; the source waits with more. */
