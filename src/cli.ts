@@ -3,9 +3,13 @@ import { readFileSync } from 'node:fs'
 import { CommanderError } from 'commander'
 import { createProgram } from './cli/program.ts'
 import { ValidationFailed } from './errors.ts'
+import { printable } from './printable.ts'
 import { explainFailure } from './start/explain-failure.ts'
 
 const program = createProgram().version(packageVersion())
+
+// The database and its copies hold secrets of webhooks: no other user of the machine may read them.
+process.umask(0o077)
 
 // A reader that closes the pipe early, such as `head`, is not an error.
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => { process.exit(code === 'EPIPE' ? 0 : 1) })
@@ -29,6 +33,6 @@ function packageVersion (): string {
 function reportError (error: unknown): number {
   // Commander has printed its error already. Its exit code 0 belongs to --help and --version.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-  process.stderr.write(`${explainFailure(error)}\n`)
+  process.stderr.write(`${explainFailure(error).split('\n').map(printable).join('\n')}\n`)
   return error instanceof ValidationFailed ? 2 : 1
 }

@@ -12,8 +12,9 @@ export function addDoctor (program: Command): void {
     .action(async ({ json = false }: JsonOption) => {
       const { runChecks } = await import('./doctor-checks.ts')
       await printRecords(noted(runChecks(process.env)), json, ({ subject, failed, text }) => {
-        const indented = text.replaceAll('\n', '\n' + ' '.repeat(INDENT))
-        return `${failed ? 'failed' : 'ok    '}  ${subject.padEnd(10)}  ${indented}`
+        const [first, ...others] = text.split('\n')
+        const heading = `${failed ? 'failed' : 'ok    '}  ${subject.padEnd(10)}  ${first}`
+        return [heading, ...others.map((line) => ' '.repeat(INDENT) + line)]
       })
     })
 }

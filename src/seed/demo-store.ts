@@ -11,6 +11,7 @@ import { createSnapshot } from '../lab/snapshot-commands.ts'
 import { createMessage } from '../messages/commands.ts'
 import { placeOrder } from '../orders/commands.ts'
 import { createPet, updatePet } from '../pets/commands.ts'
+import { printable } from '../printable.ts'
 import { createWebhook } from '../webhooks/commands.ts'
 
 /**
@@ -89,7 +90,7 @@ The database has several stores already, so no demo store was opened. To list th
 
 function describeStore (id: number, name: string): string {
   return `
-The database has a store already: ${JSON.stringify(name)}, account ${id}. To get another API key:
+The database has a store already: ${printable(JSON.stringify(name))}, account ${id}. To get another API key:
 
   npx --no petstore key create --account ${id}
 

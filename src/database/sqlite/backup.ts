@@ -56,6 +56,8 @@ function checkPaths (url: string, file: string): void {
 async function flush (file: string): Promise<number> {
   const copy = await open(file, 'r+')
   try {
+    // SQLite gives a copy the mode that other new files have, whatever the mode of the database.
+    await copy.chmod(0o600)
     await copy.sync()
     return (await copy.stat()).size
   } finally {
