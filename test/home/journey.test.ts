@@ -101,11 +101,38 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     t.equal(page.url(), `${origin}/?from=start`)
     t.notMatch(await page.locator('body').innerText(), ada.key!)
     await page.evaluate(`location.hash = 'key=${ben.key}'`)
-    await page.locator('#present-name').getByText('Store of Ben').waitFor()
+    const question = page.locator('#other-store[open]')
+    await question.getByText('Store of Ben').waitFor()
     t.equal(page.url(), `${origin}/?from=start`, 'also in an open tab')
+    t.match(await question.innerText(), new RegExp(`Ben with the key ${ben.key!.slice(0, 12)}…. You are using Store of Ada`))
+    await page.setViewportSize({ width: 390, height: 844 })
+    t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), 'a phone is wide enough')
+    t.same(await faultsOf(page), [])
+    if (process.env['SCREENSHOT'] !== undefined) await page.screenshot({ path: process.env['SCREENSHOT'] })
+    await page.keyboard.press('Enter')
+    await question.waitFor({ state: 'hidden' })
+    t.equal(await page.locator('#present-name').innerText(), 'Store of Ada', 'Enter stays')
+    t.same(await storedKeys(page), [ada.key])
+
+    await page.goto(`${origin}/#key=${ben.key}`)
+    await page.reload()
+    await page.locator('#present-name').getByText('Store of Ada').waitFor()
+    t.same(await storedKeys(page), [ada.key], 'a link that was not answered has no effect')
+    await page.evaluate(`location.hash = 'key=${ben.key}'`)
+    await page.getByRole('button', { name: 'Open the other store' }).click()
+    await page.locator('#present-name').getByText('Store of Ben').waitFor()
     await page.reload()
     await page.locator('#present-name').getByText('Store of Ben').waitFor()
+    t.same(await storedKeys(page), [ada.key, ben.key], 'the key of Ada is not lost')
+    await page.locator('#back').click()
+    await page.locator('#present-name').getByText('Store of Ada').waitFor()
+
     t.same(complaints, [])
+    await page.evaluate("location.hash = 'key=psk_nonsense'")
+    await page.getByText('The key of the link was not used').waitFor()
+    t.equal(await page.locator('#present-name').innerText(), 'Store of Ada')
+    await page.locator('#leave').click()
+    t.same(await storedKeys(page), [])
   })
 
   await t.test('the page shows the error messages of the service', async (t) => {
@@ -235,6 +262,11 @@ t.test('with closed signup, the first page says so and accepts a key', { skip: w
 async function openStore (page: Page): Promise<void> {
   await page.locator('#open-form button:enabled').click()
   await page.locator('#fill:enabled').waitFor()
+}
+
+/** Returns the keys that the tab keeps. */
+async function storedKeys (page: Page): Promise<string[]> {
+  return await page.evaluate('Object.keys(sessionStorage).sort().map((item) => sessionStorage.getItem(item))')
 }
 
 /** Waits until the page shows these figures. */

@@ -1,5 +1,6 @@
 import { byId, copy, onAction, write } from './dom.js'
-import { ApiError, loadKey, send, storeKey } from './service.js'
+import { confirmStore, shortKey } from './linked-store.js'
+import { ApiError, loadFormerKey, loadKey, send, storeFormerKey, storeKey } from './service.js'
 
 /** Delay before the page tries a key again that the service could not check. */
 const RETRY_DELAY_MS = 5_000
@@ -52,12 +53,44 @@ export function setUpAccount ({ enter, leave }) {
     ;(byId('open-form').hidden ? field : name).focus()
   })
 
-  const firstKey = takeKeyFromAddress() ?? loadKey()
-  if (firstKey !== undefined) resume(firstKey)
-  window.addEventListener('hashchange', () => {
-    const key = takeKeyFromAddress()
-    if (key !== undefined) resume(key)
+  onAction(byId('back', HTMLButtonElement), 'open-error', async () => {
+    const key = loadFormerKey()
+    if (key !== undefined) replace(key, await ownerOf(key))
   })
+
+  const storedKey = loadKey()
+  if (storedKey !== undefined) resume(storedKey)
+  followLink()
+  window.addEventListener('hashchange', followLink)
+
+  /** Uses the key of the address. Asks first if the tab has another one. */
+  async function followLink () {
+    const key = takeKeyFromAddress()
+    const own = current ?? loadKey()
+    if (key === undefined || key === own) return
+    if (own === undefined) return await resume(key)
+    try {
+      const owner = await ownerOf(key)
+      if (await confirmStore({ name: owner.name, key }, byId('present-name').textContent || shortKey(own))) {
+        replace(key, owner)
+      }
+    } catch (error) {
+      write('open-status', `The key of the link was not used: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+
+  /**
+   * Uses another key, and keeps the one before.
+   *
+   * @param {string} key
+   * @param {{ name: string, mayWrite: boolean }} owner
+   */
+  function replace (key, owner) {
+    storeFormerKey(current ?? loadKey())
+    byId('new-key').hidden = true
+    show(key, owner)
+    byId('present').focus()
+  }
 
   /**
    * Uses the key of the address, or the stored key after a reload. Does not show it. Tries again while the service
@@ -96,7 +129,10 @@ export function setUpAccount ({ enter, leave }) {
     byId('entrance').hidden = true
     byId('present').hidden = false
     write('present-name', storeName)
-    write('present-key', `${key.split('_').slice(0, 2).join('_')}…`)
+    write('present-key', shortKey(key))
+    const former = loadFormerKey()
+    byId('back').hidden = former === undefined || former === key
+    write('back-name', former === undefined ? '' : shortKey(former))
     write('open-status', '')
     write('open-error', '')
     byId('needs-key').hidden = true
@@ -108,6 +144,7 @@ export function setUpAccount ({ enter, leave }) {
     attempts++
     current = undefined
     storeKey(undefined)
+    storeFormerKey(undefined)
     byId('new-key-text').textContent = ''
     byId('new-key').hidden = true
     byId('present').hidden = true

@@ -125,6 +125,22 @@ export function loadKey () {
 
 /** @param {string | undefined} key */
 export function storeKey (key) {
-  if (key === undefined) sessionStorage.removeItem(ITEM)
-  else sessionStorage.setItem(ITEM, key)
+  store(ITEM, key)
+}
+
+/** Name of the key that the user has left for the store of a link. It may be the only copy. */
+const FORMER_ITEM = `petstore former key ${SERVICE.pathname}`
+
+export function loadFormerKey () {
+  return sessionStorage.getItem(FORMER_ITEM) ?? undefined
+}
+
+/** @param {string | undefined} key */
+export function storeFormerKey (key) {
+  store(FORMER_ITEM, key)
+}
+
+function store (/** @type {string} */ item, /** @type {string | undefined} */ key) {
+  if (key === undefined) sessionStorage.removeItem(item)
+  else sessionStorage.setItem(item, key)
 }
