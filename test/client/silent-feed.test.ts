@@ -28,7 +28,9 @@ t.test('a feed that is silent for too long is opened again', async (t) => {
   const store = createClient({ url: proxy.url, apiKey })
   await store.createMessage({ message: 'Hello' })
   proxy.faults = [stayingSilent]
-  t.match((await store.followEvents().next()).value, { id: 1 })
+  // The signal only ends a test that waits for ever.
+  const signal = AbortSignal.timeout(60_000)
+  t.match((await store.followEvents({ signal }).next()).value, { id: 1 })
   t.equal(proxy.requests.filter(({ path }) => path === '/events').length, 2)
   t.ok(silences >= 2, 'each connection has its limit')
 })

@@ -42,6 +42,22 @@ const INTERFACE: Record<string, { fields: Record<string, string>, required?: str
   }
 }
 
+t.test('OpenAPI 3.2 names tags for readers, and nests them, as the extensions of 3.0.3 do', async (t) => {
+  const { nobody } = await startApp(t)
+  const [old, { body: { tags } }] = await Promise.all(['/openapi.json', '/openapi-3.2.json'].map(async (path) =>
+    await nobody.get(path)))
+  const groups = old.body['x-tagGroups'] as Array<{ name: string, tags: string[] }>
+  const isGroup = (name: string) => groups.some((group) => group.name === name)
+  const leaves = (old.body.tags as Array<Record<string, string>>).filter(({ name }) => !isGroup(name!))
+  t.ok(leaves.length > 5)
+  for (const { name, description, 'x-displayName': summary } of leaves) {
+    const { name: parent } = groups.find((group) => group.tags.includes(name!))!
+    t.match(summary, /^[A-Z]/, 'a tag has a name for readers')
+    const tag = tags.find((tag: { name: string }) => tag.name === name)
+    t.strictSame(tag, { name, summary, description, parent, kind: 'nav' })
+  }
+})
+
 t.test('the OpenAPI document', async (t) => {
   const { nobody, document, text, operations } = await servedDocument(t)
   const resolve = (schema: Schema): Schema =>

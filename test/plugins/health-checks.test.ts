@@ -7,7 +7,11 @@ t.test('/readyz needs all migrations, and /livez needs nothing', async (t) => {
   const { writer } = app.database
   assertResponse(t, await nobody.get('/readyz'), 200, { status: 'ok' })
   const states = {
-    'it is missing': "DELETE FROM _prisma_migrations WHERE migration_name LIKE '2%'",
+    'all are missing': "DELETE FROM _prisma_migrations WHERE migration_name LIKE '2%'",
+    'the last one is missing': `DELETE FROM _prisma_migrations WHERE migration_name = (
+      SELECT max(migration_name) FROM _prisma_migrations)`,
+    'the first one is missing': `DELETE FROM _prisma_migrations WHERE migration_name = (
+      SELECT min(migration_name) FROM _prisma_migrations)`,
     'it has not finished': 'UPDATE _prisma_migrations SET finished_at = NULL',
     'it was rolled back': 'UPDATE _prisma_migrations SET rolled_back_at = started_at'
   }
