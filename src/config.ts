@@ -125,9 +125,9 @@ interface Rule {
 
 const RULES: Record<string, Rule> = {
   DATABASE_URL: {
-    text: 'be file:<path> for SQLite, or postgresql://user:password@host:5432/name for PostgreSQL, with one host, ' +
-      'without the parameter target_session_attrs, which has no effect, and with the parameter schema at most once, ' +
-      'of 1 to 63 bytes and not beginning with pg_',
+    text: 'be file:<path> of a file, without parameters, for SQLite, or postgresql://user:password@host:5432/name for ' +
+      'PostgreSQL, with one host, without the parameter target_session_attrs, which has no effect, and with the ' +
+      'parameter schema at most once, of 1 to 63 bytes and not beginning with pg_',
     isValid: isDatabaseUrl
   },
   BASE_PATH: {
@@ -223,7 +223,8 @@ function describeRule (name: string): string {
 
 /** The driver connects to one host, and ignores the parameter of libpq that selects one of several. */
 function isDatabaseUrl (url: string): boolean {
-  if (url.startsWith('file:')) return true
+  // Each connection to a database in memory would have one of its own.
+  if (url.startsWith('file:')) return !/^file::memory:|\?|[/\\]$/.test(url)
   if (!URL.canParse(url)) return false
   const { searchParams } = new URL(url)
   return !searchParams.has('target_session_attrs') && searchParams.getAll('schema').length <= 1 &&

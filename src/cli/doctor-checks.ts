@@ -1,4 +1,4 @@
-import { accessSync, constants, statSync } from 'node:fs'
+import { accessSync, constants } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { readConfig, type Config } from '../config.ts'
@@ -7,7 +7,7 @@ import { pendingMigrations } from '../database/migrations/history.ts'
 import { migratesOnStart } from '../database/migrations/startup-check.ts'
 import { openDatabase } from '../database/open-database.ts'
 import { checkWritable } from '../database/database.ts'
-import { fileOf, isMissing } from '../database/sqlite/database-file.ts'
+import { fileOf, isMissing, problemOfFolder } from '../database/sqlite/database-file.ts'
 import { explainFailure } from '../start/explain-failure.ts'
 
 /** The result of one check. If it failed, the text has the cause and the remedy. */
@@ -49,6 +49,8 @@ export async function * runChecks (environment: NodeJS.ProcessEnv): AsyncGenerat
 
 async function checkDisk (url: string): Promise<CheckResult> {
   const folder = dirname(resolve(fileOf(url)))
+  const problem = problemOfFolder(fileOf(url))
+  if (problem !== undefined) return { subject: 'disk', failed: true, text: problem }
   try {
     accessSync(folder, constants.W_OK | constants.X_OK)
     if (!isMissing(url)) accessSync(fileOf(url), constants.W_OK)
@@ -64,9 +66,6 @@ async function checkDisk (url: string): Promise<CheckResult> {
 }
 
 function explainDiskError (folder: string, { code }: NodeJS.ErrnoException): string {
-  if (statSync(folder, { throwIfNoEntry: false }) === undefined) {
-    return `the folder ${folder} does not exist. Create it, or set DATABASE_URL to another folder.`
-  }
   return `this user has no permission to write the database or its folder ${folder} (${code}). ` +
     'Grant it, or set DATABASE_URL to another folder.'
 }

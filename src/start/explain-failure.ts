@@ -8,11 +8,15 @@ const CAUSES: Array<[sign: RegExp, explanation: string]> = [
     'The port is in use. Stop the program that listens on it, or set PORT to another port.'
   ],
   [
-    /\bEACCES\b/,
+    /\blisten EACCES\b/,
     'This process has no permission to listen on the port. Set PORT to a port above 1023.'
   ],
   [
-    /\b(EADDRNOTAVAIL|ENOTFOUND)\b/,
+    /\b(DatabaseNotReachable|ConnectionClosed|TooManyConnections|P1001|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)\b/,
+    'The database server cannot be reached. Check that it runs, and that DATABASE_URL has the right host and port.'
+  ],
+  [
+    /\b(EADDRNOTAVAIL|ENOTFOUND|EAI_AGAIN)\b/,
     'HOST is not an address of this machine. Set it to an address of this machine, such as 127.0.0.1.'
   ],
   [
@@ -36,12 +40,25 @@ const CAUSES: Array<[sign: RegExp, explanation: string]> = [
     'The disk of the database is full or has failed. Free space on it, or replace it.'
   ],
   [
-    /\b(DatabaseNotReachable|ConnectionClosed|TooManyConnections|P1001|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)\b/,
-    'The database server cannot be reached. Check that it runs, and that DATABASE_URL has the right host and port.'
-  ],
-  [
     /does not support SSL|There was an error establishing an SSL connection/,
     'The database server does not offer TLS. Remove sslmode from DATABASE_URL, or turn TLS on in the server.'
+  ],
+  [
+    /no pg_hba\.conf entry/,
+    'The database server allows no such connection: its pg_hba.conf has no entry for this user, database, address ' +
+      'and encryption. Add sslmode=verify-full to DATABASE_URL if it wants TLS, or add an entry in the server.'
+  ],
+  [
+    /client certificate/,
+    'The database server wants a client certificate. Set sslcert and sslkey in DATABASE_URL to its files.'
+  ],
+  [
+    /PEM routines|ERR_OSSL|no start line|key values mismatch/,
+    'A file of sslrootcert, sslcert or sslkey in DATABASE_URL is damaged, or no PEM file, or the two do not fit.'
+  ],
+  [
+    /\bSASL\b/,
+    'The database server asks for a password, and DATABASE_URL has none or another one. Correct it.'
   ],
   [
     /self-signed|unable to (verify|get)|certificate|ERR_TLS|TlsConnectionError/,
@@ -55,6 +72,10 @@ const CAUSES: Array<[sign: RegExp, explanation: string]> = [
   [
     /\b(DatabaseDoesNotExist|3D000)\b/,
     'The database in DATABASE_URL does not exist on the server. Create it, or set DATABASE_URL to another database.'
+  ],
+  [
+    /\b(ENOENT|EACCES|EPERM): /,
+    'A file is missing, or this process has no permission for it. Check the files that DATABASE_URL names.'
   ]
 ]
 
@@ -63,6 +84,8 @@ interface Failure {
   statusCode?: number
   originalCode?: string
   kind?: string
+  /** The message of the server, in errors of kind TlsConnectionError. */
+  reason?: string
   message?: string
   cause?: Failure
 }
@@ -75,7 +98,7 @@ export function explainFailure (error: unknown): string {
   if (error instanceof ConfigError || error instanceof OperationalError) return error.message
   const { message = '', statusCode } = error as Failure
   const signs = causesOf(error as Failure)
-    .flatMap(({ code, originalCode, kind, message }) => [code, originalCode, kind, message])
+    .flatMap(({ code, originalCode, kind, reason, message }) => [code, originalCode, kind, reason, message])
     .join(' ')
   const cause = CAUSES.find(([sign]) => sign.test(signs))
   if (cause !== undefined) return cause[1]

@@ -39,13 +39,18 @@ t.test(
     writeFileSync(join(cwd, 'text.db'), 'Dear diary, today the cat sat on the keyboard again. '.repeat(50))
     writeFileSync(join(cwd, 'corrupt.db'), Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(8000, 7)]))
     mkdirSync(join(cwd, 'folder.db'))
-    const table: Array<[file: string, says: RegExp]> = [
+    const table: Array<[file: string, says: RegExp, lines?: number]> = [
       ['./missing/petstore.db', /folder.*does not exist.*DATABASE_URL/],
+      [':memory:', /DATABASE_URL must be file:<path> of a file/, 2],
+      ['./a.db?connection_limit=1', /DATABASE_URL must be file:<path> of a file, without parameters/, 2],
+      ['./sub/', /DATABASE_URL must be file:<path> of a file/, 2],
       ['./folder.db', /cannot be opened.*DATABASE_URL/],
       ['./text.db', /DATABASE_URL.*damaged or not a SQLite/],
       ['./corrupt.db', /DATABASE_URL.*damaged or not a SQLite/]
     ]
-    for (const [file, says] of table) { await failed(t, await run(t, 'start', { DATABASE_URL: `file:${file}` }, { cwd }), says) }
+    for (const [file, says, lines] of table) {
+      await failed(t, await run(t, 'start', { DATABASE_URL: `file:${file}` }, { cwd }), says, lines)
+    }
     await failed(t, await run(t, 'migrate', { DATABASE_URL: `file:${table[0]![0]}` }, { cwd }), table[0]![1])
   }
 )
@@ -65,12 +70,16 @@ t.test(
     writeFileSync(join(cwd, 'empty.db'), '')
     writeFileSync(join(cwd, 'migrated.db'), readFileSync((await freshDatabase(t)).slice('file:'.length)))
     mkdirSync(join(cwd, 'closed'))
+    mkdirSync(join(cwd, 'locked/folder'), { recursive: true })
+    chmodSync(join(cwd, 'locked'), 0)
     for (const file of ['empty.db', 'migrated.db']) chmodSync(join(cwd, file), 0o444)
     chmodSync(join(cwd, 'closed'), 0o555)
     const table: Array<[file: string, says: RegExp]> = [
       ['./empty.db', /is read-only.*DATABASE_URL/],
       ['./migrated.db', /is read-only.*DATABASE_URL/],
-      ['./closed/petstore.db', /cannot be opened or created.*DATABASE_URL/]
+      ['./closed/petstore.db', /cannot be opened or created.*DATABASE_URL/],
+      ['./locked/petstore.db', /cannot be opened or created.*DATABASE_URL/],
+      ['./locked/folder/petstore.db', /no permission to enter the folder.*DATABASE_URL/]
     ]
     for (const [file, says] of table) { await failed(t, await run(t, 'start', { DATABASE_URL: `file:${file}` }, { cwd, account }), says) }
   }
@@ -125,7 +134,16 @@ t.test(
           url.pathname = '/nothing'
         }),
         /DATABASE_URL does not exist on the server/
-      ]
+      ],
+      [
+        other((url) => {
+          url.password = ''
+        }),
+        /asks for a password, and DATABASE_URL has none|rejects the user/
+      ],
+      [other((url) => { url.searchParams.set('sslmode', 'verify-full') }), /does not offer TLS/],
+      [other((url) => { url.search = '?sslrootcert=/missing.pem' }), /A file is missing.*DATABASE_URL/],
+      [other((url) => { url.search = `?sslrootcert=${join(ROOT, 'README.md')}` }), /no PEM file|does not offer TLS/]
     ]
     for (const [DATABASE_URL, says] of table) {
       const running = await run(t, 'start', { DATABASE_URL })

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SqlMigrationAwareDriverAdapterFactory, SqlQuery, SqlResultSet } from '@prisma/driver-adapter-utils'
 import { OperationalError } from '../../operational-error.ts'
@@ -7,7 +5,7 @@ import { isLocked } from '../error-classification.ts'
 import { OpenTransaction } from '../open-transaction.ts'
 import type { TransactionalAdapter } from '../transact.ts'
 import { SqliteConnection } from './connection.ts'
-import { fileOf } from './database-file.ts'
+import { fileOf, problemOfFolder } from './database-file.ts'
 import { runSteps, type StepRun } from './steps.ts'
 
 /** Pause between two attempts to acquire a lock that another process holds. It does not block the event loop. */
@@ -39,10 +37,8 @@ export class SqliteAdapterFactory implements SqlMigrationAwareDriverAdapterFacto
   }
 
   async connect (): Promise<SqliteAdapter> {
-    if (!existsSync(dirname(this.#path))) {
-      throw new OperationalError(
-        'The folder of the database file does not exist. Create it, or set DATABASE_URL to another file.')
-    }
+    const problem = problemOfFolder(this.#path)
+    if (problem !== undefined) throw new OperationalError(problem)
     const connection = new SqliteConnection(this.#path)
     try {
       await untilUnlocked(this.#lockTimeout, () => { connection.runScript(PRAGMAS) })
