@@ -50,20 +50,34 @@ type Greeting = (origin: string) => string
  * @returns a text with a key, its page and a request that works when pasted; or how to get a key, if the database has
  *   another account or a key of the demo store was used
  */
-export async function openDemo ({ commit, database, basePath }: FastifyInstance): Promise<Greeting> {
-  const [first, second] = await database.reader.account.findMany({
+export async function openDemo (app: FastifyInstance): Promise<Greeting> {
+  const { commit } = app
+  const [first, second] = await findAccounts(app)
+  if (second !== undefined) return () => OTHER_STORES
+  if (first === undefined) {
+    try {
+      const { record } = await commit(openStore, {}, { account: null })
+      return greet(app, record)
+    } catch (error) {
+      // Of processes that start at the same time, one opens the store: its message has a fixed id, which is unique.
+      if ((await findAccounts(app)).length === 0) throw error
+      return await openDemo(app)
+    }
+  }
+  const isUsed = first.apiKeys.some(({ lastUsedAt }) => lastUsedAt !== null)
+  if (first.name !== NAME || isUsed) return () => describeStore(Number(first.id), first.name)
+  const { record } = await commit(createApiKey, { account: Number(first.id), key: {} }, { account: null })
+  return greet(app, record)
+}
+
+/** Finds the first two accounts, which is enough to decide whether there is a demo store or another one. */
+async function findAccounts ({ database }: FastifyInstance) {
+  return await database.reader.account.findMany({
     where: { deletedAt: null }, take: 2, select: { id: true, name: true, apiKeys: { select: { lastUsedAt: true } } }
   })
-  if (second !== undefined) return () => OTHER_STORES
-  if (first !== undefined) {
-    const isUsed = first.apiKeys.some(({ lastUsedAt }) => lastUsedAt !== null)
-    if (first.name !== NAME || isUsed) return () => describeStore(Number(first.id), first.name)
-  }
+}
 
-  const noAccount = { account: null }
-  const { record: { apiKey } } = first === undefined
-    ? await commit(openStore, {}, noAccount)
-    : await commit(createApiKey, { account: Number(first.id), key: {} }, noAccount)
+function greet ({ basePath }: FastifyInstance, { apiKey }: { apiKey: string }): Greeting {
   return (origin) => `
 The demo store is ready. See it in a browser:
 

@@ -5,7 +5,10 @@ import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { buildApp } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
+import { openDemo } from '../../src/seed/demo-store.ts'
 import { build, CLI } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
@@ -115,6 +118,17 @@ t.test(
     t.notMatch((await start(t, {}, { cwd })).err(), 'psk_', 'no key, because one was used')
   }
 )
+
+t.test('of processes that start at once with DEMO=true, one opens the store and all go on', async (t) => {
+  const DATABASE_URL = await freshDatabase(t)
+  const config = readConfig({ DATABASE_URL, DEMO: 'true', LOG_LEVEL: 'silent', DELIVERY: 'false' })
+  const apps = await Promise.all([1, 2, 3].map(async () => await buildApp(config)))
+  t.teardown(async () => { await Promise.all(apps.map(async (app) => { await app.close() })) })
+  await Promise.all(apps.map(async (app) => { await app.ready() }))
+  const greetings = await Promise.all(apps.map(openDemo))
+  for (const greet of greetings) t.match(greet('http://pets.example'), /#key=psk_/)
+  t.match(await apps[0]!.database.reader.account.findMany(), [{ name: 'Demo store' }])
+})
 
 t.test('DEMO=true creates a demo store in any empty database', async (t) => {
   const DATABASE_URL = await freshDatabase(t)
