@@ -1,17 +1,20 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { AccountClocks } from '../database/account-clocks.ts'
 import type { Read } from '../database/reads/query.ts'
-import { findActiveStates, findChangedStates, findStateOf, type AccountState } from './queries.ts'
+import { findActiveStates, findChanges, findStateOf, type AccountState } from './queries.ts'
 import { matches, type Target } from './rules.ts'
 
 /** Interval of polls for changes by other processes: a fault works in every process within a second. */
 const POLL_MS = 400
 
 /**
- * A poll reads the changes of this time again: a change is marked with the time of its transaction, which may commit
- * later, and on a machine whose clock differs.
+ * A poll looks for changes of this time: a change is marked with the time of its transaction, which may commit later,
+ * and on a machine whose clock differs.
  */
 const OVERLAP_MS = 15_000
+
+/** Accounts whose states a poll reads at once. Each has up to 100 faults, and requests get their turn in between. */
+const ACCOUNTS_PER_READ = 10
 
 /**
  * What this process knows of the faults and the clocks of accounts. Accounts without an open fault have no entry, so
@@ -29,19 +32,57 @@ export interface AccountStates {
   stop: () => void
 }
 
-interface Options { read: Read, clocks: AccountClocks, log: FastifyBaseLogger }
+interface Options {
+  read: Read
+  clocks: AccountClocks
+  log: FastifyBaseLogger
+  /** `POLL_MS` by default. */
+  pollMs?: number
+}
 
-export function createAccountStates ({ read, clocks, log }: Options): AccountStates {
+export function createAccountStates ({ read, clocks, log, pollMs = POLL_MS }: Options): AccountStates {
   const faults = new Map<number, AccountState['faults']>()
+  /** The change of each account that a poll has read. */
+  const seen = new Map<number, string>()
+  /** Number of the newest read of each account that has returned, while any read is in flight. */
+  const newest = new Map<number, number>()
+  let reads = 0
+  let readsInFlight = 0
   let timer: NodeJS.Timeout | undefined
   let isPolling = false
   let isComplete = false
 
-  function learn (states: AccountState[]): void {
-    for (const { account, offsetSeconds, faults: open } of states) {
-      clocks.advance(account, offsetSeconds * 1000)
-      if (open.length > 0) faults.set(account, open)
-      else faults.delete(account)
+  function learn ({ account, offsetSeconds, faults: open }: AccountState): void {
+    clocks.advance(account, offsetSeconds * 1000)
+    if (open.length > 0) faults.set(account, open)
+    else faults.delete(account)
+  }
+
+  /** Ignores what it read if a read that began later has returned before: that one knows more. */
+  async function refresh (account: number): Promise<void> {
+    const number = ++reads
+    readsInFlight++
+    try {
+      const state = await findStateOf(read, account)
+      if (number < (newest.get(account) ?? 0)) return
+      newest.set(account, number)
+      learn(state ?? { account, offsetSeconds: 0, faults: [] })
+    } finally {
+      if (--readsInFlight === 0) newest.clear()
+    }
+  }
+
+  /** Reads the states of accounts that have changed since they were read. */
+  async function readChanges (): Promise<void> {
+    const changes = await findChanges(read, new Date(Date.now() - OVERLAP_MS).toISOString())
+    const recent = new Set(changes.map(({ account }) => account))
+    for (const account of seen.keys()) if (!recent.has(account)) seen.delete(account)
+    const unseen = changes.filter(({ account, changedAt }) => seen.get(account) !== changedAt)
+    for (let start = 0; start < unseen.length; start += ACCOUNTS_PER_READ) {
+      await Promise.all(unseen.slice(start, start + ACCOUNTS_PER_READ).map(async ({ account, changedAt }) => {
+        await refresh(account)
+        seen.set(account, changedAt)
+      }))
     }
   }
 
@@ -50,10 +91,12 @@ export function createAccountStates ({ read, clocks, log }: Options): AccountSta
     if (isPolling) return
     isPolling = true
     try {
-      learn(isComplete
-        ? await findChangedStates(read, new Date(Date.now() - OVERLAP_MS).toISOString())
-        : await findActiveStates(read))
-      isComplete = true
+      if (isComplete) {
+        await readChanges()
+      } else {
+        for (const state of await findActiveStates(read)) learn(state)
+        isComplete = true
+      }
     } catch (error) {
       log.warn({ err: error }, 'cannot read the state of the lab; the next poll reads it')
     } finally {
@@ -65,10 +108,10 @@ export function createAccountStates ({ read, clocks, log }: Options): AccountSta
     hasFaults: (account) => faults.size > 0 && faults.has(account),
     mayHit: (account, target) =>
       faults.size > 0 && (faults.get(account)?.some((fault) => matches(fault, target)) ?? false),
-    refresh: async (account) => { learn(await findStateOf(read, account)) },
+    refresh,
     async start () {
       await poll()
-      timer = setInterval(() => { void poll() }, POLL_MS).unref()
+      timer = setInterval(() => { void poll() }, pollMs).unref()
     },
     stop: () => { clearInterval(timer) }
   }

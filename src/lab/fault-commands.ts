@@ -157,6 +157,7 @@ export const matchFaults: Command<MatchInput, Fault | null> = {
   async run (tx, inputs) {
     const faults = await loadOpenFaults(tx, inputs)
     const counted = new Set<LoadedFault>()
+    const usedUp: Array<{ account: number }> = []
     const results = inputs.map((input): CommandResult<Fault | null> => {
       const { account, requestId, operation, isImmediate } = input
       const own = faults.filter((fault) => fault.account === account)
@@ -167,13 +168,17 @@ export const matchFaults: Command<MatchInput, Fault | null> = {
       const { passed, hits } = hit
       const fault: Fault = { ...JSON.parse(hit.record) as Fault, passed, hits }
       const events = isImmediate(fault.effect) ? [faultEvents.hit({ fault, requestId, operation })] : []
-      return { record: fault, events }
+      if (hits < fault.times) return { record: fault, events }
+      usedUp.push({ account })
+      return { record: fault, events, changes: { lab: [account] } }
     })
     const { dialect, execute } = tx
     await execute(`
       UPDATE faults SET passed = i.passed, hits = i.hits
       FROM ${dialect.jsonRows('i', { id: 'bigint', passed: 'bigint', hits: 'bigint' })} WHERE faults.id = i.id`,
     [...counted].map(({ id, passed, hits }) => ({ id, passed, hits })))
+    // Requests pay for a fault as long as a process believes it to be open.
+    await markChanged(tx, usedUp)
     return results
   }
 }

@@ -166,15 +166,20 @@ const activeStates: Query<object, { states: string }> = {
     FROM ${dialect.jsonRows('i', { ord: 'ordinality' })}`
 }
 
-/** As a join, PostgreSQL may plan to read the accounts first, while there are few. */
-const offset = '(SELECT a.clock_offset_seconds FROM accounts a WHERE a.id = l.account_id)'
+/** A change of an account's faults or clock. Each change of an account has a later time than the one before it. */
+export interface StateChange {
+  account: number
+  /** In real time, RFC 3339 in UTC. */
+  changedAt: string
+}
 
-const changedStates: Query<{ since: string }, { states: string }> = {
+const changesSince: Query<{ since: string }, { changes: string }> = {
   isNeverRefused: true,
   sql: (dialect) => `
     SELECT i.ord, ${list(dialect, `
-      SELECT l.account_id AS account, ${stateOf(dialect, 'l.account_id', offset)} AS state
-      FROM lab_states l WHERE l.changed_at >= ${dialect.toTime('i.since')}`)} AS states
+      SELECT l.account_id AS account,
+        '{"account":' || l.account_id || ',"changedAt":"' || ${dialect.time('l.changed_at')} || '"}' AS state
+      FROM lab_states l WHERE l.changed_at >= ${dialect.toTime('i.since')}`)} AS changes
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', since: 'text' })}`
 }
 
@@ -192,12 +197,14 @@ export async function findActiveStates (read: Read): Promise<AccountState[]> {
 }
 
 /** @param since in real time, RFC 3339 in UTC */
-export async function findChangedStates (read: Read, since: string): Promise<AccountState[]> {
-  return statesIn(await read(changedStates, { since }))
+export async function findChanges (read: Read, since: string): Promise<StateChange[]> {
+  const row = await read(changesSince, { since })
+  return JSON.parse(row?.changes ?? '[]') as StateChange[]
 }
 
-export async function findStateOf (read: Read, account: number): Promise<AccountState[]> {
-  return statesIn(await read(statesOfAccounts, { account }))
+/** @returns `undefined` when the account is gone */
+export async function findStateOf (read: Read, account: number): Promise<AccountState | undefined> {
+  return statesIn(await read(statesOfAccounts, { account }))[0]
 }
 
 function statesIn (row: { states: string } | undefined): AccountState[] {

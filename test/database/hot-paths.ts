@@ -16,7 +16,7 @@ import { listEvents, streamEvents } from '../../src/events/queries.ts'
 import { deleteExpiredEvents } from '../../src/events/retention.ts'
 import { findInventoryItem } from '../../src/inventory/queries.ts'
 import {
-  findActiveStates, findChangedStates, findClockOffset, findFault, findSnapshot, findStateOf
+  findActiveStates, findChanges, findClockOffset, findFault, findSnapshot, findStateOf
 } from '../../src/lab/queries.ts'
 import { deliverUnsubscribedMessages } from '../../src/messages/delivery-status.ts'
 import { findMessage } from '../../src/messages/queries.ts'
@@ -95,7 +95,7 @@ function reads ({ app: { clocks, read } }: TestApp, { account, pet }: Owner): Ac
     'stream events': async (read) => await streamEvents(read, account, 10_000),
     'poll for due deliveries': async (read) => await findDueWork(read, clocks, 'worker'),
     'poll the lab': async (read) => await findActiveStates(read),
-    'poll changes of the lab': async (read) => await findChangedStates(read, ago(15_000)),
+    'poll changes of the lab': async (read) => await findChanges(read, ago(15_000)),
     'read the lab of an account': async (read) => await findStateOf(read, account),
     'search deleted accounts': async (read) => await findDeletedAccounts(read)
   }

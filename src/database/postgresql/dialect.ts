@@ -44,6 +44,7 @@ export const postgresql: Dialect = {
   time: (column) => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
   // The text is UTC already, so the zone in it changes nothing.
   toTime: (text) => `CAST(${text} AS timestamp)`,
+  nextInstant: (column) => `${column} + INTERVAL '1 millisecond'`,
   toEnum: (text, type) => `CAST(${text} AS ${type})`,
   fromEnum: (column) => `${column}::text`,
   keyset,

@@ -19,6 +19,7 @@ export const sqlite: Dialect = {
   // Prisma writes 2026-11-21T10:00:00.000+00:00; responses of the service have Z.
   time: (column) => `substr(${column}, 1, 23) || 'Z'`,
   toTime: (text) => text,
+  nextInstant: (column) => `strftime('%Y-%m-%dT%H:%M:%fZ', ${column}, '+0.001 seconds')`,
   toEnum: (text) => text,
   fromEnum: (column) => column,
   keyset,
