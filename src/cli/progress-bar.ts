@@ -18,12 +18,12 @@ const CLEAR_LINE = '\r\x1b[K'
 /** Shows progress on standard error: a bar in a terminal, otherwise a line at intervals. */
 export function startProgress (unit: string, total: number): Progress {
   const terminal = process.stderr.isTTY === true
-  const started = Date.now()
+  const started = performance.now()
   let done = 0
   let shown: { done: number, at: number } | undefined
 
   const show = (): void => {
-    shown = { done, at: Date.now() }
+    shown = { done, at: performance.now() }
     const text = describe(done, total, unit, shown.at - started)
     process.stderr.write(terminal ? `${CLEAR_LINE}${bar(done / total)} ${text}` : `${text}\n`)
   }
@@ -31,7 +31,7 @@ export function startProgress (unit: string, total: number): Progress {
   return {
     update (now) {
       done = now
-      if (Date.now() - shown!.at >= (terminal ? BAR_INTERVAL_MS : LINE_INTERVAL_MS)) show()
+      if (performance.now() - shown!.at >= (terminal ? BAR_INTERVAL_MS : LINE_INTERVAL_MS)) show()
     },
     stop () {
       if (shown!.done !== done) show()

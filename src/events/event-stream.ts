@@ -104,10 +104,10 @@ function startClock (streams: Streams, timings: StreamTimings): NodeJS.Timeout {
   })
   let ticks = 0
   const clock = setInterval(() => {
-    const now = Date.now()
+    const now = performance.now()
     ticks++
     for (const follower of followers) {
-      checkFollower(follower, now, now + clocks.offsetOf(follower.credential.account), timings)
+      checkFollower(follower, now, clocks.now(follower.credential.account), timings)
     }
     if (ticks % Math.round(pollMs / tickMs) === 0) pollAll()
     if (ticks % Math.round(keyCheckMs / tickMs) === 0) checkKeys()

@@ -7,7 +7,7 @@ export interface Follower {
   stream: Readable
   /** Returns the number of bytes that the client's socket has not sent yet. */
   unsentBytes: UnsentBytes
-  /** Time in ms at which the stream was last sent something. */
+  /** When the stream was last sent something, as a time of `performance.now()`. */
   lastSentAt: number
   /**
    * `catching up`: reads events for itself, from its own position. `draining`: waits, while it catches up, until the
@@ -35,7 +35,7 @@ export function createFollower (
     credential,
     stream: new Readable({ read () { follower.drained?.() } }),
     unsentBytes,
-    lastSentAt: Date.now(),
+    lastSentAt: performance.now(),
     state: 'catching up',
     drained: undefined,
     onUnsubscribe
@@ -50,7 +50,7 @@ export function send (follower: Follower, bytes: Buffer): void {
   // The backlog is checked before the bytes are added: a large chunk must not disconnect a client that keeps up.
   if (stream.readableLength + unsentBytes() > MAX_BACKLOG_BYTES) return disconnect(follower)
   stream.push(bytes)
-  follower.lastSentAt = Date.now()
+  follower.lastSentAt = performance.now()
 }
 
 /** Waits until the client has read the backlog, so that the events to come wait in the database and not in memory. */
@@ -92,6 +92,7 @@ export interface FollowerTimings {
 /**
  * Ends an expired follower, disconnects a stalled one and sends an idle one a comment.
  *
+ * @param now a time of `performance.now()`
  * @param accountTime the time of the follower's account in ms, by which its key expires
  */
 export function checkFollower (

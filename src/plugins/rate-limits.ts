@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
 import { RateLimited } from '../errors.ts'
+import { WindowCounts } from './window-counts.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -27,18 +28,13 @@ const HOUR_MS = 3_600_000
 /** Retry-After for a client whose other requests fill the limit while they are in flight. */
 const IN_FLIGHT_SECONDS = 1
 
-/** Maximum number of clients counted at once. One more replaces the client that was idle for the longest time. */
-const MAX_CLIENTS = 50_000
-
 /** Adds the rate limits, counted in this process alone. All addresses of an IPv6 /64 count as one client. */
 export const rateLimits = fp(async function rateLimits (app: FastifyInstance, config: Config) {
-  await app.register(rateLimit, { global: false })
-  // The types leave this option out, and the plugin does not hand its own on: each limit would count 5,000 clients.
-  const cache = { cache: MAX_CLIENTS }
+  await app.register(rateLimit, { global: false, store: WindowCounts })
 
   function createLimit (max: number, timeWindow: number, keyGenerator?: ClientKey): RateLimit {
     if (max === 0) return async () => {}
-    const count = app.createRateLimit({ max, timeWindow, ...cache, ...(keyGenerator && { keyGenerator }) })
+    const count = app.createRateLimit({ max, timeWindow, ...(keyGenerator && { keyGenerator }) })
     return async (request, reply) => {
       const use = await count(request)
       if (use.isAllowed) return
@@ -53,7 +49,7 @@ export const rateLimits = fp(async function rateLimits (app: FastifyInstance, co
    */
   function createSuccessLimit (max: number, timeWindow: number): RateLimit {
     if (max === 0) return async () => {}
-    const count = app.createRateLimit({ max, timeWindow, ...cache })
+    const count = app.createRateLimit({ max, timeWindow })
     const inFlight = new Map<string, number>()
     return async (request, reply) => {
       const use = await count(request, { increment: false })

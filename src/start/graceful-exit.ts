@@ -41,9 +41,9 @@ export function exitGracefully (app: FastifyInstance, graceMs: number, release: 
   const onSignal = (name: NodeJS.Signals): void => {
     if (signal === undefined) {
       signal = name
-      since = Date.now()
+      since = performance.now()
       closing.close()
-    } else if (Date.now() - since > SAME_REQUEST_MS) {
+    } else if (performance.now() - since > SAME_REQUEST_MS) {
       process.exit(1)
     }
   }

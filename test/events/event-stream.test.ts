@@ -1,11 +1,12 @@
 import { EventEmitter, once } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { ApiKeyCredential } from '../../src/accounts/queries.ts'
 import type { Read } from '../../src/database/reads/query.ts'
 import { createEventStreams, STREAM_TIMINGS, type EventStreams } from '../../src/events/event-stream.ts'
 import { startApp, type Client, type TestApp } from '../support/app.ts'
+import { setClockBack } from '../support/machine-clock.ts'
 import { eventually } from '../support/receiver.ts'
 import { openStream, type Stream } from '../support/stream.ts'
 
@@ -164,6 +165,35 @@ t.test('a stream of a revoked key ends at once', async (t) => {
   t.same(stream.ids, [])
 })
 
+t.test('a stream that ends is counted down once', async (t) => {
+  const { store, streams, follow } = await holdReads(t)
+  await store.post('/categories', { name: 'Dogs' })
+  const open = [follow(0), follow(0)]
+  const revoked = follow(0, 4_000_000)
+  await eventually(() => revoked.ended() && open.every(({ ids }) => ids.length === 1))
+  // Its connection closes as well.
+  await setImmediate()
+  t.equal(streams.countOf(store.account!), 2)
+})
+
+t.test('a stream is sent what was committed while it began to follow', async (t) => {
+  const service = await startApp(t)
+  const store = await service.openAccount()
+  let isFirst = true
+  const streams = createEventStreams(async (query, input) => {
+    const row = await service.app.read(query, input)
+    if ('after' in input && isFirst) {
+      isFirst = false
+      await store.post('/categories', { name: 'Dogs' })
+    }
+    return row
+  }, service.app.log, { keyCheckMs: 3_600_000, pollMs: 3_600_000 })
+  t.teardown(streams.close)
+  let text = ''
+  streams.follow(await credentialOf(store), 0, () => 0).on('data', (bytes: Buffer) => { text += bytes.toString() })
+  await eventually(() => text.includes('id: 1\n'), 10_000)
+})
+
 t.test('a stream stays open after a failed read, and the read is repeated', async (t) => {
   const service = await startApp(t)
   const store = await service.openAccount()
@@ -251,7 +281,7 @@ t.test('an idle stream is sent a comment at each heartbeat, every 15 s by defaul
   const credential = await credentialOf(await service.openAccount())
   const streams = createEventStreams(service.app.read, service.app.log, { tickMs: 50, heartbeatMs: 600 })
   t.teardown(streams.close)
-  const startedAt = Date.now()
+  const startedAt = performance.now()
   const stream = streams.follow(credential, 0, () => 0)
   let comments = 0
   stream.on('data', (bytes: Buffer) => {
@@ -260,8 +290,21 @@ t.test('an idle stream is sent a comment at each heartbeat, every 15 s by defaul
   })
   await eventually(() => comments >= 4)
   // The first comment begins the stream. A busy process reads a comment late, but the service sends none early.
-  const duration = Date.now() - startedAt
+  const duration = performance.now() - startedAt
   t.ok(duration > 3 * 500, `3 heartbeats within ${duration} ms`)
+})
+
+t.test('an idle stream is sent comments although the clock of the machine is set back', async (t) => {
+  const service = await startApp(t)
+  const credential = await credentialOf(await service.openAccount())
+  const streams = createEventStreams(service.app.read, service.app.log, { tickMs: 20, heartbeatMs: 60 })
+  t.teardown(streams.close)
+  let comments = 0
+  streams.follow(credential, 0, () => 0).on('data', () => { comments++ })
+  await eventually(() => comments >= 2)
+  setClockBack(t)
+  const before = comments
+  await eventually(() => comments >= before + 2, 10_000)
 })
 
 t.test('a stream that drains is destroyed when its client reads nothing, after 60 s by default', async (t) => {
@@ -274,8 +317,8 @@ t.test('a stream that drains is destroyed when its client reads nothing, after 6
   const streams = createEventStreams(service.app.read, service.app.log, { tickMs: 100, stalledMs: 500 })
   t.teardown(streams.close)
   const stream = streams.follow(await credentialOf(store), 0, () => 0)
-  const startedAt = Date.now()
+  const startedAt = performance.now()
   await once(stream, 'close')
   t.ok(stream.destroyed && !stream.readableEnded)
-  t.ok(Date.now() - startedAt >= 500, `after ${Date.now() - startedAt} ms`)
+  t.ok(performance.now() - startedAt >= 500, `after ${performance.now() - startedAt} ms`)
 })

@@ -4,6 +4,7 @@ import t from 'tap'
 import type { Operation } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'
 import { expandComponents } from '../support/expand-components.ts'
+import { setClockBack } from '../support/machine-clock.ts'
 
 const WRONG = { authorization: 'Bearer psk_AAAAAAAA_notakey' }
 
@@ -36,6 +37,16 @@ t.test('an account above its limit gets 429 with Retry-After, and other accounts
     status: 429
   })
   t.equal((await calm.get('/account')).status, 200)
+})
+
+t.test('a window ends after its time although the clock of the machine is set back', async (t) => {
+  const { openAccount } = await startApp(t, { RATE_LIMIT_PER_ACCOUNT: '1' })
+  const store = await openAccount()
+  t.equal((await store.get('/account')).status, 200)
+  setClockBack(t)
+  const { status, headers } = await store.get('/account')
+  t.equal(status, 429)
+  t.ok(Number(headers['retry-after']) <= 60, `after ${headers['retry-after']} s`)
 })
 
 t.test('the document has the fields of a limit on the responses that can have them', async (t) => {

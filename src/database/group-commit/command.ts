@@ -120,6 +120,7 @@ export interface QueuedCommand {
   command: Command<unknown, unknown>
   input: unknown
   context: WriteContext
+  /** When it arrived, as a time of `performance.now()`. */
   since: number
   resolve: (result: WriteResult<unknown>) => void
   reject: (error: unknown) => void

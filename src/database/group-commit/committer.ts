@@ -77,7 +77,7 @@ class Committer {
   #groupsInFlight = 0
   /** Number of writes in the last group. */
   #lastSize = 0
-  /** When the last group was answered, in ms. */
+  /** When the last group was answered, as a time of `performance.now()`. */
   #answeredAt = 0
   /** Without those of commands that run alone: other writes do not wait for these, which can take long. */
   #sharedInFlight = 0
@@ -114,7 +114,7 @@ class Committer {
   ) => {
     return await new Promise<WriteResult<Record>>((resolve, reject) => {
       this.#options.onWrite?.()
-      this.#queue.add({ command, input, context, since: Date.now(), resolve, reject } as QueuedCommand)
+      this.#queue.add({ command, input, context, since: performance.now(), resolve, reject } as QueuedCommand)
       this.#startBatching()
     })
   }
@@ -155,14 +155,14 @@ class Committer {
    * again: without their writes, groups would become smaller and smaller.
    */
   #remainingBatching (): number {
-    const waiting = Date.now() - Math.max(this.#queue.oldestSince ?? 0, this.#answeredAt)
+    const waiting = performance.now() - Math.max(this.#queue.oldestSince ?? 0, this.#answeredAt)
     const isBesideReads = this.#options.hasReadsSince?.(performance.now() - waiting) === true
     return (isBesideReads ? MAX_BATCHING_BESIDE_READS_MS[this.#database.dialect.name] : MAX_QUEUE_DELAY_MS) - waiting
   }
 
   /** How much longer the oldest write may wait for the group in flight, in ms. */
   #remainingDelay (): number {
-    return (this.#queue.oldestSince ?? 0) + MAX_QUEUE_DELAY_MS - Date.now()
+    return (this.#queue.oldestSince ?? 0) + MAX_QUEUE_DELAY_MS - performance.now()
   }
 
   #startGroups (): void {
@@ -183,7 +183,7 @@ class Committer {
 
   #startGroup (group: QueuedCommand[]): void {
     const { instrumentation } = this.#options
-    const started = Date.now()
+    const started = performance.now()
     const isShared = group[0]!.command.runsAlone === undefined
     this.#groupsInFlight++
     if (isShared) this.#sharedInFlight++
@@ -198,11 +198,11 @@ class Committer {
       for (const entry of group) if (!this.#runner.isWaiting(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
       this.#groupsInFlight--
       if (isShared) this.#sharedInFlight--
-      instrumentation?.batchFinished('commit', group.length, Date.now() - started)
+      instrumentation?.batchFinished('commit', group.length, performance.now() - started)
       if (this.#queue.size >= this.#minHalf) this.#startGroups()
       if (committed !== undefined) this.#announce(committed)
     }).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
-      this.#answeredAt = Date.now()
+      this.#answeredAt = performance.now()
       if (this.#queue.size > 0) this.#startBatching()
       else if (this.#groupsInFlight === 0) this.#onDrained?.()
     })
@@ -234,7 +234,7 @@ class Committer {
   }
 
   #rejectLateWrites (): void {
-    rejectAll(this.#queue.takeLate(Date.now() - this.#options.timeout), new DatabaseUnavailable())
+    rejectAll(this.#queue.takeLate(performance.now() - this.#options.timeout), new DatabaseUnavailable())
   }
 }
 

@@ -46,7 +46,7 @@ export class FastPaths {
   readonly #clocks: AccountClocks
   /** The steps by command. */
   readonly #steps = new Map<string, Steps>()
-  /** Times by `Date.now()` until which accounts take no fast path. */
+  /** Times by `performance.now()` until which accounts take no fast path. */
   readonly #unusualUntil = new Map<number, number>()
 
   constructor (database: Database, beforeCommit: readonly BeforeCommit[], clocks: AccountClocks = REAL_TIME) {
@@ -128,14 +128,14 @@ export class FastPaths {
     if (this.#unusualUntil.size === 0) return false
     const until = this.#unusualUntil.get(account)
     if (until === undefined) return false
-    if (Date.now() < until) return true
+    if (performance.now() < until) return true
     this.#unusualUntil.delete(account)
     return false
   }
 
   #rememberUnusual (account: number): void {
     if (this.#unusualUntil.size >= MAX_REMEMBERED) this.#unusualUntil.clear()
-    this.#unusualUntil.set(account, Date.now() + UNUSUAL_MS)
+    this.#unusualUntil.set(account, performance.now() + UNUSUAL_MS)
   }
 }
 

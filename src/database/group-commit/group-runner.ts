@@ -109,7 +109,7 @@ export class GroupRunner {
     }
   }
 
-  readonly #isLate = ({ since }: QueuedCommand): boolean => Date.now() - since > this.#options.timeout
+  readonly #isLate = ({ since }: QueuedCommand): boolean => performance.now() - since > this.#options.timeout
 }
 
 export function rejectAll (entries: QueuedCommand[], error: unknown): void {

@@ -36,7 +36,7 @@ export function createLockWaiters ({ run, isConflict, onError, onEnd }: Handlers
 
   function attemptNext (entry: QueuedCommand, error: unknown): void {
     const limit = error instanceof IdempotencyKeyLocked ? KEY_WAIT_MS : ROW_WAIT_MS
-    const left = entry.since + limit - Date.now()
+    const left = entry.since + limit - performance.now()
     if (left <= 0) return fail(entry, error)
     // The attempts of the writes before it can take longer.
     const timer = setTimeout(() => { fail(entry, error) }, left)

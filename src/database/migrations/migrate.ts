@@ -22,12 +22,12 @@ const LOCK_PAUSE_MS = 200
  * @throws if a migration fails, or the service cannot reach the database
  */
 export async function migrate (url: string): Promise<string[]> {
-  const latest = Date.now() + LOCK_WAIT_MS
+  const latest = performance.now() + LOCK_WAIT_MS
   for (;;) {
     try {
       return (await pendingMigrations(url)).length === 0 ? [] : await applyMigrations(url)
     } catch (error) {
-      if (Date.now() > latest || !isLockedOut(error)) throw error
+      if (performance.now() > latest || !isLockedOut(error)) throw error
     }
     await sleep(Math.random() * LOCK_PAUSE_MS)
   }

@@ -180,12 +180,12 @@ export class SqliteAdapter implements TransactionalAdapter {
 }
 
 async function untilUnlocked<Result> (timeout: number, attempt: () => Result): Promise<Result> {
-  const deadline = Date.now() + timeout
+  const deadline = performance.now() + timeout
   for (;;) {
     try {
       return attempt()
     } catch (error) {
-      if (!isLocked(error) || Date.now() > deadline) throw error
+      if (!isLocked(error) || performance.now() > deadline) throw error
     }
     await sleep(LOCK_RETRY_MS)
   }

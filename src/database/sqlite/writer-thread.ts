@@ -56,7 +56,7 @@ export class WriterThread implements TransactionalAdapter {
 
   /** Starts the thread if necessary. @returns whether it can run transactions now */
   start (): boolean {
-    if (this.#worker === undefined && Date.now() >= this.#startAt) this.#start()
+    if (this.#worker === undefined && performance.now() >= this.#startAt) this.#start()
     return this.#isReady
   }
 
@@ -135,7 +135,7 @@ export class WriterThread implements TransactionalAdapter {
   #end (): void {
     this.#worker = undefined
     this.#isReady = false
-    this.#startAt = Math.max(this.#startAt, Date.now() + this.#restartDelay)
+    this.#startAt = Math.max(this.#startAt, performance.now() + this.#restartDelay)
     for (const { reject } of this.#pending.values()) reject(new DatabaseUnavailable())
     this.#pending.clear()
   }

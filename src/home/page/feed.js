@@ -31,7 +31,7 @@ export async function follow ({ key, after, signal, onEvent, onState }) {
   let last = after
   let delay = MIN_DELAY_MS
   while (!signal.aborted) {
-    const startedAt = Date.now()
+    const startedAt = performance.now()
     try {
       await readStream()
     } catch (error) {
@@ -40,7 +40,7 @@ export async function follow ({ key, after, signal, onEvent, onState }) {
     }
     if (signal.aborted) return
     // Only a stream that lasted resets the delay: a service that ends every stream at once must not be overloaded.
-    if (Date.now() - startedAt > MAX_DELAY_MS) delay = MIN_DELAY_MS
+    if (performance.now() - startedAt > MAX_DELAY_MS) delay = MIN_DELAY_MS
     onState('waiting')
     await wait(delay * (0.5 + Math.random() / 2), signal)
     delay = Math.min(delay * 2, MAX_DELAY_MS)
