@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream'
 import type { FastifyBaseLogger } from 'fastify'
 import { findKeyById, type ApiKeyCredential } from '../accounts/queries.ts'
 import { AccountClocks } from '../database/account-clocks.ts'
@@ -6,7 +5,7 @@ import type { Read } from '../database/reads/query.ts'
 import { createBatchedTask } from './batched-rounds.ts'
 import {
   COMMENT, checkFollower, createFollower, end, send, unsubscribe, waitForDrain,
-  type Follower, type FollowerTimings, type UnsentBytes
+  type EventStream, type Follower, type FollowerTimings, type UnsentBytes
 } from './followers.ts'
 import { streamEvents, type EventPage } from './queries.ts'
 import { resolveStartPosition } from './rules.ts'
@@ -19,7 +18,7 @@ export interface EventStreams {
   /** Returns the number of streams that an account has open in this process. */
   countOf: (account: number) => number
   /** Opens a stream of text/event-stream after a position. */
-  follow: (credential: ApiKeyCredential, after: number, unsentBytes: UnsentBytes) => Readable
+  follow: (credential: ApiKeyCredential, after: number, unsentBytes: UnsentBytes) => EventStream
   /** Tells the streams of an account that there may be new events. */
   wake: (account: number) => void
   /** Ends all streams. Clients resume with Last-Event-ID. */
@@ -121,7 +120,7 @@ async function checkKey ({ read, followers }: Streams, key: number): Promise<voi
   for (const follower of followers) if (follower.credential.key === key) end(follower)
 }
 
-function follow (streams: Streams, credential: ApiKeyCredential, after: number, unsentBytes: UnsentBytes): Readable {
+function follow (streams: Streams, credential: ApiKeyCredential, after: number, unsentBytes: UnsentBytes): EventStream {
   const follower = createFollower(credential, unsentBytes, (follower) => { remove(streams, follower) })
   const { stream } = follower
   if (streams.state === 'closed') {

@@ -1,10 +1,16 @@
 import { Readable } from 'node:stream'
 import type { ApiKeyCredential } from '../accounts/queries.ts'
 
+/** The text/event-stream of a follower. It emits `ending` when it gets nothing more, before all of it was read. */
+export class EventStream extends Readable {
+  /** Limits the backlog: beyond it the stream is destroyed, or it would grow the memory. */
+  maxBacklogBytes = 1_048_576
+}
+
 /** A client that follows the events of its account. */
 export interface Follower {
   credential: ApiKeyCredential
-  stream: Readable
+  stream: EventStream
   /** Returns the number of bytes that the client's socket has not sent yet. */
   unsentBytes: UnsentBytes
   /** When the stream was last sent something, as a time of `performance.now()`. */
@@ -25,15 +31,12 @@ export type UnsentBytes = () => number
 /** A comment of the event stream format. An empty line after it would end an event, and some clients report one. */
 export const COMMENT = Buffer.from(':\n')
 
-/** Limits the backlog of a follower: beyond it the stream is destroyed, or it would grow the memory. */
-const MAX_BACKLOG_BYTES = 1_048_576
-
 export function createFollower (
   credential: ApiKeyCredential, unsentBytes: UnsentBytes, onUnsubscribe: Follower['onUnsubscribe']
 ): Follower {
   const follower: Follower = {
     credential,
-    stream: new Readable({ read () { follower.drained?.() } }),
+    stream: new EventStream({ read () { follower.drained?.() } }),
     unsentBytes,
     lastSentAt: performance.now(),
     state: 'catching up',
@@ -48,7 +51,7 @@ export function send (follower: Follower, bytes: Buffer): void {
   if (bytes.length === 0) return
   const { stream, unsentBytes } = follower
   // The backlog is checked before the bytes are added: a large chunk must not disconnect a client that keeps up.
-  if (stream.readableLength + unsentBytes() > MAX_BACKLOG_BYTES) return disconnect(follower)
+  if (stream.readableLength + unsentBytes() > stream.maxBacklogBytes) return disconnect(follower)
   stream.push(bytes)
   follower.lastSentAt = performance.now()
 }
@@ -68,6 +71,7 @@ export async function waitForDrain (follower: Follower): Promise<void> {
 export function end (follower: Follower): void {
   unsubscribe(follower)
   follower.stream.push(null)
+  follower.stream.emit('ending')
 }
 
 /** Destroys the stream: an orderly end would wait for a client that does not read. */

@@ -3,16 +3,16 @@ import type { DocumentedSchema, Schema } from './documented-schemas.ts'
 type Corruption = 'wrong_type' | 'missing_field' | 'unknown_enum'
 
 /**
- * Returns a body that breaks the document in one way, at the first place where it can be broken so. A body without
- * such a place, such as an empty list, stays as it is.
+ * Returns a body that breaks the document in one way, at the first place where it can be broken so.
+ *
+ * @returns `undefined` for a body without such a place, such as an empty list
  */
-export function corrupted (body: string, how: string, documented: DocumentedSchema): string {
+export function corrupted (body: string, how: string, documented: DocumentedSchema): string | undefined {
   if (how === 'invalid_json') return body.slice(0, -1)
   const { schema } = documented
-  if (schema === undefined) return body
+  if (schema === undefined) return undefined
   const holder = { body: JSON.parse(body) as unknown }
-  breakMember(holder, 'body', schema, how as Corruption, documented)
-  return JSON.stringify(holder.body)
+  return breakMember(holder, 'body', schema, how as Corruption, documented) ? JSON.stringify(holder.body) : undefined
 }
 
 type Holder = Record<string, unknown>
@@ -44,7 +44,8 @@ function breakMember (
 
 function breakObject (value: Holder, schema: Schema, how: Corruption, documented: DocumentedSchema): boolean {
   const { required = [], properties = {} } = schema
-  const [first] = required.filter((name) => name in value)
+  // An order requires no member, but its first one is always there.
+  const [first] = [...required, ...Object.keys(properties)].filter((name) => name in value)
   if (how === 'missing_field' && first !== undefined) {
     delete value[first]
     return true

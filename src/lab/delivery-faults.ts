@@ -8,6 +8,7 @@ import { extendLease } from '../deliveries/leases.ts'
 import { classifyResponse } from '../deliveries/retry-policy.ts'
 import type { AccountStates } from './account-states.ts'
 import { matchFaults, recordHit } from './fault-commands.ts'
+import { RESERVED_BYTES, type HeldBytes } from './held-bytes.ts'
 import type { Fault } from './schemas.ts'
 
 /** The operation of faults that hit the calls of webhooks. */
@@ -19,7 +20,7 @@ const TARGET = { operation: WEBHOOK, isOrdinary: false, keyId: undefined }
 const OLD_MS = 3_600_000
 
 /** Returns what makes the calls of deliveries: faults change some of them. */
-export function createAroundCall (app: FastifyInstance, states: AccountStates): AroundCall {
+export function createAroundCall (app: FastifyInstance, states: AccountStates, held: HeldBytes): AroundCall {
   return async (delivery, call, stopped) => {
     const { account } = delivery
     // A hit is an event, which is delivered as well. If it could be hit, one hit would cause the next.
@@ -32,7 +33,7 @@ export function createAroundCall (app: FastifyInstance, states: AccountStates): 
       await app.commit(recordHit, { account, fault, requestId, operation: WEBHOOK }, { account })
     }
     try {
-      return { ...await applyTo(app, delivery, call, stopped, fault), onStored }
+      return { ...await applyTo({ app, delivery, call, stopped, held }, fault), onStored }
     } catch (error) {
       await onStored()
       throw error
@@ -44,19 +45,22 @@ function isHit ({ body }: ClaimedDelivery): boolean {
   return body?.includes('"type":"fault.hit"') ?? false
 }
 
-async function applyTo (
-  { commit }: FastifyInstance, delivery: ClaimedDelivery, call: Call, stopped: AbortSignal, { id, effect }: Fault
-): Promise<WebhookResponse> {
+interface CallContext {
+  app: FastifyInstance
+  delivery: ClaimedDelivery
+  call: Call
+  stopped: AbortSignal
+  held: HeldBytes
+}
+
+async function applyTo (context: CallContext, { id, effect }: Fault): Promise<WebhookResponse> {
+  const { call } = context
   switch (effect.type) {
     case 'reset':
       return { error: `The fault ${id} of the lab prevented the call` }
-    case 'delay': {
-      const { account, webhook: webhookId, id: deliveryId, lease } = delivery
-      const until = Date.now() + effect.ms + LEASE_MS
-      await commit(extendLease, { account, webhookId, id: deliveryId, lease, until }, { account: null })
-      await sleep(effect.ms, undefined, { signal: stopped })
+    case 'delay':
+      await delayCall(context, effect.ms)
       return await call()
-    }
     case 'lose_answer': {
       const response = await call()
       return classifyResponse(response.status) === 'accepted'
@@ -67,6 +71,20 @@ async function applyTo (
       return await corruptCall(call, effect.how)
     default:
       return await call()
+  }
+}
+
+/** Delays a call, which occupies a slot of the process meanwhile, unless the account delays too many already. */
+async function delayCall ({ app, delivery, stopped, held }: CallContext, ms: number): Promise<void> {
+  const { account, webhook: webhookId, id, lease } = delivery
+  const release = held.reserve(account, RESERVED_BYTES)
+  if (release === undefined) return
+  try {
+    const until = Date.now() + ms + LEASE_MS
+    await app.commit(extendLease, { account, webhookId, id, lease, until }, { account: null })
+    await sleep(ms, undefined, { signal: stopped })
+  } finally {
+    release()
   }
 }
 

@@ -1,11 +1,10 @@
 import { countRows } from '../accounts/quota.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
-import { ValidationFailed } from '../errors.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { pageEtag } from '../http/responses.ts'
 import type { Effect } from './effects.ts'
-import { FaultLimitReached, FaultNotFound } from './errors.ts'
+import { FaultLimitReached, FaultNotFound, UnknownApiKey } from './errors.ts'
 import { faultEtag, faultRecord, faultTable } from './queries.ts'
 import { judge, type OpenFault, type Target } from './rules.ts'
 import { faultEvents, type Fault, type NewFault } from './schemas.ts'
@@ -30,7 +29,7 @@ export const createFault: Command<{ account: number, fault: NewFault }, Fault> =
     const results = inputs.map(({ account, fault }): CommandResult<Fault> => {
       const { operation, effect, after = 0, times = 1, keyId } = fault
       if (keyId !== undefined && keys.get(keyId) !== account) {
-        return new ValidationFailed('keyId must be the id of an API key of your account')
+        return new UnknownApiKey(keyId)
       }
       const count = counts.get(account) ?? 0
       if (count >= MAX_OPEN_FAULTS) return new FaultLimitReached(MAX_OPEN_FAULTS)

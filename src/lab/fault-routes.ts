@@ -8,7 +8,7 @@ import { pageLinks, pageRequest } from '../http/pagination.ts'
 import { sendPage, sendRecord, sendWriteResult } from '../http/responses.ts'
 import { WEBHOOK } from './delivery-faults.ts'
 import { isEffectOfAnswers, isEffectOfCalls, type Effect } from './effects.ts'
-import { FaultLimitReached, FaultNotFound } from './errors.ts'
+import { FaultLimitReached, FaultNotFound, UnknownApiKey } from './errors.ts'
 import { createFault, deleteFault, deleteFaults } from './fault-commands.ts'
 import { findFault, listFaults } from './queries.ts'
 import type { Operations } from './request-faults.ts'
@@ -48,7 +48,7 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
       body: ref(NewFaultSchema),
       response: { 201: ref(FaultSchema) }
     },
-    config: { errors: [FaultLimitReached] },
+    config: { errors: [UnknownApiKey, FaultLimitReached] },
     // The union of effects is no work for a serializer: the record contains what was validated.
     serializerCompiler: () => (data) => JSON.stringify(data)
   }, async (request, reply) => {
@@ -115,8 +115,13 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
 }
 
 /** @throws ValidationFailed when the fault could never hit a request */
-function checkFault (operations: Operations, { operation, effect }: NewFault): void {
-  if (operation === WEBHOOK) return checkEffect(isEffectOfCalls(effect), effect, 'the calls of webhooks')
+function checkFault (operations: Operations, { operation, effect, keyId }: NewFault): void {
+  if (operation === WEBHOOK) {
+    if (keyId !== undefined) {
+      throw new ValidationFailed('keyId is not possible with the operation webhook: calls of webhooks have no API key')
+    }
+    return checkEffect(isEffectOfCalls(effect), effect, 'the calls of webhooks')
+  }
   if (operation !== '*' && !operations.has(operation)) {
     throw new ValidationFailed(
       'operation must be the operationId of an operation that needs an API key, such as placeOrder, or * or webhook')

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { createAccountStates, type AccountStates } from './account-states.ts'
 import { createAroundCall } from './delivery-faults.ts'
+import { createHeldBytes } from './held-bytes.ts'
 import { addRequestFaults, collectOperation, type Operations } from './request-faults.ts'
 import { findActiveStates } from './queries.ts'
 
@@ -18,8 +19,9 @@ export const labHooks: FastifyPluginAsync = fp(async function labHooks (app: Fas
   const operations: Operations = new Map()
   app.decorate('lab', { states, operations })
   app.addHook('onRoute', (route) => { collectOperation(operations, route) })
-  addRequestFaults(app, states, operations)
-  app.interceptCalls?.(createAroundCall(app, states))
+  const held = createHeldBytes()
+  addRequestFaults(app, states, operations, held)
+  app.interceptCalls?.(createAroundCall(app, states, held))
   app.onChange(({ lab: accounts = [] }) => {
     for (const account of accounts) {
       states.refresh(account).catch((error: unknown) => {

@@ -1,19 +1,26 @@
-import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { timeText } from '../database/account-clocks.ts'
+import { EventStream } from '../events/followers.ts'
 import { wantsEventStream } from '../http/content-negotiation.ts'
 import type { AccountStates } from './account-states.ts'
 import type { Effect } from './effects.ts'
 import { INJECTED } from './errors.ts'
 import { matchFaults, recordHit } from './fault-commands.ts'
-import { changeAnswer, ENDED } from './answers.ts'
+import { changeAnswer, ENDED, skip } from './answers.ts'
+import type { HeldBytes } from './held-bytes.ts'
 import type { Fault } from './schemas.ts'
 import { changeStream } from './streams.ts'
+
+interface RequestHit {
+  fault: Fault
+  /** Whether the event of the hit is written, or being written. */
+  isRecorded: boolean
+}
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The fault that hits the request. */
-    fault: Fault | null
+    hit: RequestHit | null
   }
 }
 
@@ -37,9 +44,11 @@ export function collectOperation (operations: Operations, { schema, config }: Ro
  * whether a fault hits the request, and `onSend` changes the answer. A request whose account has no faults that could
  * match it waits for nothing.
  */
-export function addRequestFaults (app: FastifyInstance, states: AccountStates, operations: Operations): void {
+export function addRequestFaults (
+  app: FastifyInstance, states: AccountStates, operations: Operations, held: HeldBytes
+): void {
   const { clocks } = app
-  app.decorateRequest('fault', null)
+  app.decorateRequest('hit', null)
 
   app.addHook('onRequest', (request, reply, done) => {
     if (!states.hasFaults(request.auth.account)) return done()
@@ -50,21 +59,22 @@ export function addRequestFaults (app: FastifyInstance, states: AccountStates, o
     const target = { operation: operationId, isOrdinary, keyId }
     if (!states.mayHit(account, target)) return done()
     const isStream = hasStream && request.method === 'GET' && wantsEventStream(request)
-    const match = { ...target, account, requestId, isImmediate: writesEventAtOnce(isStream) }
+    const isImmediate = writesEventAtOnce(isStream)
+    const match = { ...target, account, requestId, isImmediate }
     app.commit(matchFaults, match, { account }).then(({ record: fault }) => {
       if (fault === null) return done()
-      request.fault = fault
-      begin(request, reply, isStream, done)
+      request.hit = { fault, isRecorded: isImmediate(fault.effect) }
+      begin(request, reply, fault, isStream, done)
     }, done)
   })
 
   app.addHook('onSend', (request, reply, payload, done) => {
-    const { fault } = request
-    if (fault === null && !clocks.areMoved) return done(null, payload)
+    const { hit } = request
+    if (hit === null && !clocks.areMoved) return done(null, payload)
     const account = (request.auth as FastifyRequest['auth'] | null)?.account ?? null
     if (clocks.offsetOf(account) > 0) reply.header('petstore-clock', timeText(clocks.now(account)))
-    if (fault === null || fault.effect.type === 'refuse') return done(null, payload)
-    finish(request, reply, payload).then((answer) => {
+    if (hit === null || hit.fault.effect.type === 'refuse') return done(null, payload)
+    finish(request, reply, payload, hit, held).then((answer) => {
       if (answer !== ENDED) return done(null, answer)
       reply.hijack()
       reply.raw.socket?.destroy()
@@ -82,8 +92,9 @@ function writesEventAtOnce (isStream: boolean): (effect: Effect) => boolean {
 }
 
 /** Ends a request that is not to be handled, or lets it go on. */
-function begin (request: FastifyRequest, reply: FastifyReply, isStream: boolean, done: (error?: Error) => void): void {
-  const { effect, id } = request.fault!
+function begin (
+  request: FastifyRequest, reply: FastifyReply, { effect, id }: Fault, isStream: boolean, done: (error?: Error) => void
+): void {
   reply.header('petstore-fault', id)
   if (effect.type === 'reset' && !isStream) {
     // Nothing more happens to the request: `done` is never called.
@@ -99,21 +110,27 @@ function begin (request: FastifyRequest, reply: FastifyReply, isStream: boolean,
 }
 
 /** Changes the answer of a request that was handled. */
-async function finish (request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
-  const { fault, id: requestId, server, auth: { account } } = request
-  const { effect } = fault!
+async function finish (
+  request: FastifyRequest, reply: FastifyReply, payload: unknown, hit: RequestHit, held: HeldBytes
+): Promise<unknown> {
+  const { id: requestId, server, auth: { account } } = request
+  const { fault } = hit
   const writeEvent = async (): Promise<void> => {
-    const hit = { account, fault: fault!, requestId, operation: operationIdOf(request) }
+    if (hit.isRecorded) return
+    hit.isRecorded = true
+    const input = { account, fault, requestId, operation: operationIdOf(request) }
     // The request may have deleted the account. The effect takes place in any case.
-    await server.commit(recordHit, hit, { account }).catch((error: unknown) => {
+    await server.commit(recordHit, input, { account }).catch((error: unknown) => {
       request.log.info({ err: error }, 'cannot record that a fault hit a request')
     })
   }
-  const isStream = payload instanceof Readable &&
-    String(reply.getHeader('content-type')).startsWith('text/event-stream')
-  if (isStream && effect.type !== 'replace_answer') {
-    return await changeStream(payload, effect, { socket: reply.raw.socket!, writeEvent })
+  if (payload instanceof EventStream && fault.effect.type !== 'replace_answer') {
+    const reserve = (bytes: number): (() => void) | undefined => held.reserve(account, bytes)
+    const changed = changeStream(payload, fault.effect, { socket: reply.raw.socket!, writeEvent, reserve })
+    if (changed !== undefined) return changed
+    await writeEvent()
+    return skip(reply, fault.id, payload)
   }
   await writeEvent()
-  return await changeAnswer(request, reply, payload, fault!)
+  return await changeAnswer(request, reply, payload, fault, held)
 }

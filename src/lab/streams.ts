@@ -1,28 +1,35 @@
 import { pipeline, Readable, Transform, type Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { EventStream } from '../events/followers.ts'
 import type { Effect } from './effects.ts'
+import { RESERVED_BYTES } from './held-bytes.ts'
 
 interface StreamContext {
   socket: Writable
-  /** Writes the event of the hit, for effects that end the stream. */
+  /** Writes the event of the hit, once. */
   writeEvent: () => Promise<void>
+  /** Reserves room for what the effect holds back. */
+  reserve: (bytes: number) => (() => void) | undefined
 }
 
-/** Applies an effect to an event stream. Effects that have no meaning for a stream leave it alone. */
-export async function changeStream (source: Readable, effect: Effect, context: StreamContext): Promise<Readable> {
+/**
+ * Applies an effect to an event stream.
+ *
+ * @returns `undefined` when the effect has no meaning for a stream, or no room
+ */
+export function changeStream (source: EventStream, effect: Effect, context: StreamContext): Readable | undefined {
   switch (effect.type) {
     case 'reset':
     case 'lose_answer':
-      return piped(source, cutAfterEvent(context))
-    case 'delay':
-      return piped(source, delayEvents(effect.ms))
-    case 'trickle':
-      return throttle(source, effect.bytesPerSecond)
+      return piped(source, cutAfterEvent(context), context)
     case 'truncate':
-      return piped(source, cutAfterBytes(effect.bytes, context))
+      return piped(source, cutAfterBytes(effect.bytes, context), context)
+    case 'delay':
+      return slowed(source, context, () => delayEvents(source, effect.ms))
+    case 'trickle':
+      return slowed(source, context, () => throttle(source, effect.bytesPerSecond, source))
     default:
-      await context.writeEvent()
-      return source
+      return undefined
   }
 }
 
@@ -38,14 +45,21 @@ export async function holdBack (ms: number, socket: Writable): Promise<void> {
 /** Number of pieces a second that a slow body consists of. */
 const PIECES_PER_SECOND = 10
 
-/** Returns a stream of the same bytes at a limited speed. */
-export function throttle (source: Readable, bytesPerSecond: number): Readable {
+/**
+ * Returns a stream of the same bytes at a limited speed.
+ *
+ * @param ending emits `ending` when the rest is not to be sent
+ */
+export function throttle (source: Readable, bytesPerSecond: number, ending?: EventStream): Readable {
   const size = Math.max(1, Math.floor(bytesPerSecond / PIECES_PER_SECOND))
+  const stopped = new AbortController()
+  ending?.once('ending', () => { stopped.abort() })
   async function * pieces (): AsyncGenerator<Buffer> {
     for await (const chunk of source as AsyncIterable<Buffer>) {
       for (let start = 0; start < chunk.length; start += size) {
         const piece = chunk.subarray(start, start + size)
-        await sleep(piece.length / bytesPerSecond * 1_000)
+        await sleep(piece.length / bytesPerSecond * 1_000, undefined, { signal: stopped.signal }).catch(() => {})
+        if (stopped.signal.aborted) return
         yield piece
       }
     }
@@ -53,10 +67,19 @@ export function throttle (source: Readable, bytesPerSecond: number): Readable {
   return Readable.from(pieces())
 }
 
-function piped (source: Readable, transform: Transform): Readable {
-  // Destroying either of them destroys the other.
-  pipeline(source, transform, () => {})
+function piped (source: EventStream, transform: Transform, { writeEvent }: StreamContext): Readable {
+  // Destroying either of them destroys the other. A client that leaves before the cut was hit all the same.
+  pipeline(source, transform, () => { void writeEvent() })
   return transform
+}
+
+/** Makes a slow stream, within the room that is reserved for it. */
+function slowed (source: EventStream, { reserve }: StreamContext, slow: () => Readable): Readable | undefined {
+  const release = reserve(RESERVED_BYTES)
+  if (release === undefined) return undefined
+  // A chunk can come on top, of another quarter. Once as much is here, once in the follower.
+  source.maxBacklogBytes = RESERVED_BYTES / 4
+  return slow().once('close', release)
 }
 
 /** The end of a block of text/event-stream. */
@@ -115,27 +138,62 @@ export function closeAfterWrites (socket: Writable): void {
   socket.end(() => { socket.destroy() })
 }
 
-/** Bytes that may wait at once; the source waits with more. */
+/** Bytes that may wait here at once; the source waits with more. */
 const MAX_HELD_BYTES = 65_536
 
-/** Sends each event a while later. Comments, which keep the connection open, are not held back. */
-function delayEvents (ms: number): Transform {
+/**
+ * Returns a stream that sends each event a while later. Comments, which keep the connection open, are not held back
+ * unless events wait. When the source ends, so does the stream: its client resumes after the last event that it got.
+ */
+function delayEvents (source: EventStream, ms: number): Readable {
+  const queue: Array<{ chunk: Buffer, due: number }> = []
   let held = 0
-  let last: Promise<void> = Promise.resolve()
-  return new Transform({
-    transform (chunk: Buffer, _encoding, done) {
-      if (held === 0 && isComment(chunk.toString())) return done(null, chunk)
-      held += chunk.length
-      const waits = held > MAX_HELD_BYTES
-      last = sleep(ms, undefined, { ref: false }).then(() => {
-        held -= chunk.length
-        if (!this.destroyed) this.push(chunk)
-        if (waits) done()
-      })
-      if (!waits) done()
-    },
-    flush (done) {
-      void last.then(() => { done() })
+  let timer: NodeJS.Timeout | undefined
+
+  const delayed = new Readable({
+    read: takeMore,
+    destroy (error, done) {
+      drop()
+      source.destroy()
+      done(error)
     }
   })
+  source.on('data', hold).once('close', () => { delayed.destroy() }).once('ending', () => {
+    drop()
+    delayed.push(null)
+  })
+  return delayed
+
+  function drop (): void {
+    source.off('data', hold)
+    clearTimeout(timer)
+    queue.length = 0
+  }
+
+  function hold (chunk: Buffer): void {
+    if (held === 0 && isComment(chunk.toString())) {
+      delayed.push(chunk)
+    } else {
+      held += chunk.length
+      queue.push({ chunk, due: performance.now() + ms })
+      timer ??= setTimeout(sendDue, ms)
+    }
+    takeMore()
+  }
+
+  function sendDue (): void {
+    timer = undefined
+    while (queue.length > 0 && queue[0]!.due <= performance.now()) {
+      const { chunk } = queue.shift()!
+      held -= chunk.length
+      delayed.push(chunk)
+    }
+    if (queue.length > 0) timer = setTimeout(sendDue, queue[0]!.due - performance.now())
+    takeMore()
+  }
+
+  function takeMore (): void {
+    if (held + delayed.readableLength > MAX_HELD_BYTES) source.pause()
+    else source.resume()
+  }
 }

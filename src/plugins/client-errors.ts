@@ -7,11 +7,13 @@ import * as errors from '../errors.ts'
 import { connectionOf } from './connections.ts'
 import { MAX_HEADER_BYTES, MAX_HEADER_FIELDS, MAX_URL_LENGTH } from './request-head.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
+import { deferContinue } from '../http/expect-continue.ts'
 import { endAfterResponse, lingerAfterResponse } from './unfinished-requests.ts'
 import { requestId } from '../http/request-id.ts'
 
-/** Replaces two of Node's own reactions: to unknown expectations and to CONNECT. */
+/** Replaces three of Node's own reactions: to `Expect: 100-continue`, to unknown expectations and to CONNECT. */
 export const clientErrors = fp(async function clientErrors (app: FastifyInstance) {
+  deferContinue(app.server)
   // Node answers an unknown expectation with an empty 417; RFC 9110 section 10.1.1 lets a server ignore it.
   app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
   // Without a listener, Node closes the connection without a response.

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunction, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import secureJson from 'secure-json-parse'
+import { sendContinue } from '../http/expect-continue.ts'
 import { InvalidContentType, InvalidJson, ValidationFailed } from '../errors.ts'
 import { accountOf } from './admission.ts'
 
@@ -48,8 +49,9 @@ function addContentTypeCheck (route: RouteOptions): void {
 
 /** Hides the content type from Fastify, so that the parser for `*` leaves the body unread. */
 function ignoreBody (
-  request: FastifyRequest, _reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction
+  request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: HookHandlerDoneFunction
 ): void {
+  sendContinue(reply.raw)
   if (request.headers['content-type'] !== undefined) request.headers = { ...request.headers, 'content-type': undefined }
   done()
 }
@@ -64,6 +66,7 @@ function requireJsonContentType (
     if (isPatch) reply.header('accept-patch', ACCEPT_PATCH)
     throw new InvalidContentType(isPatch ? `application/json or ${MERGE_PATCH}` : 'application/json')
   }
+  sendContinue(reply.raw)
   done()
 }
 

@@ -21,7 +21,8 @@ export const errorHandler = fp(async function errorHandler (app: FastifyInstance
     const status = error.statusCode ?? 500
     reply.errorCode = errors.publicCode(error)
     app.instrumentation?.errorSent(reply.errorCode)
-    if (status >= 500) request.log.error({ err: thrown }, error.message)
+    // A client that injected a fault has asked for its error.
+    if (status >= 500 && reply.errorCode !== 'injected_fault') request.log.error({ err: thrown }, error.message)
     if (status === 401) setWwwAuthenticate(request, reply)
     if (status === 403 && error instanceof errors.ReadOnlyKey) setWwwAuthenticate(request, reply, 'insufficient_scope')
     const isTemporary = status === 503 || error instanceof errors.IdempotencyKeyInUse

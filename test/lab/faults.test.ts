@@ -1,52 +1,10 @@
-import { request as httpRequest } from 'node:http'
 import t from 'tap'
-import { startApp, type Answer, type Client, type TestApp } from '../support/app.ts'
+import { startApp, type Answer } from '../support/app.ts'
 import { assertError, assertRejectsInput, assertResponse } from '../support/checks.ts'
 import { newCategory, stocked } from '../support/fixtures.ts'
 import { openStream } from '../support/stream.ts'
 import { newFault } from './fixture.ts'
-
-interface Received {
-  status: number
-  /** The Content-Length. */
-  promised: number | undefined
-  whole: boolean
-  ms: number
-  fault: string | undefined
-  text: string
-}
-
-/** Sends a request on a connection of its own, and returns what arrives. @returns `undefined` without a byte */
-async function receive (
-  { port }: TestApp, { key }: Client, method: string, path: string, body?: object, headers: Record<string, string> = {}
-): Promise<Received | undefined> {
-  const began = performance.now()
-  return await new Promise((resolve) => {
-    const fields = { authorization: `Bearer ${key}`, ...body && { 'content-type': 'application/json' }, ...headers }
-    const asked = httpRequest({ port, host: '127.0.0.1', method, path, agent: false, headers: fields }, (response) => {
-      const chunks: Buffer[] = []
-      const length = response.headers['content-length']
-      response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => {})
-      response.on('close', () => {
-        const text = Buffer.concat(chunks).toString()
-        resolve({
-          status: response.statusCode!,
-          promised: length === undefined ? undefined : Number(length),
-          whole: response.complete,
-          ms: performance.now() - began,
-          fault: response.headers['petstore-fault'] as string | undefined,
-          text
-        })
-      })
-    })
-    asked.on('error', () => { resolve(undefined) })
-    asked.end(body && JSON.stringify(body))
-  })
-}
-
-async function eventTypes (client: Client): Promise<string[]> {
-  return (await client.get('/events?limit=100')).body.map(({ type }: { type: string }) => type)
-}
+import { eventTypes, receive } from './receive.ts'
 
 t.test('faults', async (t) => {
   const running = await startApp(t)
@@ -55,8 +13,6 @@ t.test('faults', async (t) => {
   await t.test('bad input is refused with the field and the rule', async (t) => {
     const ada = await openAccount()
     const valid = { operation: 'listPets', effect: { type: 'reset' } }
-    const bob = await openAccount()
-    const [{ id: foreign }] = (await bob.get('/account/keys')).body
     await assertRejectsInput(t, async (body) => await ada.post('/lab/faults', body), [
       [{}, 'operation is required'],
       [{ operation: 'listPets' }, 'effect is required'],
@@ -77,9 +33,19 @@ t.test('faults', async (t) => {
       [{ ...valid, times: 0 }, 'times must be 1 or more'],
       [{ ...valid, times: 1_001 }, 'times must be 1000 or less'],
       [{ ...valid, after: 1_000_001 }, 'after must be 1000000 or less'],
-      [{ ...valid, keyId: foreign }, 'keyId must be the id of an API key of your account'],
+      [{ ...valid, operation: 'webhook', keyId: 1 }, 'calls of webhooks have no API key'],
       [{ ...valid, junk: 1 }, '"junk" is not allowed']
     ])
+    assertResponse(t, await ada.get('/lab/faults'), 200, [])
+  })
+
+  await t.test('a fault of a key that the account does not have is refused', async (t) => {
+    const [ada, bob] = [await openAccount(), await openAccount()]
+    const [{ id: foreign }] = (await bob.get('/account/keys')).body
+    for (const keyId of [foreign, 4_000_000]) {
+      const refused = await ada.post('/lab/faults', { operation: 'listPets', effect: { type: 'reset' }, keyId })
+      assertError(t, refused, 409, 'unknown_api_key', String(keyId))
+    }
     assertResponse(t, await ada.get('/lab/faults'), 200, [])
   })
 
@@ -212,12 +178,18 @@ t.test('faults', async (t) => {
     t.equal(changed.length, 1, 'one member has another type')
     const [short] = JSON.parse(await bodyOf('missing_field'))
     t.equal(Object.keys(short).length, Object.keys(pet).length - 1)
+    const petId = await stocked(ada, 5)
+    const { body: order } = await ada.post('/store/orders', { petId })
+    const { id, ...others } = order
+    t.same(JSON.parse(await bodyOf('missing_field', '/store/orders')), [others], 'of an order no member is required')
     const [odd] = JSON.parse(await bodyOf('unknown_enum'))
     t.same(odd, { ...pet, status: 'unknown' })
     const event = JSON.parse(await bodyOf('missing_field', '/events?limit=1'))
     t.equal(event[0].id, undefined)
-    const category = JSON.parse(await bodyOf('unknown_enum', '/categories'))
-    t.same(category, [{ id: categoryId, name: 'Dogs' }], 'without an enum the body stays')
+    const without = await newFault(ada, { operation: '*', effect: { type: 'corrupt', how: 'unknown_enum' } })
+    const same = await ada.get(`/categories/${categoryId}`)
+    t.same(same.body, { id: categoryId, name: 'Dogs' }, 'without an enum the body stays')
+    t.equal(same.headers['petstore-fault'], `${without}; skipped`, 'and the answer says so')
   })
 
   await t.test('a fault lets requests pass, hits the next ones, and ends; the oldest that is due hits', async (t) => {

@@ -58,7 +58,7 @@ export const fixture: Fixture = {
   },
   operations: {
     'get /lab/faults': ['listFaults', 'lab', 200],
-    'post /lab/faults': ['createFault', 'lab', 201, 'fault_limit_reached'],
+    'post /lab/faults': ['createFault', 'lab', 201, 'unknown_api_key', 'fault_limit_reached'],
     'delete /lab/faults': ['deleteFaults', 'lab', 204],
     'get /lab/faults/{faultId}': ['getFault', 'lab', 200, 'fault_not_found'],
     'delete /lab/faults/{faultId}': ['deleteFault', 'lab', 204, 'fault_not_found'],
@@ -100,6 +100,11 @@ export const fixture: Fixture = {
     fault_not_found: { status: 404, raise: async (_app, client) => await client.get('/lab/faults/4711') },
     snapshot_not_found: {
       status: 404, raise: async (_app, client) => await client.post('/lab/snapshots/4711/restore', undefined)
+    },
+    unknown_api_key: {
+      status: 409,
+      raise: async (_app, client) =>
+        await client.post('/lab/faults', { operation: 'listPets', effect: { type: 'reset' }, keyId: 4_711 })
     },
     fault_limit_reached: {
       status: 409,
