@@ -40,6 +40,20 @@ t.test('the clock', async (t) => {
     t.equal((await ada.post('/messages', { message: 'x' }, { 'idempotency-key': 'late' })).status, 201)
   })
 
+  await t.test('a key is remembered at the last instant, where the clock stops', async (t) => {
+    const ada = await openAccount()
+    const last = { to: '9999-12-31T23:59:59.999Z' }
+    const moved = await ada.post('/lab/clock/advance', last, { 'idempotency-key': 'move' })
+    t.equal(moved.status, 200)
+    await eventually(async () => (await ada.get('/pets')).headers['petstore-clock'] === last.to)
+    const replayed = await ada.post('/lab/clock/advance', last, { 'idempotency-key': 'move' })
+    t.match(replayed, { status: 200, body: moved.body, headers: { 'idempotency-replayed': 'true' } })
+    const first = await ada.post('/categories', { name: 'Dogs' }, { 'idempotency-key': 'add' })
+    const again = await ada.post('/categories', { name: 'Dogs' }, { 'idempotency-key': 'add' })
+    t.match(again, { status: 201, body: first.body, headers: { 'idempotency-replayed': 'true' } })
+    t.equal((await ada.get('/categories')).body.length, 1)
+  })
+
   await t.test('it only goes forward, its entity tag follows it, and each move is an event', async (t) => {
     const ada = await openAccount()
     const before = await ada.get('/lab/clock')

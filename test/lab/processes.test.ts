@@ -65,3 +65,17 @@ t.test('a clock that one process moved is that of the others', async (t) => {
   const fault = await newFault(ada, { operation: 'listPets', effect: { type: 'refuse', status: 500 } })
   await eventually(async () => (await elsewhere.get('/pets')).headers['petstore-fault'] === String(fault))
 })
+
+t.test('moves of a clock by several processes at once all succeed, and each begins where the last ended', async (t) => {
+  const url = await freshDatabase(t)
+  const apps = await Promise.all(Array.from({ length: 3 }, async () => await startApp(t, { DATABASE_URL: url })))
+  const ada = await apps[0]!.openAccount()
+  const clients = apps.map(({ withKey }) => withKey(ada.key!, ada.account))
+  const moves = await Promise.all(Array.from({ length: 45 }, async (_, i) =>
+    await clients[i % 3]!.post('/lab/clock/advance', { seconds: 1 })))
+  t.same(moves.filter(({ status }) => status !== 200).map(({ text }) => text), [])
+  const { body: events } = await ada.get('/events?limit=100')
+  const times: string[] = events.flatMap(({ data: { from, to } }: any) => [from, to])
+  t.equal(times.length, 90)
+  t.same(times, times.toSorted())
+})

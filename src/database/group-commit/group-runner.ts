@@ -21,7 +21,10 @@ interface Handlers {
   onWaiterEnd: (entry: QueuedCommand) => void
 }
 
-/** A group that met a conflict is tried this often before it is halved. */
+/**
+ * A group that met a conflict is tried this often before it is halved. A write that is alone and outdated is tried
+ * until it is late: each attempt knows what the last one did not.
+ */
 const MAX_ATTEMPTS = 5
 
 /** A group that is halved because of a lock waits no longer for it than this in each half, in ms. */
@@ -77,8 +80,9 @@ export class GroupRunner {
         const kind = kindOf(error)
         const isLocked = isLockTimeout(error)
         // The group has waited for a lock. Another attempt would wait again, and all of its writes with it.
-        if (kind === 'conflict' && !isLocked && attempt < MAX_ATTEMPTS && !this.#isLate(group[0]!)) {
-          await sleep(Math.random() * 10 * attempt)
+        const isHopeful = attempt < MAX_ATTEMPTS || (group.length === 1 && error instanceof Outdated)
+        if (kind === 'conflict' && !isLocked && isHopeful && !this.#isLate(group[0]!)) {
+          await sleep(Math.random() * 10 * Math.min(attempt, MAX_ATTEMPTS))
           continue
         }
         if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))

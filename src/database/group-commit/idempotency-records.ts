@@ -9,7 +9,10 @@ import { inSequence, type Transaction } from './transaction.ts'
 /** The one table that group commits write by themselves; the records of a deleted account are erased as well. */
 export const idempotencyTable: Table = { name: 'idempotency_records', id: 'key', idType: 'text', columns: {} }
 
-/** How long a response is stored: 24 hours, as the contract says. */
+/**
+ * How long a response is stored: 24 hours, as the contract says. A record expires after its `expires_at`, and not at
+ * it: at the last instant, where clocks stop, none does.
+ */
 const LIFETIME_MS = 24 * 60 * 60 * 1000
 
 /**
@@ -91,7 +94,7 @@ async function insertClaims (
     ON CONFLICT (account_id, key) DO UPDATE
       SET fingerprint = excluded.fingerprint, record = NULL, etag = NULL,
         created_at = excluded.created_at, expires_at = excluded.expires_at
-      WHERE idempotency_records.expires_at <= excluded.created_at
+      WHERE idempotency_records.expires_at < excluded.created_at
     RETURNING account_id AS account, key`, claims).catch((error: unknown) => {
     throw classifyError(error) === 'conflict' ? new IdempotencyKeyLocked('a key is in use', { cause: error }) : error
   })
@@ -153,7 +156,7 @@ export const deleteExpiredIdempotencyRecords: Command<object, boolean> = {
     const deleted = await query<object>(`
       DELETE FROM idempotency_records WHERE (account_id, key) IN (
         SELECT r.account_id, r.key FROM idempotency_records r
-        WHERE r.expires_at <= (SELECT ${dialect.toTime('i.now')} FROM ${dialect.jsonRows('i', { now: 'text' })})
+        WHERE r.expires_at < (SELECT ${dialect.toTime('i.now')} FROM ${dialect.jsonRows('i', { now: 'text' })})
         LIMIT ${SWEEP_SIZE} ${dialect.forUpdateSkipLocked})
       RETURNING account_id`, [{ now }])
     return inputs.map(() => ({ record: deleted.length === SWEEP_SIZE }))
@@ -182,7 +185,7 @@ export const deleteExpiredRecordsOfAccount: Command<{ account: number, after: st
       WITH i AS (
         SELECT i.account, i.after, ${dialect.toTime('i.now')} AS now
         FROM ${dialect.jsonRows('i', { account: 'bigint', after: 'text', now: 'text' })})
-      SELECT r.key, r.expires_at <= (SELECT i.now FROM i) AS expired
+      SELECT r.key, r.expires_at < (SELECT i.now FROM i) AS expired
       FROM idempotency_records r WHERE ${where} ORDER BY ${orderBy} LIMIT ${SWEEP_SIZE}`,
     [{ account, after, now: now(account) }])
     const expired = rows.filter(({ expired }) => Boolean(expired))

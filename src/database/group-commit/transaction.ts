@@ -104,6 +104,7 @@ type Times = Pick<Transaction, 'startedAt' | 'now' | 'clockOffset' | 'advanceClo
 function createTimes (clocks: AccountClocks): Times {
   const startedMs = Date.now()
   const startedAt = new Date(startedMs).toISOString()
+  const { moves } = clocks
   /** The clocks that this transaction relies on, or has moved itself. A move by another one does not change them. */
   const offsets = new Map<number, number>()
   const clockOffset = (account: number | null): number => {
@@ -123,7 +124,8 @@ function createTimes (clocks: AccountClocks): Times {
       offsets.set(account, offsetMs)
     },
     confirmClock (account, offsetMs) {
-      if (offsetMs === clockOffset(account)) return
+      // A transaction that began before the move would write a time before it.
+      if (offsetMs === clockOffset(account) && !clocks.hasMovedSince(account, moves)) return
       clocks.advance(account, offsetMs)
       throw new Outdated('the clock of an account was moved by another process')
     }
