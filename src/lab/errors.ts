@@ -9,10 +9,12 @@ export const FaultLimitReached = defineError(
 export const SnapshotLimitReached = defineError(
   'snapshot_limit_reached', 'An account can have %s snapshots. Delete one before you take another.', 409, 20)
 export const SnapshotTooLarge = defineError(
-  'snapshot_too_large', 'The store has more than %s records, which is the most that a snapshot can hold.', 409, 10000)
+  'snapshot_too_large',
+  'The store has more than %s records or 8 MB of text, which is the most that a snapshot can hold.', 409, 10000)
 export const StoreTooLarge = defineError(
   'store_too_large',
-  'The store has more than %s records, which is too many to replace. Open another account instead: POST /accounts.',
+  'The store has more than %s records or 8 MB of text, which is too much to replace. Open another account instead: ' +
+    'POST /accounts.',
   409, 10000)
 
 /** One class for each status that a fault can answer with. */

@@ -7,7 +7,7 @@ import { inventoryTable } from '../pets/tracked-pets.ts'
 import { StoreTooLarge } from './errors.ts'
 import { createSample, type Sample } from './sample-store.ts'
 import { storeEvents, type ResetStore, type StoreCounts, type NewStoreReset } from './schemas.ts'
-import { dropLostDeliveries, exceedsLimit, MAX_STORE_ROWS } from './store-rows.ts'
+import { exceedsLimit, MAX_STORE_ROWS } from './store-rows.ts'
 import { STORED_TABLES } from './stored-rows.ts'
 
 const EMPTY: StoreCounts = { categories: 0, pets: 0, inventory: 0, orders: 0, messages: 0 }
@@ -25,7 +25,6 @@ export const resetStore: Command<{ account: number, reset: NewStoreReset }, Rese
         DELETE FROM ${name} WHERE account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})`,
       [{ account }])
     }
-    await dropLostDeliveries(tx, account)
     const counts = sample === undefined ? EMPTY : await fill(tx, account, createSample(sample.pets, sample.seed ?? 0))
     const etag = `"${Object.values(counts).join('-')}"`
     return { record: { counts }, etag, events: [storeEvents.replaced({ reason: 'reset' })] }

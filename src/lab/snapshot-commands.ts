@@ -8,7 +8,7 @@ import { settleRestoredMessages } from './restored-messages.ts'
 import { versionFloor } from './rules.ts'
 import { storeEvents, type NewSnapshot, type Snapshot, type StoreCounts } from './schemas.ts'
 import { countRestore } from './state-commands.ts'
-import { dropLostDeliveries, exceedsLimit, MAX_STORE_ROWS } from './store-rows.ts'
+import { countWaitingDeliveries, exceedsLimit, MAX_STORE_ROWS } from './store-rows.ts'
 import { copyRows, deleteOtherRows, restoreRows, STORED_TABLES } from './stored-rows.ts'
 
 /** Maximum number of snapshots of an account. */
@@ -18,6 +18,8 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
   name: 'createSnapshot',
   creates: snapshotTable,
   runsAlone: true,
+  // Otherwise the store could grow between the look at its size and the copy.
+  locksAccount: true,
   run: async (tx, inputs) => await inSequence(inputs, async ({ account, snapshot: { label } }) => {
     const counts = await countRows(tx, snapshotTable, [{ account }])
     if ((counts.get(account) ?? 0) >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
@@ -26,10 +28,6 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
     const createdAt = tx.now(account)
     await tx.execute(copyRows(tx.dialect), [{ account, snapshot: id! }])
     const copied = await countCopies(tx, account, id!)
-    if (Object.values(copied).reduce((sum, count) => sum + count, 0) > MAX_STORE_ROWS) {
-      await deleteCopies(tx, account, id!)
-      return new SnapshotTooLarge(MAX_STORE_ROWS)
-    }
     tx.insert(snapshotTable, [{ id: id!, account_id: account, label, created_at: createdAt, ...copied }])
     const record: Snapshot = { id: id!, createdAt, counts: copied, ...label === undefined ? {} : { label } }
     return { record, etag: SNAPSHOT_ETAG }
@@ -102,7 +100,7 @@ export const restoreSnapshot: Command<SnapshotRef, Snapshot> = {
     const inputs = [{ account, snapshot, floor }]
     for (const table of STORED_TABLES) await execute(restoreRows(dialect, table), inputs)
     for (const table of STORED_TABLES.toReversed()) await execute(deleteOtherRows(dialect, table), inputs)
-    await dropLostDeliveries(tx, account)
+    await countWaitingDeliveries(tx, account)
     const replaced = storeEvents.replaced({ reason: 'restored', snapshot: record })
     const events = [replaced, ...await settleRestoredMessages(tx, account)]
     // A worker settles the messages that are queued again and have no deliveries.

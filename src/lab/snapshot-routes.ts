@@ -12,6 +12,7 @@ import {
   LabQuery, NewSnapshotSchema, ResetStoreSchema, SnapshotParams, SnapshotSchema, NewStoreResetSchema
 } from './schemas.ts'
 import { createSnapshot, deleteSnapshot, restoreSnapshot } from './snapshot-commands.ts'
+import { dropLostDeliveries } from './store-rows.ts'
 
 /** The snapshot that the example of createSnapshot takes of the demo store, which has one. */
 const CREATED = 2
@@ -33,7 +34,9 @@ export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshot
     config: { errors: [StoreTooLarge] }
   }, async (request, reply) => {
     const { auth: { account }, body: reset } = request
-    return sendWriteResult(reply, 200, await app.commit(resetStore, { account, reset }, writeContext(request)))
+    const done = await app.commit(resetStore, { account, reset }, writeContext(request))
+    await dropDeliveries(account)
+    return sendWriteResult(reply, 200, done)
   })
 
   app.get('/lab/snapshots', {
@@ -116,6 +119,16 @@ export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshot
   }, async (request, reply) => {
     const { auth: { account }, params: { snapshotId } } = request
     const input = { account, snapshotId, conditions: conditionsOf(request) }
-    return sendWriteResult(reply, 200, await app.commit(restoreSnapshot, input, recordWriteContext(request)))
+    const restored = await app.commit(restoreSnapshot, input, recordWriteContext(request))
+    await dropDeliveries(account)
+    return sendWriteResult(reply, 200, restored)
   })
+
+  /** Drops the deliveries of messages that are gone, in small steps, so that other writes get their turn. */
+  async function dropDeliveries (account: number): Promise<void> {
+    let after: number | undefined = 0
+    while (after !== undefined) {
+      after = (await app.commit(dropLostDeliveries, { account, after }, { account })).record
+    }
+  }
 }

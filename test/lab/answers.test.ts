@@ -101,12 +101,12 @@ t.test('answers to a client that injected faults', async (t) => {
     /** Sends the head, and the body once the service asks for it. */
     const send = async ({ key }: Pick<Client, 'key'>): Promise<string> => await new Promise((resolve) => {
       let text = ''
-      const socket = connect(port, '127.0.0.1').setEncoding('utf8')
+      const socket = connect(port, '127.0.0.1')
       socket.write(`POST /categories HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nConnection: close\r\n` +
         `Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`)
-      socket.on('data', (part) => {
-        if (text === '' && part.startsWith('HTTP/1.1 100')) socket.write(body)
-        text += part
+      socket.on('data', (part: Buffer) => {
+        if (text === '' && part.toString().startsWith('HTTP/1.1 100')) socket.write(body)
+        text += part.toString()
       }).on('error', () => {}).on('close', () => { resolve(text) })
     })
     t.match(await send(ada), /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 201 /)
