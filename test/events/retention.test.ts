@@ -1,6 +1,8 @@
 import t from 'tap'
-import { deleteExpiredEvents } from '../../src/events/retention.ts'
+import { deleteExpiredEvents, retention } from '../../src/events/retention.ts'
 import { startApp, type TestApp } from '../support/app.ts'
+import { eventually } from '../support/receiver.ts'
+import { startSweepAlone } from '../support/sweeps.ts'
 
 const HOUR = 3_600_000
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()
@@ -46,4 +48,18 @@ t.test('many events are deleted in small steps', async (t) => {
   })
   t.equal(await deleteExpired(service, ago(24 * HOUR)), 4, 'three steps that delete and one that finds none')
   t.equal(await service.app.database.reader.event.count(), 0)
+})
+
+t.test('the hourly sweep deletes what expired by the clock of its account', async (t) => {
+  const service = await startApp(t)
+  const { commit, clocks, database } = service.app
+  const [ada, bob] = await Promise.all([service.openAccount(), service.openAccount()])
+  await ada.post('/lab/clock/advance', { seconds: 240 * HOUR / 1_000 })
+  for (const client of [ada, bob]) await client.post('/messages', { message: 'Hello' })
+  // 25 days old, and 35 by the clock that is 10 days ahead.
+  await database.writer.event.updateMany({ data: { timestamp: ago(25 * 24 * HOUR) } })
+  const pass = await startSweepAlone(t, { commit, clocks }, (app) => app.register(retention, { days: 30 }))
+  pass(60_000)
+  await eventually(async () => (await ada.get('/events')).body.length === 0, 10_000)
+  t.equal((await bob.get('/events')).body.length, 1)
 })

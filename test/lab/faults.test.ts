@@ -69,6 +69,31 @@ t.test('faults', async (t) => {
     assertResponse(t, await ada.get('/lab/faults'), 200, [])
   })
 
+  await t.test('the tag of the list deletes all faults, below, at and above the length of a page', async (t) => {
+    for (const count of [19, 20, 21]) {
+      const ada = await openAccount()
+      await Promise.all(Array.from({ length: count }, async () => await newFault(ada)))
+      const { etag } = (await ada.get('/lab/faults')).headers
+      assertError(t, await ada.delete('/lab/faults', { 'if-match': '"x"' }), 412, 'precondition_failed')
+      assertResponse(t, await ada.delete('/lab/faults', { 'if-match': etag! }), 204)
+      assertResponse(t, await ada.get('/lab/faults'), 200, [])
+    }
+  })
+
+  await t.test('of the faults that are used up, the newest thousand can be read', async (t) => {
+    const ada = await openAccount()
+    const { fault } = running.app.database.writer
+    const counts = { after: 0, times: 1, hits: 1 }
+    const used = { accountId: ada.account!, operation: 'webhook', effect: '{"type":"reset"}', ...counts }
+    await fault.createMany({ data: Array.from({ length: 1_003 }, () => ({ ...used, createdAt: new Date() })) })
+    const where = { accountId: ada.account!, hits: 1 }
+    const [first] = await fault.findMany({ where, orderBy: { id: 'asc' }, take: 1 })
+    const open = await newFault(ada)
+    t.equal(await fault.count({ where }), 1_000)
+    assertError(t, await ada.get(`/lab/faults/${first!.id}`), 404, 'fault_not_found')
+    t.same((await ada.get('/lab/faults')).body.map(({ id }: any) => id), [open])
+  })
+
   await t.test('refuse answers with the error, and does not handle the request', async (t) => {
     const ada = await openAccount()
     for (const status of [429, 500, 502, 503, 504]) {

@@ -188,6 +188,7 @@ t.test('a thread that cannot open the database is started again after a pause', 
 t.test('a transaction on an ended thread fails as unavailable', { skip }, async (t) => {
   const { thread, transact } = await open(t)
   await thread.dispose()
+  t.equal(thread.start(), false, 'it is not ready')
   const error: unknown = await transact(async ({ connection }) =>
     await connection.runTogether!([{ sql: INSERT, values: ['Ada'] }])).catch((error: unknown) => error)
   t.equal(classifyError(error), 'unavailable', String(error))

@@ -1,0 +1,32 @@
+// Only on SQLite: the pace does not depend on the database.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { erasure } from '../../src/accounts/erasure.ts'
+import type { Commit } from '../../src/database/group-commit/committer.ts'
+import type { Read } from '../../src/database/reads/query.ts'
+import { eventually } from '../support/receiver.ts'
+import { startSweepAlone } from '../support/sweeps.ts'
+
+t.test('erasing pauses after each step for three times its duration', async (t) => {
+  const steps: Array<{ began: number, ended: number }> = []
+  let accounts = '[7]'
+  const read = (async () => ({ accounts })) as unknown as Read
+  const commit = (async () => {
+    const began = performance.now()
+    await sleep(20)
+    steps.push({ began, ended: performance.now() })
+    if (steps.length < 4) return { record: { state: 'erasing', position: {} } }
+    accounts = '[]'
+    return { record: { state: 'erased' } }
+  }) as unknown as Commit
+  const pass = await startSweepAlone(t, { read, commit }, (app) => app.register(erasure))
+  pass(5_000)
+  await eventually(() => steps.length === 4)
+  for (const [i, { began }] of steps.slice(1).entries()) {
+    const last = steps[i]!
+    // A timer may end a millisecond early.
+    const least = 3 * (last.ended - last.began) - 2
+    t.ok(began - last.ended >= least, `a pause of ${began - last.ended} ms after ${last.ended - last.began} ms`)
+  }
+})

@@ -1,0 +1,26 @@
+import Fastify, { type FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { mock } from 'node:test'
+import type { Test } from 'tap'
+
+/**
+ * Starts an app with nothing but a sweep.
+ *
+ * @param register registers the sweep
+ * @param database what the sweep uses of the database plugin
+ * @returns a function that lets the time until the next sweep pass
+ */
+export async function startSweepAlone (
+  t: Test, database: Partial<FastifyInstance>, register: (app: FastifyInstance) => PromiseLike<unknown>
+): Promise<(ms: number) => void> {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => { mock.timers.reset() })
+  const app = Fastify()
+  t.teardown(async () => { await app.close() })
+  await app.register(fp(async (app) => {
+    for (const [name, value] of Object.entries(database)) app.decorate(name, value)
+  }, { name: 'database' }))
+  await register(app)
+  await app.ready()
+  return (ms) => { mock.timers.tick(ms) }
+}
