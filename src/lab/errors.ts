@@ -2,7 +2,7 @@ import { defineError, type ErrorClass } from '../errors.ts'
 
 export const FaultNotFound = defineError('fault_not_found', 'Your account has no fault with this id.', 404)
 export const SnapshotNotFound = defineError('snapshot_not_found', 'Your account has no snapshot with this id.', 404)
-export const UnknownApiKey = defineError('unknown_api_key', 'Your account has no API key with the id %s.', 409, 4711)
+export const UnknownApiKey = defineError('unknown_api_key', 'keyId names no API key of your account.', 409)
 export const FaultLimitReached = defineError(
   'fault_limit_reached', 'An account can have %s open faults. Delete one, or delete all with DELETE /lab/faults.', 409,
   100)

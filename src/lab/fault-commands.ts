@@ -29,7 +29,7 @@ export const createFault: Command<{ account: number, fault: NewFault }, Fault> =
     const results = inputs.map(({ account, fault }): CommandResult<Fault> => {
       const { operation, effect, after = 0, times = 1, keyId } = fault
       if (keyId !== undefined && keys.get(keyId) !== account) {
-        return new UnknownApiKey(keyId)
+        return new UnknownApiKey()
       }
       const count = counts.get(account) ?? 0
       if (count >= MAX_OPEN_FAULTS) return new FaultLimitReached(MAX_OPEN_FAULTS)

@@ -34,7 +34,7 @@ t.test('accounts that share a group', async (t) => {
     })
   }
 
-  // The lab refuses a foreign keyId as invalid: test/lab/faults.test.ts.
+  // The code of an unknown keyId has another form: test/lab/faults.test.ts.
   for (const operation of operations.filter(({ operationId }) => operationId !== 'createFault')) {
     for (const name of idsInBody(operation, missing)) {
       t.test(`${operation.operationId} refers with ${name} to rows of its own account only`, async (t) => {

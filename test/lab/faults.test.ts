@@ -44,7 +44,7 @@ t.test('faults', async (t) => {
     const [{ id: foreign }] = (await bob.get('/account/keys')).body
     for (const keyId of [foreign, 4_000_000]) {
       const refused = await ada.post('/lab/faults', { operation: 'listPets', effect: { type: 'reset' }, keyId })
-      assertError(t, refused, 409, 'unknown_api_key', String(keyId))
+      assertError(t, refused, 409, 'unknown_api_key', 'keyId')
     }
     assertResponse(t, await ada.get('/lab/faults'), 200, [])
   })

@@ -3,6 +3,8 @@ import fp from 'fastify-plugin'
 import { mock } from 'node:test'
 import type { Test } from 'tap'
 
+type Parts = Partial<Pick<FastifyInstance, 'commit' | 'clocks' | 'read'>>
+
 /**
  * Starts an app with nothing but a sweep.
  *
@@ -11,14 +13,14 @@ import type { Test } from 'tap'
  * @returns a function that lets the time until the next sweep pass
  */
 export async function startSweepAlone (
-  t: Test, database: Partial<FastifyInstance>, register: (app: FastifyInstance) => PromiseLike<unknown>
+  t: Test, database: Parts, register: (app: FastifyInstance) => PromiseLike<unknown>
 ): Promise<(ms: number) => void> {
   mock.timers.enable({ apis: ['setInterval'] })
   t.teardown(() => { mock.timers.reset() })
   const app = Fastify()
   t.teardown(async () => { await app.close() })
   await app.register(fp(async (app) => {
-    for (const [name, value] of Object.entries(database)) app.decorate(name, value)
+    for (const [name, value] of Object.entries<object>(database)) app.decorate(name, value as never)
   }, { name: 'database' }))
   await register(app)
   await app.ready()
