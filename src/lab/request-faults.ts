@@ -64,7 +64,7 @@ export function addRequestFaults (
     app.commit(matchFaults, match, { account }).then(({ record: fault }) => {
       if (fault === null) return done()
       request.hit = { fault, isRecorded: isImmediate(fault.effect) }
-      begin(request, reply, fault, isStream, done)
+      begin(reply, fault, isStream, done)
     }, done)
   })
 
@@ -93,7 +93,7 @@ function writesEventAtOnce (isStream: boolean): (effect: Effect) => boolean {
 
 /** Ends a request that is not to be handled, or lets it go on. */
 function begin (
-  request: FastifyRequest, reply: FastifyReply, { effect, id }: Fault, isStream: boolean, done: (error?: Error) => void
+  reply: FastifyReply, { effect, id }: Fault, isStream: boolean, done: (error?: Error) => void
 ): void {
   reply.header('petstore-fault', id)
   if (effect.type === 'reset' && !isStream) {
