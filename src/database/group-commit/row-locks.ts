@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { Dialect, InputType } from '../dialect.ts'
 import type { Table } from '../table.ts'
 import type { QueuedCommand, RowLock } from './command.ts'
@@ -65,8 +66,8 @@ export async function lockRowsAndAllocateIds (tx: Transaction, group: QueuedComm
   }
 }
 
-/** The texts by what they lock and allocate: a group has few combinations of commands. */
-const texts = new Map<string, string>()
+/** The texts by what they lock and allocate. Clients choose the combinations of commands, so the last ones are kept. */
+const texts = new LRUCache<string, string>({ max: 500 })
 
 function textOf (dialect: Dialect, accountLock: AccountLock, locks: TableLocks[], created: Table[]): string {
   const parts = locks.map(({ table, through, changesRows, needsOwners }) =>

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream'
 import type { OwnStatement } from '../statements.ts'
+import type { Column, PreparedStatements } from './prepared-statements.ts'
 
 /** What the batch uses of node-postgres' connection: a function for each message of the protocol. */
 export interface Wire {
@@ -15,13 +16,8 @@ export interface Wire {
   sync: () => void
 }
 
-/** A statement with the name under which the connection keeps it prepared, or '' if it does not. */
+/** A statement with the name under which the connection keeps it prepared. */
 export interface NamedStatement extends OwnStatement { name: string }
-
-interface Column { name: string, parse: (text: string) => unknown }
-
-/** The columns of the statements that a connection has prepared, by their names. */
-export type PreparedColumns = Map<string, Column[]>
 
 export const BEGIN: OwnStatement = { sql: 'BEGIN', values: [] }
 export const COMMIT: OwnStatement = { sql: 'COMMIT', values: [] }
@@ -41,7 +37,7 @@ export class StatementBatch {
   /** Called once with the outcome. node-postgres wraps it if the client has a `query_timeout`. */
   callback: Settle
   readonly #statements: readonly NamedStatement[]
-  readonly #prepared: PreparedColumns
+  readonly #prepared: PreparedStatements
   readonly #onRows: ((rows: object[]) => void) | undefined
   readonly #rows: object[][] = []
   #wire: Wire | undefined
@@ -50,7 +46,7 @@ export class StatementBatch {
   #failure: Error | undefined
 
   constructor (
-    statements: readonly NamedStatement[], prepared: PreparedColumns, callback: Settle,
+    statements: readonly NamedStatement[], prepared: PreparedStatements, callback: Settle,
     onRows?: (rows: object[]) => void
   ) {
     this.#statements = statements
@@ -62,12 +58,12 @@ export class StatementBatch {
   submit (wire: Wire): null {
     this.#wire = wire
     wire.stream.cork()
+    for (const name of this.#prepared.takeEvicted()) this.#close(name)
     for (const [i, { sql, name, values }] of this.#statements.entries()) {
-      const isPrepared = this.#prepared.has(name)
+      const isPrepared = this.#prepared.get(name) !== undefined
       if (!isPrepared) {
         // An attempt that failed may have left the statement. The server ignores a Close without one.
-        wire.close({ type: 'S', name })
-        wire.parsedStatements[name] = undefined
+        this.#close(name)
         wire.parse({ name, text: sql })
       }
       wire.bind({ statement: name, values: values.map((value) => value == null ? null : `${value as string | number}`) })
@@ -78,6 +74,11 @@ export class StatementBatch {
     wire.sync()
     wire.stream.uncork()
     return null
+  }
+
+  #close (name: string): void {
+    this.#wire!.close({ type: 'S', name })
+    Reflect.deleteProperty(this.#wire!.parsedStatements, name)
   }
 
   handleRowDescription ({ fields }: { fields: Array<{ name: string, dataTypeID: number }> }): void {
@@ -97,7 +98,7 @@ export class StatementBatch {
 
   handleCommandComplete ({ text }: { text: string }): void {
     const { sql, name } = this.#statements[this.#rows.length]!
-    if (name !== '' && !this.#prepared.has(name)) {
+    if (this.#prepared.get(name) === undefined) {
       this.#prepared.set(name, this.#columns ?? [])
       this.#wire!.parsedStatements[name] = sql
     }

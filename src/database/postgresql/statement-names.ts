@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 
-const names = new Map<string, string>()
+/** Maximum number of names that are kept, so that a hash of a text is seldom made again. */
+const MAX_NAMES = 1_000
 
-/** Maximum number of prepared statements: each costs memory in every connection. The service has about a hundred. */
-const MAX_NAMES = 500
+const names = new LRUCache<string, string>({ max: MAX_NAMES })
 
 /**
  * Returns the name under which connections keep a statement of the service's own prepared: PostgreSQL then parses and
@@ -14,9 +15,9 @@ const MAX_NAMES = 500
  */
 export function nameOf (sql: string): string {
   let name = names.get(sql)
-  if (name === undefined && names.size < MAX_NAMES) {
+  if (name === undefined) {
     name = `petstore_${createHash('sha256').update(sql).digest('hex').slice(0, 24)}`
     names.set(sql, name)
   }
-  return name ?? ''
+  return name
 }

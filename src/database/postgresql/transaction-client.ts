@@ -1,6 +1,7 @@
 import pg from 'pg'
 import type { OwnStatement } from '../statements.ts'
-import { BEGIN, COMMIT, StatementBatch, type NamedStatement, type PreparedColumns } from './statement-batch.ts'
+import { PreparedStatements } from './prepared-statements.ts'
+import { BEGIN, COMMIT, StatementBatch, type NamedStatement } from './statement-batch.ts'
 import { nameOf } from './statement-names.ts'
 
 interface QueryConfig { text: string, query_timeout?: number }
@@ -15,7 +16,7 @@ const NO_ROWS: pg.QueryArrayResult = { command: '', rowCount: 0, oid: 0, fields:
  */
 export class TransactionClient extends pg.Client {
   #isBeginPending = false
-  readonly #prepared: PreparedColumns = new Map()
+  readonly #prepared = new PreparedStatements()
   readonly #send: Query
   readonly #timeout: number
 
