@@ -73,6 +73,8 @@ interface Worker {
     upTo: number
   }
   polls: {
+    /** Id of the webhook after which the next poll goes on; 0 before a new pass over all webhooks. */
+    after: number
     /** The poll in flight. While there is one, no poll is scheduled. */
     current: Promise<void> | undefined
     /** Time in ms before which no poll starts. */
@@ -127,7 +129,7 @@ export function createDeliveryWorker (options: WorkerOptions): DeliveryWorker {
     dispatchers: new Map(),
     disabledCheckedAt: new Map(),
     unsubscribed: { state: 'idle', upTo: 0 },
-    polls: { current: undefined, notBefore: 0, dueAt: Infinity, scheduledAt: Infinity, timer: undefined },
+    polls: { after: 0, current: undefined, notBefore: 0, dueAt: Infinity, scheduledAt: Infinity, timer: undefined },
     stop,
     pending
   }
@@ -150,7 +152,7 @@ function schedulePollBefore (worker: Worker, time: number): void {
 function schedulePoll (worker: Worker): void {
   const { polls, stop } = worker
   const now = Date.now()
-  const time = Math.max(polls.notBefore, Math.min(polls.dueAt, now + MAX_POLL_INTERVAL_MS))
+  const time = Math.max(polls.notBefore, polls.after > 0 ? now : Math.min(polls.dueAt, now + MAX_POLL_INTERVAL_MS))
   if (time >= polls.scheduledAt || stop.signal.aborted) return
   polls.scheduledAt = time
   clearTimeout(polls.timer)
@@ -160,7 +162,9 @@ function schedulePoll (worker: Worker): void {
 
 function startPoll (worker: Worker): void {
   const { polls, context: { log } } = worker
-  polls.scheduledAt = polls.dueAt = Infinity
+  polls.scheduledAt = Infinity
+  // A time that became known during a pass is that of a webhook behind it.
+  if (polls.after === 0) polls.dueAt = Infinity
   polls.current = poll(worker).catch((error: unknown) => {
     log.warn({ err: error }, 'cannot look for due deliveries')
   }).finally(() => {
@@ -171,13 +175,14 @@ function startPoll (worker: Worker): void {
 
 async function poll (worker: Worker): Promise<void> {
   const began = Date.now()
-  const { newestMessage, webhooks } = await findDueWork(worker.read, worker.clocks, worker.context.worker)
+  const { read, clocks, context, unsubscribed, polls, polls: { after } } = worker
+  const { newestMessage, webhooks, next } = await findDueWork(read, clocks, context.worker, after)
   const now = Date.now()
   const pause = Math.max(MIN_POLL_INTERVAL_MS, Math.min(PAUSE_PER_POLL * (now - began), MAX_POLL_PAUSE_MS))
-  worker.polls.notBefore = now + pause
+  polls.notBefore = now + pause
+  polls.after = next
   for (const webhook of webhooks) notifyWhenDue(worker, webhook, now)
-  forgetEnabled(worker, webhooks)
-  const { unsubscribed, context } = worker
+  forgetEnabled(worker, webhooks, after, next)
   if (newestMessage === 0) return
   unsubscribed.upTo = Math.max(unsubscribed.upTo, newestMessage)
   if (unsubscribed.state === 'idle') context.track(deliverUnsubscribed(worker))
@@ -194,9 +199,11 @@ function notifyWhenDue (worker: Worker, webhook: DueWebhook, now: number): void 
   dispatcherOf(worker, webhook).notify()
 }
 
-function forgetEnabled ({ disabledCheckedAt }: Worker, webhooks: DueWebhook[]): void {
+function forgetEnabled ({ disabledCheckedAt }: Worker, webhooks: DueWebhook[], after: number, next: number): void {
   const disabled = new Set(webhooks.filter(({ disabled }) => disabled).map(({ id }) => id))
-  for (const id of disabledCheckedAt.keys()) if (!disabled.has(id)) disabledCheckedAt.delete(id)
+  for (const id of disabledCheckedAt.keys()) {
+    if (id > after && (next === 0 || id <= next) && !disabled.has(id)) disabledCheckedAt.delete(id)
+  }
 }
 
 /** Repeats while polls see new messages; a pass that fails is left to a later poll. */

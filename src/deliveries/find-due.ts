@@ -16,9 +16,17 @@ export interface DueWebhook {
 export interface DueWork {
   /** Position of the newest queued message without deliveries; 0 when there is none. */
   newestMessage: number
-  /** Webhooks with pending deliveries. */
+  /** The next webhooks with pending deliveries, by id. */
   webhooks: DueWebhook[]
+  /** Id of the webhook after which others may follow; 0 when there are no more. */
+  next: number
 }
+
+/**
+ * Maximum number of webhooks that one statement looks at, disabled ones included, whose deliveries wait for a day: it
+ * takes about 10 ms on SQLite, which blocks the process. With its pause, a smaller page would make a pass longer.
+ */
+const PAGE_SIZE = 500
 
 /** Selects a column of a webhook's first pending delivery, by the index of pending deliveries. */
 const firstPending = (webhook: string, column: string): string => `
@@ -31,16 +39,17 @@ const LEASE_ELSEWHERE = `(
   WHERE o.webhook_id = walk.webhook AND o.leased_by IS NOT NULL AND ${isLeasedElsewhere('o', 'i.worker')})`
 
 /** Skips in the index from webhook to webhook: its cost does not depend on the number of pending deliveries. */
-const dueQuery: Query<{ worker: string }, { messages: bigint | null, webhooks: string | null }> = {
+const dueQuery: Query<{ worker: string, after: number }, { messages: bigint | null, webhooks: string | null }> = {
   isNeverRefused: true,
   sql: (dialect) => `
     SELECT i.ord,
       (SELECT m.position FROM messages m WHERE m.status = 'queued' AND m.waiting = 0
         ORDER BY m.position DESC LIMIT 1) AS messages,
-      (WITH RECURSIVE walk(webhook) AS (
-        SELECT (${firstPending('> 0', 'webhook_id')})
+      (WITH RECURSIVE walk(webhook, n) AS (
+        SELECT (${firstPending('> i.after', 'webhook_id')}), 1
         UNION ALL
-        SELECT (${firstPending('> walk.webhook', 'webhook_id')}) FROM walk WHERE walk.webhook IS NOT NULL
+        SELECT (${firstPending('> walk.webhook', 'webhook_id')}), walk.n + 1 FROM walk
+        WHERE walk.webhook IS NOT NULL AND walk.n < ${PAGE_SIZE}
       )
       SELECT ${dialect.join(`
         walk.webhook || ' ' || f.account_id || ' ' ||
@@ -51,18 +60,23 @@ const dueQuery: Query<{ worker: string }, { messages: bigint | null, webhooks: s
       FROM walk
       JOIN deliveries f ON f.id = (${firstPending('= walk.webhook', 'id')})
       LEFT JOIN webhooks w ON w.id = walk.webhook) AS webhooks
-    FROM ${dialect.jsonRows('i', { ord: 'ordinality', worker: 'text' })}`
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', worker: 'text', after: 'bigint' })}`
 }
 
 /**
- * Finds the due work for a worker.
+ * Finds the due work for a worker, a page of webhooks at a time.
  *
  * @param clocks deliveries are due, and leases end, by the clocks of their accounts
+ * @param after id of the webhook at which the page before ended
  */
-export async function findDueWork (read: Read, clocks: AccountClocks, worker: string): Promise<DueWork> {
-  const row = await read(dueQuery, { worker })
+export async function findDueWork (
+  read: Read, clocks: AccountClocks, worker: string, after: number
+): Promise<DueWork> {
+  const row = await read(dueQuery, { worker, after })
   const texts = (row?.webhooks ?? '').split(',').filter((text) => text !== '')
-  return { newestMessage: Number(row?.messages ?? 0), webhooks: texts.map((text) => parseWebhook(text, clocks)) }
+  const webhooks = texts.map((text) => parseWebhook(text, clocks))
+  const next = webhooks.length < PAGE_SIZE ? 0 : webhooks.at(-1)!.id
+  return { newestMessage: Number(row?.messages ?? 0), webhooks, next }
 }
 
 function parseWebhook (text: string, clocks: AccountClocks): DueWebhook {

@@ -93,7 +93,7 @@ function reads ({ app: { clocks, read } }: TestApp, { account, pet }: Owner): Ac
     'read the first events': async (read) => await listEvents(read, account, 0, 20),
     'read later events': async (read) => await listEvents(read, account, 10_000, 20),
     'stream events': async (read) => await streamEvents(read, account, 10_000),
-    'poll for due deliveries': async (read) => await findDueWork(read, clocks, 'worker'),
+    'poll for due deliveries': async (read) => await findDueWork(read, clocks, 'worker', 0),
     'poll the lab': async (read) => await findActiveStates(read),
     'poll changes of the lab': async (read) => await findChanges(read, ago(15_000)),
     'read the lab of an account': async (read) => await findStateOf(read, account),
