@@ -1,4 +1,5 @@
-import type { Completion } from './complete.ts'
+import type { DeliveryResult } from '../monitoring/instrumentation.ts'
+import type { WebhookAttempt } from './schemas.ts'
 
 /** A webhook is disabled after so many failed attempts in a row, once they have lasted for `MIN_DURATION_MS`. */
 const MAX_FAILURES = 50
@@ -17,7 +18,8 @@ export interface FailureStreak {
 
 /** Returns a streak after another attempt, whose time is by the clock of the account, as the pauses before it were. */
 export function streakAfter (
-  { failures, failingSince, hasFailedForLong }: FailureStreak, { result, attempt }: Completion
+  { failures, failingSince, hasFailedForLong }: FailureStreak,
+  { result, attempt }: { result: DeliveryResult, attempt?: Pick<WebhookAttempt, 'at'> }
 ): FailureStreak {
   if (result === 'accepted') return { failures: 0, failingSince: null, hasFailedForLong }
   const { at } = attempt!

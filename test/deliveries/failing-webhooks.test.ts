@@ -1,6 +1,6 @@
 import t from 'tap'
-import type { Completion } from '../../src/deliveries/complete.ts'
 import { streakAfter, type FailureStreak } from '../../src/deliveries/failure-streak.ts'
+import type { DeliveryResult } from '../../src/monitoring/instrumentation.ts'
 import { attemptsOf, send, subscribed } from '../support/delivery.ts'
 import { eventually } from '../support/receiver.ts'
 
@@ -8,9 +8,9 @@ const DAY_S = 86_400
 
 t.test('a streak of failures is long at the fiftieth, a day after the first', async (t) => {
   const at = (second: number): string => new Date(Date.UTC(2026, 0, 1) + second * 1000).toISOString()
-  const streakOf = (attempts: Array<[result: Completion['result'], second: number]>): FailureStreak =>
+  const streakOf = (attempts: Array<[result: DeliveryResult, second: number]>): FailureStreak =>
     attempts.reduce<FailureStreak>((streak, [result, second]) =>
-      streakAfter(streak, { result, attempt: { eventId: 1, at: at(second), durationMs: 1 } } as Completion),
+      streakAfter(streak, { result, attempt: { at: at(second) } }),
     { failures: 0, failingSince: null, hasFailedForLong: false })
   const failures = (count: number): Array<['retry', number]> => Array.from({ length: count }, () => ['retry', 0])
   t.match(streakOf([...failures(49), ['exhausted', DAY_S]]), { failures: 50, hasFailedForLong: true })
