@@ -149,7 +149,7 @@ t.test('doctor explains each failure with its remedy, and exits with code 1', as
     ],
     [
       { DATABASE_URL: 'file:./missing/petstore.db' },
-      /^failed +disk +the folder .*missing does not exist.*DATABASE_URL/m
+      /^failed +disk +The folder .*missing does not exist.*DATABASE_URL/m
     ],
     [{ DATABASE_URL: 'file:./text.db' }, /^failed +database .*damaged or not a SQLite/m],
     [{ DATABASE_URL: 'file:./folder.db' }, /^failed +database .*cannot be opened/m],

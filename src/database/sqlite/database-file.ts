@@ -24,5 +24,5 @@ export function problemOfFolder (path: string): string | undefined {
         'DATABASE_URL to another file.'
     }
   }
-  return `The folder ${folder} of the database file does not exist. Create it, or set DATABASE_URL to another file.`
+  return `The folder ${folder} does not exist. Create it, or set DATABASE_URL to another file.`
 }
