@@ -8,6 +8,7 @@ import { createClient, type Client } from './client/client.ts'
 import { readConfig, type Config } from './config.ts'
 import { migrate } from './database/migrations/migrate.ts'
 import { releaseClosedFiles } from './database/sqlite/driver.ts'
+import { reachableOrigin } from './http/http-url.ts'
 import { valid } from './http/valid-fields.ts'
 
 export interface StoreOptions {
@@ -47,7 +48,7 @@ export async function createStore (options: StoreOptions = {}): Promise<Store> {
     try {
       await app.listen({ port: config.PORT, host: config.HOST })
       const { record: { apiKey } } = await app.commit(createAccount, { account }, { account: null })
-      const url = app.listeningOrigin + app.basePath
+      const url = reachableOrigin(app.listeningOrigin) + app.basePath
       return {
         url,
         apiKey,

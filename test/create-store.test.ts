@@ -8,6 +8,7 @@ import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
 import { createStore, type Store, type StoreOptions } from '../src/create-store.ts'
+import { reachableOrigin } from '../src/http/http-url.ts'
 import { build, launch, ROOT } from './support/cli.ts'
 
 /** Gives the test a temporary folder of its own, because other tests create stores meanwhile. @returns its path */
@@ -23,13 +24,21 @@ function ownTemporaryFolder (t: Test): string {
   return folder
 }
 
+t.test('the address of a service on all addresses is one that a client can call', async (t) => {
+  for (const [listening, reachable] of [
+    ['http://0.0.0.0:3000', 'http://127.0.0.1:3000'], ['http://[::]:3000', 'http://[::1]:3000'],
+    ['http://127.0.0.1:3000', 'http://127.0.0.1:3000'], ['http://[::1]:3000', 'http://[::1]:3000'],
+    ['http://10.0.0.0:3000', 'http://10.0.0.0:3000']
+  ] as const) t.equal(reachableOrigin(listening), reachable)
+})
+
 t.test('createStore starts stores that know nothing of each other, and close() leaves nothing', async (t) => {
   const folder = ownTemporaryFolder(t)
   const began = performance.now()
   const first = await createStore({ name: undefined, settings: undefined } as unknown as StoreOptions)
   t.comment(`a store after ${Math.round(performance.now() - began)} ms`)
-  const none = { LOG_LEVEL: undefined, PORT: undefined, HOST: undefined, DATABASE_URL: undefined }
-  const second = await createStore({ name: 'Second', settings: { BASE_PATH: '/v1', LAB: true, ...none } })
+  const none = { LOG_LEVEL: undefined, PORT: undefined, DATABASE_URL: undefined }
+  const second = await createStore({ name: 'Second', settings: { BASE_PATH: '/v1', LAB: true, HOST: '0.0.0.0', ...none } })
   t.match(second.url, /^http:\/\/127\.0\.0\.1:\d+\/v1$/)
 
   const { id } = await first.client.createCategory({ name: 'Dogs' })

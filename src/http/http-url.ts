@@ -34,3 +34,11 @@ export function problemOfHttpUrl (text: string): string | undefined {
   if (!HOST_AND_PORT.test(authority) || !URL.canParse(text)) return 'must contain a valid host and port'
   return undefined
 }
+
+/** The addresses by which a server listens at all addresses of its machine. */
+const ANY_ADDRESS: Record<string, string> = { '0.0.0.0': '127.0.0.1', '[::]': '[::1]' }
+
+/** Returns the origin of a server as a program on the same machine can call it: 0.0.0.0 and :: are no destinations. */
+export function reachableOrigin (listeningOrigin: string): string {
+  return listeningOrigin.replace(/(?<=:\/\/)(0\.0\.0\.0|\[::\])(?=:)/, (address) => ANY_ADDRESS[address]!)
+}

@@ -2,6 +2,7 @@ import { limitHeapGrowth } from './v8-tuning.ts'
 import { buildApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import { checkWritable } from '../database/database.ts'
+import { reachableOrigin } from '../http/http-url.ts'
 import { openDemo } from '../seed/demo-store.ts'
 import { migrateOrVerify } from '../database/migrations/startup-check.ts'
 import { exitGracefully } from './graceful-exit.ts'
@@ -22,7 +23,7 @@ export async function serve (config: Config): Promise<void> {
     await checkWritable(app.database)
     const greet = config.DEMO ? await openDemo(app) : undefined
     await app.listen({ port: config.PORT, host: config.HOST, backlog: LISTEN_BACKLOG })
-    if (greet !== undefined) process.stderr.write(greet(app.listeningOrigin))
+    if (greet !== undefined) process.stderr.write(greet(reachableOrigin(app.listeningOrigin)))
   } catch (error) {
     await app.close()
     throw error

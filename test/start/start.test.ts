@@ -39,11 +39,11 @@ t.test(
   { skip: database !== 'sqlite' && 'only in the default SQLite file' },
   async (t) => {
     const cwd = folder(t)
-    const first = await start(t, {}, { cwd })
+    const first = await start(t, { HOST: '0.0.0.0' }, { cwd })
     t.ok(existsSync(join(cwd, 'petstore.db')), 'the database is in the working directory')
     t.equal(first.err().match(/psk_\w+/g)?.length, 3, 'the key, and the page and the request that contain it')
     const key = /^ {2}(psk_\w+)$/m.exec(first.err())?.[1]
-    t.match(first.err(), `\n  ${first.origin}/#key=${key}\n`)
+    t.match(first.err(), `\n  ${first.origin}/#key=${key}\n`, 'an address that a browser can open')
     t.notMatch(first.out(), 'psk_', 'the log does not contain it')
     const [address, options] = pasted(first.err())
     t.ok(address.startsWith(first.origin), address)
