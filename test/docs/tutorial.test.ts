@@ -1,9 +1,12 @@
 // Only on SQLite: runs commands and samples of the pages over HTTP.
 
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { answers, build, CLI, folder, launch, until } from '../support/cli.ts'
 import { database } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
@@ -72,6 +75,13 @@ function shell (cwd: string): { run: (commands: string) => Promise<string>, end:
   }
 }
 
+/** Saves the program of the page in a folder. @returns its path */
+function saveMirror (cwd: string): string {
+  const [, name = '', program = ''] = /Save this as `([\w.]+)`[\s\S]*?^```js\n([\s\S]*?)^```/m.exec(page) ?? []
+  writeFileSync(join(cwd, name), program)
+  return join(cwd, name)
+}
+
 t.test('the commands of the tutorial print what the page says', { skip }, async (t) => {
   const port = String(await freePort())
   const service = launch(t, process.execPath, [CLI, 'start', '--demo'], { env: { PORT: port, LOG_LEVEL: 'warn' } })
@@ -79,8 +89,7 @@ t.test('the commands of the tutorial print what the page says', { skip }, async 
   const cwd = folder(t)
   const { run, end } = shell(cwd)
   t.teardown(end)
-  const [, name = '', program = ''] = /Save this as `([\w.]+)`[\s\S]*?^```js\n([\s\S]*?)^```/m.exec(page) ?? []
-  writeFileSync(join(cwd, name), program)
+  saveMirror(cwd)
   const steps = stepsOf(page, port)
   t.ok(steps.length >= 15)
   for (const { commands, expected } of steps) {
@@ -88,6 +97,28 @@ t.test('the commands of the tutorial print what the page says', { skip }, async 
     if (expected === undefined) continue
     t.match(printed.trim(), pattern(expected), commands)
   }
+})
+
+t.test('the mirror copies again after 410 and store.replaced, and stops on 401', { skip }, async (t: Test) => {
+  const replaced = 'id: 6\ndata: {"id":6,"type":"store.replaced","data":{}}\n\n'
+  const streams: Array<[status: number, body: string]> = [[410, '{}'], [503, '{}'], [200, replaced], [401, '{}']]
+  const requests: string[] = []
+  const service = createServer(({ url = '', headers }, response) => {
+    requests.push(url)
+    const [status, body] = headers.accept === 'text/event-stream' ? streams.shift() ?? [401, '{}'] : [200, '[]']
+    response.writeHead(status, { 'event-id': '5' }).end(body)
+    // A program that repeats its requests for ever.
+    if (requests.length > 10) void mirror.stop('SIGKILL')
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => service.close())
+  await once(service, 'listening')
+  const cwd = folder(t)
+  const { port } = service.address() as AddressInfo
+  const mirror = launch(t, process.execPath, [saveMirror(cwd), `http://127.0.0.1:${port}`, 'key'], { cwd })
+  const { code } = await mirror.ended
+  t.equal(code, 1)
+  const copy = ['/events?limit=1', '/pets?limit=100']
+  t.strictSame(requests, [...copy, '/events', ...copy, '/events', '/events', ...copy, '/events'])
 })
 
 t.test('every program and every answer of the tutorial is compared', async (t) => {
