@@ -56,11 +56,11 @@ export async function measure (
     say(`${database}: a store of ${plan.pets} pets`)
     const stores = await openStores(database, folder, plan)
     try {
-      await withServers(stores, folder, ['petstore', 'hand', 'prisma'], async (runners) => {
+      await withServers(stores, folder, ['petstore', 'baseline', 'prisma'], async (runners) => {
         const count = await compare(runners, stores.scopes[0]!).catch((error: Error) => {
           throw new Void(error.message)
         })
-        say(`${database}: petstore, hand and prisma give the same ${count} answers and leave the same rows`)
+        say(`${database}: petstore, baseline and prisma give the same ${count} answers and leave the same rows`)
       })
       await measureWorkloads(stores, 'usual')
     } finally {

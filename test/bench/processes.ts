@@ -10,7 +10,7 @@ import { freePort } from '../support/port.ts'
 import { TSX } from '../support/tsx.ts'
 import type { Job, Load } from './load.ts'
 
-export const SERVERS = ['petstore', 'hand', 'prisma', 'floor'] as const
+export const SERVERS = ['petstore', 'baseline', 'prisma', 'floor'] as const
 export type ServerName = typeof SERVERS[number]
 
 export interface Server {
@@ -33,7 +33,7 @@ const PRELOAD = new URL('preload.mjs', import.meta.url).href
 
 const COMMANDS: Record<ServerName, string[]> = {
   petstore: [here('../../dist/cli.js'), 'start'],
-  hand: [TSX, here('servers/baseline-driver.ts')],
+  baseline: [TSX, here('servers/baseline-driver.ts')],
   prisma: [TSX, here('servers/prisma.ts')],
   floor: [TSX, here('servers/framework-overhead.ts')]
 }

@@ -29,9 +29,9 @@ export interface Summary {
   /** With many connections, and with one. */
   many: Record<ServerName, Figures>
   one: Record<ServerName, Figures>
-  hand: Ratio
+  baseline: Ratio
   prisma: Ratio
-  /** Petstore's latencies as multiples of another server's: with many connections hand's, with one each of them. */
+  /** Petstore's latencies as multiples of another server's: with many connections the baseline's, with one each. */
   p99: Spread
   alone: { p50: Spread, p99: Spread, cpu: Spread, prisma: Spread }
   /** The load generator's largest share of a core. Above 0.9, only CPU time is comparable. */
@@ -39,7 +39,7 @@ export interface Summary {
 }
 
 const GENERATOR_LIMIT = 0.9
-/** Limits of the latency with one connection, which shares with no other, as multiples of hand's. */
+/** Limits of the latency with one connection, which shares with no other, as multiples of the baseline's. */
 const ALONE_LIMITS = { read: 1.3, write: 1.5, p99: 2 }
 
 export function summarise (samples: Sample[]): Summary[] {
@@ -54,13 +54,13 @@ export function summarise (samples: Sample[]): Summary[] {
       workload,
       many: figures(many),
       one: figures(one),
-      hand: { ...ratio(many, 'hand'), net: ratio(many, 'hand', 'floor') },
+      baseline: { ...ratio(many, 'baseline'), net: ratio(many, 'baseline', 'floor') },
       prisma: ratio(many, 'prisma'),
-      p99: rounds(many, (of) => of('petstore').p99 / of('hand').p99),
+      p99: rounds(many, (of) => of('petstore').p99 / of('baseline').p99),
       alone: {
-        p50: rounds(one, (of) => of('petstore').p50 / of('hand').p50),
-        p99: rounds(one, (of) => of('petstore').p99 / of('hand').p99),
-        cpu: rounds(one, (of) => cpuOf(of('petstore')) / cpuOf(of('hand'))),
+        p50: rounds(one, (of) => of('petstore').p50 / of('baseline').p50),
+        p99: rounds(one, (of) => of('petstore').p99 / of('baseline').p99),
+        cpu: rounds(one, (of) => cpuOf(of('petstore')) / cpuOf(of('baseline'))),
         prisma: rounds(one, (of) => of('petstore').p50 / of('prisma').p50)
       },
       generator: Math.max(...many.filter(({ server }) => server !== 'floor').map(({ generator }) => generator))
@@ -173,39 +173,39 @@ export function verdicts (summary: Summary[], plan: Plan): string {
 function crowd (summary: Summary[], { connections }: Plan): string {
   const lines = [[
     `${connections} connections: petstore against`,
-    'hand: requests/s', 'CPU', 'target', '', 'p99 (less is better)',
+    'baseline: requests/s', 'CPU', 'target', '', 'p99 (less is better)',
     'without the floor: requests/s', 'CPU', 'aim',
     'prisma: requests/s', 'CPU', 'target', ''
   ]]
-  for (const { database, workload, hand, p99, prisma, generator } of summary) {
+  for (const { database, workload, baseline, p99, prisma, generator } of summary) {
     const { title, targets } = workloads[workload]!
     const reached = ({ perSecond, cpu }: Ratio, target: number): string =>
       verdict(cpu.median >= target && (generator > GENERATOR_LIMIT || perSecond.median >= target))
     lines.push([
       `${database} · ${title}`,
-      times(hand.perSecond), times(hand.cpu), `≥ ${targets.hand[database]}`, reached(hand, targets.hand[database]),
+      times(baseline.perSecond), times(baseline.cpu), `≥ ${targets.baseline[database]}`, reached(baseline, targets.baseline[database]),
       times(p99),
-      times(hand.net!.perSecond), times(hand.net!.cpu), targets.net === undefined ? '' : `${targets.net[database]}`,
+      times(baseline.net!.perSecond), times(baseline.net!.cpu), targets.net === undefined ? '' : `${targets.net[database]}`,
       times(prisma.perSecond), times(prisma.cpu), `≥ ${targets.prisma}`, reached(prisma, targets.prisma)
     ])
   }
   return columns(lines)
 }
 
-/** Formats the latencies with one connection as multiples of hand's: less is better. */
+/** Formats the latencies with one connection as multiples of the baseline's: less is better. */
 function alone (summary: Summary[]): string {
   const lines = [[
-    'alone: petstore ÷ hand', 'p50 ms', 'hand', 'ratio', 'limit', '', 'p99 ms', 'hand', 'ratio', 'limit', '',
-    'CPU', 'p50 ÷ prisma'
+    'alone: petstore ÷ baseline', 'p50 ms', 'baseline', 'ratio', 'limit', '', 'p99 ms', 'baseline', 'ratio', 'limit',
+    '', 'CPU', 'p50 ÷ prisma'
   ]]
   for (const { database, workload, one, alone } of summary) {
     const { title, inserts } = workloads[workload]!
     const limit = inserts.length === 0 ? ALONE_LIMITS.read : ALONE_LIMITS.write
     lines.push([
       `${database} · ${title}`,
-      fixed(one.petstore.p50, 3), fixed(one.hand.p50, 3), times(alone.p50), `≤ ${limit}`,
+      fixed(one.petstore.p50, 3), fixed(one.baseline.p50, 3), times(alone.p50), `≤ ${limit}`,
       verdict(alone.p50.median <= limit),
-      fixed(one.petstore.p99), fixed(one.hand.p99), times(alone.p99), `≤ ${ALONE_LIMITS.p99}`,
+      fixed(one.petstore.p99), fixed(one.baseline.p99), times(alone.p99), `≤ ${ALONE_LIMITS.p99}`,
       verdict(alone.p99.median <= ALONE_LIMITS.p99),
       times(alone.cpu), times(alone.prisma)
     ])

@@ -1,4 +1,4 @@
-// `npm run bench`: compares petstore with the same service written by hand, and written as Prisma's guides teach.
+// `npm run bench`: compares petstore with the same service on the bare drivers, and as Prisma's guides build it.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, release, tmpdir, totalmem, type } from 'node:os'
@@ -21,7 +21,7 @@ import { workloads } from './workloads.ts'
 const HELP = `
 npm run bench -- [options]
 
-Compares petstore with the same service written by hand on the bare driver (hand), written as Prisma's guides
+Compares petstore with the same service on the bare drivers (baseline), written as Prisma's guides
 teach (prisma), and with petstore's framework around a constant answer (floor). Takes about an hour on an idle
 machine. Stores are created in the system's folder for temporary files: set TMPDIR if that is not on a disk.
 
@@ -31,19 +31,19 @@ machine. Stores are created in the system's folder for temporary files: set TMPD
   --workload NAME       ${Object.keys(workloads).join(', ')} (all; repeatable)
   --rounds N            measurements of each server, interleaved (5)
   --seconds N           of each measurement (4)
-  --connections N       at once, besides one alone: at least 2 (64)
+  --connections N       at once, besides a single one: at least 2 (64)
   --help
 
 Instead of that:
 
-  --against FOLDER      petstore and the version built in another folder, in turns
+  --against FOLDER      petstore and the version built in another folder, alternating
   --many-accounts       petstore with 1,001 accounts, without and with statistics of the planner
-  --two-processes       two processes of petstore on one PostgreSQL, and one, in turns
-  --lab                 petstore with the lab and without, in turns
+  --two-processes       two processes of petstore on one PostgreSQL, and one, alternating
+  --lab                 petstore with the lab and without, alternating
   --slow-disk           reads beside writes on SQLite while each sync takes longer (Linux with a C compiler);
                         with --against, of the other version as well
   --memory [--seconds]  ten minutes of mixed load: resident size and write-ahead log of petstore
-  --growth              petstore on 10,000 and on 1,000,000 pets in turns: CPU per request
+  --growth              petstore on 10,000 and on 1,000,000 pets, alternating: CPU per request
   --start               time from the start of petstore to /readyz
 `
 
@@ -136,7 +136,7 @@ async function run (): Promise<void> {
     const file = '../tools/chart.ts'
     const { chart } = await import(file) as { chart: (...arguments_: [typeof summary, Plan]) => string }
     writeFileSync(`${name}.svg`, chart(summary, plan))
-    console.log(`\n${name}.svg${nodeWarning() === undefined ? ' (copy it to results/chart.svg for the README)' : ''}`)
+    console.log(`\n${name}.svg${nodeWarning() === undefined ? ' (copy it to results/chart.svg for docs/explanation/measurements.md)' : ''}`)
     return { summary, samples }
   }
 }

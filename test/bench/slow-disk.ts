@@ -34,7 +34,7 @@ export async function measureSlowDisk (
     console.log('\nThe slow disk needs Linux and a C compiler (cc). It was not measured.')
     return []
   }
-  const commands: Array<[string, string[] | undefined]> = [['petstore', undefined], ['hand', undefined]]
+  const commands: Array<[string, string[] | undefined]> = [['petstore', undefined], ['baseline', undefined]]
   if (other !== undefined) commands.splice(1, 0, ['other', builtIn(resolve(other))])
   const samples: SlowSample[] = []
   const writers = startGenerator()
@@ -45,7 +45,7 @@ export async function measureSlowDisk (
         for (const [side, command] of commands) {
           const store = await stores.copy(`slow-${side}`)
           const server = await startServer(
-            side === 'hand' ? 'hand' : 'petstore', store.url, join(folder, `${side}.log`), {
+            side === 'baseline' ? 'baseline' : 'petstore', store.url, join(folder, `${side}.log`), {
               ...(command === undefined ? {} : { command }),
               environment: fsyncDelay(library, delay)
             })

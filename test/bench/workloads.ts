@@ -8,7 +8,7 @@ export interface Exchange {
 
 /** Minimum ratios of petstore to the other servers, in requests per second and in CPU per request. */
 interface Targets {
-  hand: Record<DatabaseName, number>
+  baseline: Record<DatabaseName, number>
   /** The same after subtracting floor. It is an aim, not a requirement. */
   net?: Record<DatabaseName, number>
   prisma: number
@@ -93,47 +93,47 @@ export const workloads: Record<string, Workload> = {
   get: {
     title: 'get one pet',
     next: read,
-    targets: { hand: { sqlite: 0.9, postgresql: 1.3 }, net: { sqlite: 1, postgresql: 1.5 }, prisma: 3.5 },
+    targets: { baseline: { sqlite: 0.9, postgresql: 1.3 }, net: { sqlite: 1, postgresql: 1.5 }, prisma: 3.5 },
     inserts: [],
     quick: true
   },
   list: {
     title: 'list 20',
     next: list,
-    targets: { hand: { sqlite: 1.25, postgresql: 1.2 }, net: { sqlite: 1.7, postgresql: 1.4 }, prisma: 3.5 },
+    targets: { baseline: { sqlite: 1.25, postgresql: 1.2 }, net: { sqlite: 1.7, postgresql: 1.4 }, prisma: 3.5 },
     inserts: [],
     quick: true
   },
   filtered: {
     title: 'list 20 by status',
     next: (random, scope) => list(random, scope, `status=${status(random)}&`),
-    targets: { hand: { sqlite: 1.25, postgresql: 1.2 }, net: { sqlite: 1.7, postgresql: 1.4 }, prisma: 3.5 },
+    targets: { baseline: { sqlite: 1.25, postgresql: 1.2 }, net: { sqlite: 1.7, postgresql: 1.4 }, prisma: 3.5 },
     inserts: []
   },
   create: {
     title: 'create a pet',
     next: create,
-    targets: { hand: { sqlite: 1.3, postgresql: 2.5 }, net: { sqlite: 1.6, postgresql: 3 }, prisma: 3.5 },
+    targets: { baseline: { sqlite: 1.3, postgresql: 2.5 }, net: { sqlite: 1.6, postgresql: 3 }, prisma: 3.5 },
     inserts: ['pets'],
     quick: true
   },
   hot: {
-    title: 'order, one hot pet',
+    title: 'order, one popular pet',
     next: (_random, { beforePets }) => order(beforePets + 1),
-    targets: { hand: { sqlite: 2, postgresql: 4 }, net: { sqlite: 2.5, postgresql: 5 }, prisma: 8 },
+    targets: { baseline: { sqlite: 2, postgresql: 4 }, net: { sqlite: 2.5, postgresql: 5 }, prisma: 8 },
     inserts: ['orders'],
     quick: true
   },
   spread: {
     title: 'order, spread',
     next: spread,
-    targets: { hand: { sqlite: 2, postgresql: 3 }, net: { sqlite: 2.5, postgresql: 4 }, prisma: 8 },
+    targets: { baseline: { sqlite: 2, postgresql: 3 }, net: { sqlite: 2.5, postgresql: 4 }, prisma: 8 },
     inserts: ['orders']
   },
   message: {
     title: 'create a message',
     next: (random) => ({ method: 'POST', path: '/messages', body: { message: `Hello ${any(random, 1e6)}` } }),
-    targets: { hand: { sqlite: 1.3, postgresql: 2.5 }, net: { sqlite: 1.6, postgresql: 3 }, prisma: 3.5 },
+    targets: { baseline: { sqlite: 1.3, postgresql: 2.5 }, net: { sqlite: 1.6, postgresql: 3 }, prisma: 3.5 },
     inserts: ['messages']
   },
   mixed: {
@@ -144,20 +144,20 @@ export const workloads: Record<string, Workload> = {
       if (part < 85) return list(random, scope)
       return part < 95 ? spread(random, scope) : create(random, scope)
     },
-    targets: { hand: { sqlite: 1.1, postgresql: 1.5 }, prisma: 3.5 },
+    targets: { baseline: { sqlite: 1.1, postgresql: 1.5 }, prisma: 3.5 },
     inserts: ['pets', 'orders']
   },
   uniform: {
     title: 'order, 100,000 pets',
     next: (random, { beforePets, pets }) => order(beforePets + any(random, pets) + 1),
-    targets: { hand: { sqlite: 2, postgresql: 3 }, prisma: 8 },
+    targets: { baseline: { sqlite: 2, postgresql: 3 }, prisma: 8 },
     inserts: ['orders'],
     shape: 'contended'
   },
   zipf: {
     title: 'order, 100,000 pets by Zipf',
     next: (random, { beforePets, pets }) => order(beforePets + (zipf(random, pets) * SCATTER) % pets + 1),
-    targets: { hand: { sqlite: 2, postgresql: 4 }, prisma: 8 },
+    targets: { baseline: { sqlite: 2, postgresql: 4 }, prisma: 8 },
     inserts: ['orders'],
     shape: 'contended'
   }

@@ -8,7 +8,7 @@ import type { ServerName } from '../bench/processes.ts'
 import type { Summary } from '../bench/report.ts'
 import { workloads } from '../bench/workloads.ts'
 
-const COLOURS: Array<[ServerName, string]> = [['petstore', '#1f6feb'], ['hand', '#8c959f'], ['prisma', '#d4a72c']]
+const COLOURS: Array<[ServerName, string]> = [['petstore', '#1f6feb'], ['baseline', '#8c959f'], ['prisma', '#d4a72c']]
 const NAMES: Record<DatabaseName, string> = { sqlite: 'SQLite', postgresql: 'PostgreSQL' }
 const WIDTH = 860
 /** The height of one workload, and the space around the part of each database. */
@@ -32,7 +32,7 @@ export function chart (summary: Summary[], { connections, pets }: Plan): string 
     legend: { top: 8, right: 16 },
     title: [
       {
-        text: `Requests a second, ${connections} connections, ${pets.toLocaleString('en')} pets`,
+        text: `Requests per second, ${connections} connections, ${pets.toLocaleString('en')} pets`,
         left: 16,
         top: 8,
         textStyle: { fontSize: 14 }

@@ -1,4 +1,4 @@
-// `hand`: the measured routes on the bare driver.
+// `baseline`: the measured routes on the bare driver.
 
 import { openPostgresql } from './postgresql.ts'
 import { serve } from './service.ts'

@@ -1,4 +1,4 @@
-/** The database interface of the routes of hand and prisma. Results can be synchronous or asynchronous. */
+/** The database interface of the routes of the baseline and prisma. Results can be synchronous or asynchronous. */
 export interface Store {
   findKey: (hash: string) => Eventually<Key | undefined>
   /** Records the hour in which a key was used. */
