@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { circle, readImports, valuesOf, type Imports } from './imports.ts'
-import { drawPictures, resourceFolders, SHARED_FILES } from './rooms.ts'
+import { drawPictures, resourceFolders, SHARED_FILES } from './modules.ts'
 import { readTables, tablesNamed } from './tables.ts'
 
 const imports = readImports()
@@ -10,22 +10,22 @@ const { inside, packages } = imports
 const files = [...inside.keys()]
 const resources = resourceFolders(files)
 
-/** Rooms that import each other, with the reason. Their files are in no circle all the same. */
-const MUTUAL_ROOMS: Array<[from: string, to: string, reason: string]> = [
+/** Modules that import each other, with the reason. Their files are in no circle all the same. */
+const MUTUAL_MODULES: Array<[from: string, to: string, reason: string]> = [
   ['resources', 'deliveries', 'events and webhooks enqueue deliveries; a delivery reads events and updates messages']
 ]
 
-/** Rooms that know no resource. */
-const LOW_ROOMS = /^(database|http|plugins|monitoring)\//
+/** Modules that know no resource. */
+const LOW_MODULES = /^(database|http|plugins|monitoring)\//
 
-/** What files of these rooms import of a resource all the same, with the reason. */
+/** What files of these modules import of a resource all the same, with the reason. */
 const ALLOWED_IMPORTS: Array<[file: RegExp, target: RegExp, reason: string]> = [
   [/^plugins\/authentication\.ts$/, /^accounts\//, 'an API key belongs to an account, the tenant of every request']
 ]
 
-/** Tables that files of these rooms name all the same, with the reason. */
+/** Tables that files of these modules name all the same, with the reason. */
 const ALLOWED_TABLES: Array<[file: RegExp, table: RegExp, reason: string]> = [
-  [LOW_ROOMS, /^(accounts|api_keys)$/, 'the tenant: every row belongs to an account, every request to an API key'],
+  [LOW_MODULES, /^(accounts|api_keys)$/, 'the tenant: every row belongs to an account, every request to an API key'],
   [
     /^database\//,
     /^(idempotency_records|events|deliveries)$/,
@@ -55,10 +55,10 @@ function kindOf (file: string): number {
   return resources.has(folder) ? KINDS.indexOf(name) : -1
 }
 
-/** Returns the imports without those of MUTUAL_ROOMS in their first direction. */
+/** Returns the imports without those of MUTUAL_MODULES in their first direction. */
 function withoutMutual (all: Imports): Imports {
   return new Map([...all].map(([from, targets]) =>
-    [from, new Set([...targets].filter((to) => !MUTUAL_ROOMS.some(([a, b]) => a === from && b === to)))]))
+    [from, new Set([...targets].filter((to) => !MUTUAL_MODULES.some(([a, b]) => a === from && b === to)))]))
 }
 
 t.test('no imports form a circle, those of types included', async (t) => {
@@ -72,11 +72,11 @@ t.test('src has at most ten files at its root', async (t) => {
 
 t.test('no folders import each other in a circle', async (t) => {
   const folders = drawPictures(imports)
-  t.ok(folders.rooms.size >= 8 && resources.size >= 8)
-  t.equal(circle(withoutMutual(folders.rooms))?.join(' → '), undefined)
+  t.ok(folders.modules.size >= 8 && resources.size >= 8)
+  t.equal(circle(withoutMutual(folders.modules))?.join(' → '), undefined)
   t.equal(circle(folders.resources)?.join(' → '), undefined)
-  for (const [from, to] of MUTUAL_ROOMS) {
-    t.ok(folders.rooms.get(from)?.has(to) && folders.rooms.get(to)?.has(from), `${from} and ${to} import each other`)
+  for (const [from, to] of MUTUAL_MODULES) {
+    t.ok(folders.modules.get(from)?.has(to) && folders.modules.get(to)?.has(from), `${from} and ${to} import each other`)
   }
 })
 
@@ -140,7 +140,7 @@ t.test('database, http, plugins and monitoring import no resource and no deliver
   const knows = (target: string): boolean =>
     resources.has(target.split('/')[0]!) || target.startsWith('deliveries/') || target === 'resources.ts'
   const used = new Set<unknown>()
-  for (const file of files.filter((file) => LOW_ROOMS.test(file))) {
+  for (const file of files.filter((file) => LOW_MODULES.test(file))) {
     const wrong = [...inside.get(file)!].filter(knows).filter((target) => {
       const exception = ALLOWED_IMPORTS.find(([from, to]) => from.test(file) && to.test(target))
       used.add(exception)
@@ -154,7 +154,7 @@ t.test('database, http, plugins and monitoring import no resource and no deliver
 t.test('database, http, plugins and monitoring name no table of a resource in SQL or identifiers', async (t) => {
   const tables = readTables()
   t.ok(tables.length >= 11)
-  for (const file of files.filter((file) => LOW_ROOMS.test(file))) {
+  for (const file of files.filter((file) => LOW_MODULES.test(file))) {
     const wrong = tablesNamed(file, tables).filter(
       (table) => !ALLOWED_TABLES.some(([from, name]) => from.test(file) && name.test(table))
     )

@@ -3,18 +3,18 @@ import { between, lines, readImports, type Imports } from './imports.ts'
 
 // The pictures of docs/explanation/architecture.md, as the imports of `src` have them. Run this file to draw them anew:
 //
-//   npm run rooms
+//   npm run modules
 
 const PAGE = new URL('../../docs/explanation/architecture.md', import.meta.url)
 
-/** Files at the root of `src` that every room may import. A picture with them would show little else. */
+/** Files at the root of `src` that every module may import. A picture with them would show little else. */
 export const SHARED_FILES = new Set(['config.ts', 'errors.ts', 'folders.ts', 'operational-error.ts'])
 
-/** The one room without a folder: it assembles the service. */
+/** The one module without a folder: it assembles the service. */
 const APP_FILES = new Set(['app.ts', 'create-store.ts', 'public-api.ts', 'resources.ts'])
 
 export interface Pictures {
-  rooms: Imports
+  modules: Imports
   resources: Imports
 }
 
@@ -25,8 +25,8 @@ export function resourceFolders (files: Iterable<string>): Set<string> {
   return new Set(folders.filter((folder) => all.has(`${folder}/schemas.ts`)))
 }
 
-/** Returns the room of a file of `src`: its folder, `resources` for each resource, `app` or `cli` at the root. */
-function roomOf (file: string, resources: Set<string>): string | undefined {
+/** Returns the module of a file of `src`: its folder, `resources` for each resource, `app` or `cli` at the root. */
+function moduleOf (file: string, resources: Set<string>): string | undefined {
   const [folder = '', ...rest] = file.split('/')
   if (folder === 'generated' || SHARED_FILES.has(file)) return undefined
   if (rest.length === 0) return APP_FILES.has(file) ? 'app' : file.replace(/\.ts$/, '')
@@ -37,7 +37,7 @@ function roomOf (file: string, resources: Set<string>): string | undefined {
 export function drawPictures ({ inside }: { inside: Imports }): Pictures {
   const resources = resourceFolders(inside.keys())
   return {
-    rooms: between(inside, (file) => roomOf(file, resources)),
+    modules: between(inside, (file) => moduleOf(file, resources)),
     resources: between(inside, (file) => {
       const [folder = ''] = file.split('/')
       return resources.has(folder) ? folder : undefined
@@ -46,8 +46,8 @@ export function drawPictures ({ inside }: { inside: Imports }): Pictures {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const { rooms, resources } = drawPictures(readImports())
-  const pictures = [rooms, resources].map(
+  const { modules, resources } = drawPictures(readImports())
+  const pictures = [modules, resources].map(
     (imports) =>
       `\`\`\`mermaid\nflowchart TD\n${lines(imports)
         .map((line) => `  ${line}\n`)

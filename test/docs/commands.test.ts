@@ -25,7 +25,7 @@ const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm run torture$/, 'test/torture/torture.test.ts', /await runScenario\(name, /],
   [/^npm run build$/, 'test/support/cli.ts', /scripts\/prepare\.mjs'/],
   [/^npm run reference$/, 'test/docs/reference.test.ts', /await referencePages\(\)/],
-  [/^npm run rooms$/, 'test/architecture/architecture.test.ts', /drawPictures\(imports\)/],
+  [/^npm run modules$/, 'test/architecture/architecture.test.ts', /drawPictures\(imports\)/],
   [/^npm run migration -- \w+$/, 'test/docs/migration.test.ts', /'add_category_color'/],
   [/^npx --no petstore worker$/, 'test/deliveries/delivery-worker.test.ts', /'worker'/],
   [/^npx --no petstore /, 'test/cli/command-line-page.test.ts', /command-line\.md/],
@@ -43,11 +43,14 @@ const PASTED: Record<string, { file: string, how: RegExp }> = {
 const NOT_RUN: Array<[command: RegExp, because: string]> = [
   [/^docker /, 'a Docker daemon is not on every machine; test/docs/image.test.ts reads the files'],
   [/^jq /, 'needs another program; test/monitoring/logger.test.ts checks the fields of the log'],
-  [/^npx (openapi-typescript|@hey-api\/openapi-ts|orval|kubb) /, 'test/tools calls the same generators'],
+  [
+    /^npx (-p )?(openapi-typescript|@hey-api\/openapi-ts|orval|@kubb\/cli)@[\d.]+ /,
+    'test/tools calls the same generators'
+  ],
   [/^(java -jar openapi-generator|oapi-codegen|openapi-python-client)/, 'needs Java, Go or Python'],
   [/^cargo progenitor /, 'needs Rust'],
   [/^litestream /, 'needs another program, and a bucket'],
-  [/^npm run bench$/, 'takes 40 minutes of an idle machine']
+  [/^npm run bench$/, 'takes about an hour of an idle machine']
 ]
 
 /** Returns each command of the `sh` blocks of a page, without the settings before it. */
