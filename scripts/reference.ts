@@ -210,7 +210,7 @@ ${own.map(({ name, type, labelNames, help }) => `| \`${name}\` | ${type} | ${lab
   for a request that matched no route.
 - \`code\` is one of the [error codes](errors.md). Connections that sent no valid HTTP count, too.
 - \`queue\` is \`read\` or \`commit\`.
-- \`outcome\` is \`accepted\`, \`retried\`, \`given_up\`, \`gone\` (the receiver answered 410) or \`released\` (not sent, and free
+- \`outcome\` is \`accepted\`, \`retried\`, \`given_up\`, \`gone\` (the receiver responded with 410) or \`released\` (not sent, and free
   for another process).
 
 ## The Node process
@@ -253,7 +253,7 @@ async function errorsPage (app: App): Promise<string> {
 
 # Errors
 
-Every error answer is JSON with three members: \`code\`, \`message\` and \`status\`. Branch on the code: the list is closed, and
+Every error response is JSON with three members: \`code\`, \`message\` and \`status\`. Branch on the code: the list is closed, and
 the text of a message may change. The messages below are examples.
 
 | Status | Code | Example message | Operations |

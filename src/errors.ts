@@ -87,7 +87,7 @@ export const NotImplemented = defineError(
 export const Overloaded = defineError('overloaded', 'The service is overloaded. Try again shortly.', 503)
 export const DatabaseUnavailable = defineError(
   'database_unavailable',
-  'The database did not answer in time. Try again; a write may have taken effect, so repeat it with its ' +
+  'The database did not respond in time. Try again; a write may have taken effect, so repeat it with its ' +
     'Idempotency-Key.',
   503)
 export const ShuttingDown = defineError('shutting_down', 'The service is shutting down. Try again shortly.', 503)

@@ -126,7 +126,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       operationId: 'revokeApiKey',
       tags: ['accounts'],
       summary: 'Revoke an API key',
-      description: 'The key stops working at once in the process that answers, and within 5 seconds in all others. ' +
+      description: 'The key stops working at once in the process that responds, and within 5 seconds in all others. ' +
         'You cannot revoke the last unexpired key that may write.',
       params: KeyParams,
       response: { 204: NoContent }

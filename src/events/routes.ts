@@ -29,9 +29,10 @@ export function eventRoutes ({ streamsPerAccount }: EventOptions): FastifyPlugin
         tags: ['events'],
         summary: 'List or follow events',
         description: [
-          'Lists every change of the store as an event, in order. With `Accept: text/event-stream` the response ' +
-            'stays open and sends new events as they happen. To resume a broken stream without losing an event, ' +
-            'send `Last-Event-ID`; it precedes `after`. An account can have a limited number of streams open.',
+          'Lists the changes of pets, categories, stock, orders and messages as events, in order. With ' +
+            '`Accept: text/event-stream` the response stays open and sends new events as they happen. To resume a ' +
+            'broken stream without losing an event, send `Last-Event-ID`; it takes precedence over `after`. An ' +
+            'account can have a limited number of streams open.',
           'To mirror a store, read `Event-Id` here, read all pages of the lists, and then follow from that number.'
         ].join('\n\n'),
         'x-stability': 'experimental',

@@ -90,7 +90,9 @@ function repeat (name: string): string {
   return `to ask for several, repeat it: ${name}=1&${name}=2`
 }
 
-function explainRule ({ error: { keyword, params: untyped, schema, message }, value }: Violation): string {
+function explainRule (
+  { error: { keyword, params: untyped, schema, parentSchema, message }, value }: Violation
+): string {
   const params = untyped as unknown as Params
   switch (keyword) {
     case 'type': return `must be ${withArticle(params.type)}`
@@ -99,8 +101,9 @@ function explainRule ({ error: { keyword, params: untyped, schema, message }, va
     case 'maxLength': return `must have at most ${countOf(params.limit, 'character')}`
     case 'minItems': return `must have at least ${countOf(params.limit, 'item')}`
     case 'maxItems': return `must have at most ${countOf(params.limit, 'item')}`
-    case 'minProperties': return `must have at least ${countOf(params.limit, 'member')}`
-    case 'maxProperties': return `must have at most ${countOf(params.limit, 'member')}`
+    // The one schema with these keywords takes one of its members.
+    case 'minProperties': return `must have ${Object.keys(membersOf(parentSchema)).join(' or ')}`
+    case 'maxProperties': return `must have only one of ${Object.keys(membersOf(parentSchema)).join(', ')}`
     case 'uniqueItems': return 'must not contain the same item twice'
     case 'minimum': return `must be ${params.limit} or more`
     case 'maximum': return `must be ${params.limit} or less`
@@ -110,6 +113,10 @@ function explainRule ({ error: { keyword, params: untyped, schema, message }, va
     case 'format': return params.format === 'uri' ? problemOfHttpUrl(String(value))! : `must be ${DATE_TIME}`
     default: return String(message)
   }
+}
+
+function membersOf (schema: ErrorObject['parentSchema']): object {
+  return (schema as { properties: object }).properties
 }
 
 /** Returns the rule of a pattern in words, after "must". */

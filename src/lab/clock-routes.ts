@@ -33,9 +33,8 @@ export const clockRoutes: FastifyPluginAsyncTypebox = async function clockRoutes
       ...EXPERIMENTAL,
       summary: 'Move the clock',
       description: 'Moves the clock of your account ahead, by `seconds` or `to` a time. It never goes back. ' +
-        'Everything that the account sees of time follows it: times of records and events, the expiry of API keys ' +
-        'and idempotency keys, retries of webhooks, the retention of events and sunsets. `Date` and the signatures ' +
-        'of webhooks stay in real time.',
+        'These follow the clock: times of records and events, the expiry of API keys and idempotency keys, retries ' +
+        'of webhooks, the retention of events, and sunsets. `Date` and the signatures of webhooks stay in real time.',
       body: ref(NewClockAdvanceSchema),
       response: { 200: ref(AdvancedClockSchema) }
     }

@@ -57,14 +57,14 @@ async function applyTo (context: CallContext, { id, effect }: Fault): Promise<We
   const { call } = context
   switch (effect.type) {
     case 'reset':
-      return { error: `The fault ${id} of the lab prevented the call` }
+      return { error: `Lab fault ${id} prevented the request` }
     case 'delay':
       await delayCall(context, effect.ms)
       return await call()
     case 'lose_answer': {
       const response = await call()
       return classifyResponse(response.status) === 'accepted'
-        ? { error: `The fault ${id} of the lab lost the answer` }
+        ? { error: `Lab fault ${id} lost the response` }
         : response
     }
     case 'corrupt':

@@ -23,35 +23,36 @@ const integer = (minimum: number, maximum: number, description: string, example:
 
 /** `status` is an integer of a list, which StringEnum cannot express. */
 const status = <const T extends number>(values: readonly T[], example: T) =>
-  Type.Unsafe<T>({ type: 'integer', enum: [...values], description: 'HTTP status of the answer', example })
+  Type.Unsafe<T>({ type: 'integer', enum: [...values], description: 'HTTP status of the response', example })
 
-const delay = effect('delay', 'The request is handled and its answer is held back.', {
-  ms: integer(1, 60_000, 'Time to hold the answer back, in milliseconds', 2_000)
+const delay = effect('delay', 'The service handles the request and sends the response later.', {
+  ms: integer(1, 60_000, 'Time by which the response is late, in milliseconds', 2_000)
 })
-const refuse = effect('refuse', 'The request is not handled. The answer is an error.', {
+const refuse = effect('refuse', 'The service does not handle the request. The response is an error.', {
   status: status([429, 500, 502, 503, 504], 503),
   retryAfter: Type.Optional(integer(0, 86_400, 'The value of `Retry-After`, in seconds; 1 by default', 1))
 })
-const reset = effect('reset', 'The request is not handled. The connection is closed without a byte.', {})
+const reset = effect('reset', 'The service does not handle the request. It closes the connection without a byte.', {})
 const loseAnswer = effect(
-  'lose_answer', 'The request is handled and committed. Then the connection is closed without a byte.', {}
+  'lose_answer', 'The service handles and commits the request. Then it closes the connection without a byte.', {}
 )
 const replaceAnswer = effect(
-  'replace_answer', 'The request is handled and committed. Then the answer is an error.', {
+  'replace_answer', 'The service handles and commits the request. The response is an error.', {
     status: status([500, 502, 503, 504], 502)
   })
 const truncate = effect(
-  'truncate', 'The request is handled. The connection is closed within the body, although `Content-Length` has ' +
-    'promised all of it.', { bytes: integer(0, 1_000_000, 'Number of bytes of the body that are sent', 10) }
-)
-const trickle = effect('trickle', 'The request is handled and the body arrives slowly.', {
+  'truncate', 'The service handles the request and closes the connection within the body, although ' +
+    '`Content-Length` has promised all of it.', {
+    bytes: integer(0, 1_000_000, 'Number of bytes of the body that are sent', 10)
+  })
+const trickle = effect('trickle', 'The service handles the request and sends the body slowly.', {
   bytesPerSecond: integer(1, 100_000, 'Speed of the body', 100)
 })
 const corrupt = effect(
-  'corrupt', 'The request is handled. The body breaks the document in one way. The last three are for the calls of ' +
-    'webhooks.', {
+  'corrupt', 'The service handles the request. The body breaks the document in one way. The last three values are ' +
+    'for requests to webhooks.', {
     how: StringEnum([...ANSWER_CORRUPTIONS, ...CALL_CORRUPTIONS], {
-      description: 'What is wrong with the body, or with the call', example: 'missing_field'
+      description: 'What is wrong with the body, or with the request to a webhook', example: 'missing_field'
     })
   })
 

@@ -17,9 +17,9 @@ export const StoreTooLarge = defineError(
     'POST /accounts.',
   409, 10000)
 
-/** One class for each status that a fault can answer with. */
+/** One class for each status of a response by a fault. */
 const injected = (status: number): ErrorClass => defineError(
-  'injected_fault', 'The fault %s of the lab replaced this answer.', status, 12)
+  'injected_fault', 'Lab fault %s replaced this response.', status, 12)
 
 /** By status. */
 export const INJECTED: Record<number, ErrorClass> =

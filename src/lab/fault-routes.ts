@@ -43,8 +43,8 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
       summary: 'Inject a fault',
       description: 'Makes the service misbehave on purpose, for your account only. A fault is counted: it lets ' +
         '`after` matching requests pass, hits the next `times`, and then ends. If several faults match, the oldest ' +
-        'that is due hits. It works at once in the process that answers, and within a second in every other. Each ' +
-        'hit is an event `fault.hit`.',
+        'one applies. It works immediately in the process that responds, and within a second in all others. Each hit ' +
+        'writes an event `fault.hit`.',
       body: ref(NewFaultSchema),
       response: { 201: ref(FaultSchema) }
     },
@@ -118,19 +118,22 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
 function checkFault (operations: Operations, { operation, effect, keyId }: NewFault): void {
   if (operation === WEBHOOK) {
     if (keyId !== undefined) {
-      throw new ValidationFailed('keyId is not possible with the operation webhook: calls of webhooks have no API key')
+      throw new ValidationFailed('keyId cannot be used with "operation": "webhook": requests to receivers have no API key')
     }
-    return checkEffect(isEffectOfCalls(effect), effect, 'the calls of webhooks')
+    return checkEffectOfCalls(effect)
   }
   if (operation !== '*' && !operations.has(operation)) {
     throw new ValidationFailed(
       'operation must be the operationId of an operation that needs an API key, such as placeOrder, or * or webhook')
   }
-  checkEffect(isEffectOfAnswers(effect), effect, 'operations')
+  if (!isEffectOfAnswers(effect)) {
+    throw new ValidationFailed('effect.how bad_signature, old_timestamp and duplicate need "operation": "webhook"')
+  }
 }
 
-function checkEffect (isPossible: boolean, effect: Effect, target: string): void {
-  if (isPossible) return
-  const text = effect.type === 'corrupt' ? `effect.how must not be ${effect.how}` : `effect.type must not be ${effect.type}`
-  throw new ValidationFailed(`${text} in a fault of ${target}`)
+function checkEffectOfCalls (effect: Effect): void {
+  if (isEffectOfCalls(effect)) return
+  throw new ValidationFailed(effect.type === 'corrupt'
+    ? 'With "operation": "webhook", effect.how must be bad_signature, old_timestamp or duplicate'
+    : 'With "operation": "webhook", effect.type must be delay, reset, lose_answer or corrupt')
 }

@@ -12,7 +12,7 @@ const AFTER = { minimum: 0, maximum: 1_000_000, description: 'Number of matching
 const TIMES = { minimum: 1, maximum: 1_000, description: 'Number of requests that the fault then hits', example: 1 }
 const operation = Text(
   1, 100, 'The operationId of the requests to hit; `*` for every operation except those of the lab and of accounts; ' +
-    '`webhook` for the calls of webhooks', 'placeOrder'
+    '`webhook` for requests to webhooks', 'placeOrder'
 )
 const keyId = Id('Only requests with this API key match', 2)
 
@@ -109,7 +109,7 @@ const sample = Type.Object({
 export const NewStoreResetSchema = Type.Object({ sample: Type.Optional(sample) }, {
   $id: 'NewStoreReset',
   ...NO_ADDITIONAL_PROPERTIES,
-  description: 'What the store holds after the reset; without `sample`, nothing.',
+  description: 'What the store contains after the reset; without `sample`, nothing.',
   example: { sample: { pets: 20, seed: 7 } }
 })
 export type NewStoreReset = Static<typeof NewStoreResetSchema>
@@ -123,7 +123,7 @@ export const faultEvents = defineEvents('fault', {
   hit: {
     fault: ref(FaultSchema),
     requestId: Type.String({
-      description: 'The `Request-Id` of the request, or the `webhook-id` of the call', example: 'a-1'
+      description: 'The `Request-Id` of the request, or its `webhook-id`', example: 'a-1'
     }),
     operation: Type.String({ description: 'The operationId of the request, or `webhook`', example: 'placeOrder' })
   }
@@ -131,8 +131,8 @@ export const faultEvents = defineEvents('fault', {
 
 export const clockEvents = defineEvents('clock', {
   advanced: {
-    from: Timestamp('What the clock showed before', '2026-11-21T10:00:00.000Z'),
-    to: Timestamp('What the clock shows now', '2026-11-21T11:00:00.000Z')
+    from: Timestamp('Time of the clock before', '2026-11-21T10:00:00.000Z'),
+    to: Timestamp('Time of the clock now', '2026-11-21T11:00:00.000Z')
   }
 })
 

@@ -108,10 +108,10 @@ export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshot
       operationId: 'restoreSnapshot',
       ...EXPERIMENTAL,
       summary: 'Restore a snapshot',
-      description: 'Makes the store what it was, with the same ids, values and ETags. Records made since are gone. ' +
+      description: 'Restores the store as it was, with the same ids, values and ETags. Records made since are gone. ' +
         'API keys, webhooks, faults, the clock and idempotency keys stay as they are. Writes one event ' +
-        '`store.replaced`. A message whose deliveries have ended since the snapshot takes the status that they ended ' +
-        'with, in an event of its own.',
+        '`store.replaced`. A message that was delivered or failed after the snapshot keeps that status; an event ' +
+        'after `store.replaced` reports it.',
       params: SnapshotParams,
       response: { 200: ref(SnapshotSchema) }
     },

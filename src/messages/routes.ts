@@ -15,7 +15,8 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async function messageRo
       operationId: 'createMessage',
       tags: ['messages'],
       summary: 'Send a message',
-      description: 'The quickstart: send a text and get its record with the status `queued`.',
+      description: 'Stores a text with the status `queued`, and delivers it to each webhook that receives ' +
+        '`message.created`.',
       body: ref(NewMessageSchema),
       response: { 201: ref(MessageSchema) }
     }

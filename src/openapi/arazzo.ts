@@ -125,8 +125,8 @@ const WORKFLOWS = [
   },
   {
     workflowId: 'mirror',
-    summary: 'Mirror a store by its feed',
-    description: 'Read the number of the newest event, then the lists, and then follow the feed from that number.',
+    summary: 'Mirror a store by its events',
+    description: 'Read the number of the newest event, then the lists, and then follow the events from that number.',
     steps: [
       openAccount,
       ...stockAPet,
@@ -148,7 +148,7 @@ const WORKFLOWS = [
   {
     workflowId: 'pages',
     summary: 'Page through a list',
-    description: 'The feed has the number of the last event as its cursor. Other lists have it in the `Link` header.',
+    description: 'The cursor of the events is the number of the last one. That of other lists is in the `Link` header.',
     steps: [
       openAccount,
       ...stockAPet,

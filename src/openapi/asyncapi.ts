@@ -17,7 +17,7 @@ export function toAsyncapi ({ info, servers, components }: SharedDocument): obje
     info: {
       title: `${info.title} events`,
       version: info.version,
-      description: 'What the service sends by itself: the feed of events as a stream, and webhooks.',
+      description: 'What the service sends by itself: a stream of events, and requests to webhooks.',
       license: { name: 'MIT', url: 'https://opensource.org/license/mit' }
     },
     defaultContentType: 'application/json',
@@ -45,7 +45,7 @@ export function toAsyncapi ({ info, servers, components }: SharedDocument): obje
       streamEvents: {
         action: 'send',
         channel: { $ref: '#/channels/events' },
-        summary: 'Send new events to the clients that follow the feed.'
+        summary: 'Send new events to the clients that follow the stream.'
       },
       deliverEvents: {
         action: 'send',

@@ -2,7 +2,7 @@ import type { Resource, Tag as ResourceTag } from '../database/resource.ts'
 
 /** The navigation groups. Groups with a description are also tags, which have no operations of their own. */
 const GROUPS: Array<{ name: ResourceTag['group'], description?: string }> = [
-  { name: 'Pets', description: 'The animals and their categories.' },
+  { name: 'Pets', description: 'Pets and their categories.' },
   { name: 'Store', description: 'Orders and stock.' },
   { name: 'Platform' }
 ]

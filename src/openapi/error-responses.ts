@@ -18,9 +18,9 @@ const DESCRIPTIONS: Record<number, string> = {
   429: 'The client sent too many requests.',
   431: 'The header fields are too large.',
   500: 'The service failed because of a defect.',
-  502: 'A fault of the lab replaced the answer.',
-  504: 'A fault of the lab replaced the answer.',
-  503: 'The service cannot answer now. A write may have taken effect: repeat it with its `Idempotency-Key`, ' +
+  502: 'A fault of the lab replaced the response.',
+  504: 'A fault of the lab replaced the response.',
+  503: 'The service cannot respond now. A write may have taken effect: repeat it with its `Idempotency-Key`, ' +
     'where the operation accepts one.'
 }
 

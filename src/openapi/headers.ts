@@ -82,7 +82,7 @@ export const IF_MATCH = field(
 )
 
 export const IF_NONE_MATCH = field(
-  'If-None-Match', 'Return the content only if its ETag is none of these; otherwise answer 304.', '"0"', ENTITY_TAGS
+  'If-None-Match', 'Return the content only if its ETag is none of these; otherwise return 304.', '"0"', ENTITY_TAGS
 )
 
 export const WRITE_IF_NONE_MATCH = field(
@@ -94,7 +94,7 @@ export const WRITE_IF_NONE_MATCH = field(
 
 export const LAST_EVENT_ID = field(
   'Last-Event-ID',
-  'The number of the last event that the client received. It precedes `after`.',
+  'The number of the last event that the client received. It takes precedence over `after`.',
   '0',
   { pattern: '^(0|[1-9][0-9]{0,18})?$' }
 )

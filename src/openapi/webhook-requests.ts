@@ -53,7 +53,7 @@ function requestOf (schemas: Record<string, Schema>, type: string): object {
     tags: ['webhooks'],
     summary: `Receive ${type}`,
     description: 'The service sends this request to each enabled webhook that has subscribed to the type, until the ' +
-      'receiver answers with a 2xx status, for about a day.',
+      'receiver responds with a 2xx status, for about a day.',
     security: [],
     parameters: Object.keys(SIGNATURE_HEADERS).map((header) => ({ $ref: `#/components/parameters/${header}` })),
     requestBody: {

@@ -3,7 +3,7 @@ import { defineEvents } from '../events/define-events.ts'
 import { NO_ADDITIONAL_PROPERTIES, Id, Nullable, PageQuery, ref, SortQuery, Timestamp } from '../http/common-schemas.ts'
 import { InventoryItemSchema } from '../pets/schemas.ts'
 
-const petId = Id('Id of the animal in the order')
+const petId = Id('Id of the pet in the order')
 const QUANTITY = { minimum: 1, maximum: 2147483647, description: 'Number of units ordered', example: 2 }
 const shipDate = Timestamp('Expected or actual ship date')
 const COMPLETE = { description: 'Whether the order has been fulfilled', example: false }

@@ -1,7 +1,7 @@
 import { defineError } from '../errors.ts'
 
 export const PetNotFound = defineError('pet_not_found', 'Your store has no pet with this id.', 404)
-export const UnknownPet = defineError('unknown_pet', 'petId names no pet of your store.', 409)
+export const UnknownPet = defineError('unknown_pet', 'Your store has no pet with the id in petId.', 409)
 export const PetInUse = defineError('pet_in_use', 'The pet has orders and cannot be deleted.', 409)
 export const PetNotAvailable = defineError(
   'pet_not_available', 'The pet is %s. You can order only an available pet.', 409, 'sold')

@@ -48,7 +48,7 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
         operationId: 'createPet',
         tags: ['animals'],
         summary: 'Add a pet',
-        description: 'Adds an animal to the store. Its category must exist. Count its stock with ' +
+        description: 'Adds a pet to the store. Its category must exist. Count its stock with ' +
           '`PATCH /inventory/{petId}`.',
         body: ref(NewPetSchema),
         response: { 201: ref(PetSchema) }
@@ -109,7 +109,7 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
         operationId: 'deletePet',
         tags: ['animals'],
         summary: 'Delete a pet',
-        description: 'Deletes a pet that no order names, and its inventory entry with its units.',
+        description: 'Deletes a pet that has no orders, and its inventory entry with its units.',
         params: PetParams,
         response: { 204: NoContent }
       },

@@ -10,8 +10,8 @@ export const PetStatusSchema = StringEnum(PET_STATUSES, {
 })
 export type PetStatus = Static<typeof PetStatusSchema>
 
-const name = Text(1, 255, "The animal's name", 'Felix')
-const categoryId = Id('Id of the category the animal belongs to', 2)
+const name = Text(1, 255, "The pet's name", 'Felix')
+const categoryId = Id('Id of the category that the pet belongs to', 2)
 const status = ref(PetStatusSchema)
 
 export const NewPetSchema = Type.Object({
@@ -35,14 +35,14 @@ export const PetSchema = Type.Object({
   name,
   categoryId,
   status: Type.Optional(status)
-}, { $id: 'Pet', description: 'An animal that the store offers.' })
+}, { $id: 'Pet', description: 'A pet that the store offers.' })
 export type Pet = Required<Static<typeof PetSchema>>
 
 export const PetsSchema = Type.Array(ref(PetSchema), { $id: 'Pets', description: 'A page of pets.' })
 
 /** Events of pets show it, too. */
 export const InventoryItemSchema = Type.Object({
-  petId: Id('Id of the animal the entry tracks'),
+  petId: Id('Id of the pet that the entry counts'),
   quantity: Type.Integer({ format: 'int64', description: 'Current stock count', example: 12 }),
   status: ref(PetStatusSchema, { description: 'Status of the entry, which is the status of the pet' })
 }, { $id: 'InventoryItem', description: 'The stock of a pet that has been counted.' })

@@ -10,7 +10,7 @@ const RETRY_AFTER_S = 1
 
 /** The message of DatabaseUnavailable for writes that take no Idempotency-Key. */
 const UNAVAILABLE_WITHOUT_KEY =
-  'The database did not answer in time. Try again; the request may have taken effect all the same.'
+  'The database did not respond in time. Try again; the request may have taken effect all the same.'
 
 /** Sends every error in the Error shape. A 4xx explains the error; a 5xx explains nothing, and the log has it all. */
 export const errorHandler = fp(async function errorHandler (app: FastifyInstance) {

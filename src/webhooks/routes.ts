@@ -48,9 +48,9 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
         summary: 'Add a webhook',
         description: [
           'From now on, the service sends events of the types in `events` to the address by POST. The body is the ' +
-            'event as the feed shows it. The request is signed as the Standard Webhooks specification says, with the ' +
-            'secret that is shown only in this response.',
-          'The service retries with growing pauses for about a day, until the address answers with a 2xx status. An ' +
+            'event as `GET /events` shows it. The request is signed as the Standard Webhooks specification says, ' +
+            'with the secret that is shown only in this response.',
+          'The service retries with growing pauses for about a day, until the address responds with a 2xx status. An ' +
             'event may arrive more than once, always with the same `webhook-id`. Up to 8 requests are in flight at a ' +
             'time, so order the events by `id`. All accounts together call one host and port 20 times at once. The ' +
             'service honours `Retry-After` and follows no redirection. A 410 disables the webhook, and so do 50 ' +
@@ -167,8 +167,8 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
         ...common,
         operationId: 'testWebhook',
         summary: 'Send a test to a webhook',
-        description: 'Sends an event of the type `webhook.test` once, also to a disabled webhook. The feed does not ' +
-          'contain it. `GET /webhooks/{webhookId}/attempts` shows the attempt.',
+        description: 'Sends an event of the type `webhook.test` once, also to a disabled webhook. `GET /events` ' +
+          'does not show it. `GET /webhooks/{webhookId}/attempts` shows the attempt.',
         params: WebhookParams,
         response: { 202: ref(TestDeliverySchema) }
       },

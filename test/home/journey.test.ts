@@ -147,7 +147,7 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     await page.keyboard.press('Enter')
     await page.locator('#message-text:enabled').fill('Hello')
     await page.keyboard.press('Enter')
-    t.match(await until(page, '#message-error'), /fault \d+ of the lab/)
+    t.match(await until(page, '#message-error'), /Lab fault \d+ replaced this response/)
     await page.locator('#message-text').fill('Hello again')
     t.equal(await page.locator('#message-error').innerText(), '', 'the error goes with its cause')
     t.ok(await page.locator('#order').isDisabled(), 'no pet can be ordered')

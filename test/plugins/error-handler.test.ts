@@ -199,7 +199,7 @@ t.test(
     const client = await openAccount()
     await whileLocked(config.DATABASE_URL, async () => {
       const signUp = await nobody.post('/accounts', { name: 'A store' })
-      assertError(t, signUp, 503, 'database_unavailable', /^The database did not answer in time\. Try again;/)
+      assertError(t, signUp, 503, 'database_unavailable', /^The database did not respond in time\. Try again;/)
       t.notMatch(signUp.body.message, 'Idempotency-Key', 'which is not allowed there')
       const started = Date.now()
       const answers = await Promise.all(
