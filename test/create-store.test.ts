@@ -77,9 +77,9 @@ t.test('the examples of the page run', async (t) => {
   // Below the folder of the tests, where Node finds tap.
   const folder = mkdtempSync(join(ROOT, 'test/.test-'))
   t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
-  for (const runner of ['node:test', 'tap']) {
-    const [, example = ''] = new RegExp(`## ${runner}\\n\\n\`\`\`js\\n([^]*?)\`\`\``).exec(page) ?? []
-    const file = join(folder, `${runner.replace(':', '-')}.mjs`)
+  for (const runner of ['node:test', 'tap', 'The lab']) {
+    const [, example = ''] = new RegExp(`## ${runner}\\n[^#]*?\`\`\`js\\n([^]*?)\`\`\``).exec(page) ?? []
+    const file = join(folder, `${runner.replace(/[: ]/, '-')}.mjs`)
     const code = example.replace("'petstore-lab'", `'${pathToFileURL(join(ROOT, 'dist/public-api.js')).href}'`)
     t.not(code, example, `${runner} has an example`)
     writeFileSync(file, code)
