@@ -19,14 +19,14 @@ async function openStore () {
   return { store, petId, client: connect({ url, apiKey }) }
 }
 
-test('an order whose answer was lost is placed once', async () => {
+test('an order whose response was lost is placed once', async () => {
   const { store, petId, client } = await openStore()
   await store.createFault({ operation: 'placeOrder', effect: { type: 'lose_answer' } })
   await client.placeOrder(petId)
   assert.equal((await store.listOrders()).length, 1)
 })
 
-test('an answer that takes a second is waited for', async () => {
+test('a response that takes a second is waited for', async () => {
   const { store, petId, client } = await openStore()
   await store.createFault({ operation: 'placeOrder', effect: { type: 'delay', ms: 1000 } })
   await client.placeOrder(petId)

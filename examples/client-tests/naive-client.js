@@ -4,14 +4,14 @@ export function connect ({ url, apiKey }) {
   const call = async (method, path, body) => {
     for (let attempt = 1; ; attempt++) {
       try {
-        const answer = await fetch(url + path, {
+        const response = await fetch(url + path, {
           method,
           body: JSON.stringify(body),
           headers: { Authorization: `Bearer ${apiKey}`, 'Content-Type': 'application/json' },
           signal: AbortSignal.timeout(500)
         })
-        if (answer.ok) return await answer.json()
-        throw new Error(`HTTP ${answer.status}`)
+        if (response.ok) return await response.json()
+        throw new Error(`HTTP ${response.status}`)
       } catch (error) {
         if (error.name === 'TimeoutError' || attempt === 3) throw error
       }

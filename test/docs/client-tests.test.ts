@@ -26,7 +26,7 @@ t.test('the example suite finds three bugs in the naive client, and none in the 
   t.match(await run(port, './careful-client.js'), /^# pass 3\n# fail 0$/m)
   const naive = await run(port, './naive-client.js')
   t.match(naive, /^# pass 0\n# fail 3$/m)
-  for (const name of ['whose answer was lost', 'takes a second', 'delivered twice']) {
+  for (const name of ['whose response was lost', 'takes a second', 'delivered twice']) {
     t.match(naive, new RegExp(`^ *not ok \\d+ - .*${name}`, 'm'))
   }
 })
