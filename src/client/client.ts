@@ -133,7 +133,7 @@ async function openStream (
   const { status, headers, body } = response
   if (status !== success.status) throw await readError(response)
   if (!(headers.get('content-type') ?? '').startsWith('text/event-stream') || body === null) {
-    throw new ConnectionError('The answer is no event stream', { status })
+    throw new ConnectionError('The response is not an event stream', { status })
   }
   const newest = headers.get('event-id')
   return { body, newest: newest === null ? undefined : Number(newest) }

@@ -94,7 +94,7 @@ export class WebhookVerificationError extends Error {
 export function errorOf (body: unknown, response: Response): PetstoreError | ConnectionError {
   const { status, headers } = response
   if (!isErrorBody(body, status)) {
-    return new ConnectionError(`The answer with status ${status} does not come from the service`, { status })
+    return new ConnectionError(`The response with status ${status} does not come from the service`, { status })
   }
   return new PetstoreError(body.message, {
     code: body.code,
@@ -110,7 +110,7 @@ export function connectionErrorOf (error: unknown): ConnectionError {
   // The error of Node's fetch is always "fetch failed", and its cause has the reason.
   const { code, message } = (error as { cause?: { code?: string, message?: string } } | undefined)?.cause ?? {}
   const reason = message !== undefined && message !== '' ? message : code ?? String(error)
-  return new ConnectionError(`The connection failed, or the answer is broken: ${reason}`, { cause: error })
+  return new ConnectionError(`The connection failed, or the response is broken: ${reason}`, { cause: error })
 }
 
 function isErrorBody (body: unknown, answered: number): body is { code: ErrorCode, message: string } {

@@ -67,7 +67,7 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
         tags: ['animals'],
         summary: 'Get a pet',
         description: 'Deprecated: use `GET /pets?id={petId}` instead. It returns a list with this one pet and the ' +
-          `same ETag. From ${sunset} on, this operation answers 410.`,
+          `same ETag. From ${sunset} on, this operation returns 410.`,
         deprecated: true,
         'x-deprecated-sunset': sunset,
         'x-sunset': sunset,

@@ -165,7 +165,7 @@ t.test('a request that fails on its way is sent again', async (t) => {
     proxy.faults = [holdAnswer]
     const late = await failureOf(
       store.createPet({ name: 'Luna', categoryId: category.id }, { timeoutMs: 500, retries: 0 }))
-    t.match(late, { name: 'ConnectionError', message: 'No answer within 500 ms' })
+    t.match(late, { name: 'ConnectionError', message: 'No response within 500 ms' })
   })
 
   await t.test('as often as `retries` says', async (t) => {
