@@ -7,7 +7,12 @@ import * as schemas from './schemas.ts'
 
 export const messages: Resource = {
   name: 'messages',
-  tag: { name: 'messages', group: 'Platform', position: 5, description: 'Texts that the service delivers to your webhooks.' },
+  tag: {
+    name: 'messages',
+    group: 'Platform',
+    position: 5,
+    description: 'Texts that the service delivers to your webhooks.'
+  },
   tables: [messageTable],
   schemas: namedSchemas(schemas),
   errors,

@@ -40,7 +40,7 @@ t.test('faults of webhooks', async (t) => {
     t.same(second!.event, first!.event)
     t.equal(second!.id, first!.id, 'a duplicate, which the receiver recognizes')
     await eventually(async () => (await attemptsOf(setting)).length === 2)
-    t.match((await attemptsOf(setting))[1], { error: /lost the answer/ })
+    t.match((await attemptsOf(setting))[1], { error: /lost the response/ })
   })
 
   await t.test('reset: the call is not made, and counts as a failed attempt', async (t) => {
@@ -51,7 +51,7 @@ t.test('faults of webhooks', async (t) => {
     await setting.receiver.until(1)
     await eventually(async () => (await attemptsOf(setting)).length === 2)
     const [last, failed] = await attemptsOf(setting)
-    t.match(failed, { error: /prevented the call/ })
+    t.match(failed, { error: /prevented the request/ })
     t.match(last, { status: 204 })
     t.equal(setting.receiver.received.length, 1)
   })
