@@ -72,10 +72,9 @@ interface Operation {
 /** Returns the text of each page of docs/reference by its file name. */
 export async function referencePages (): Promise<Record<string, string>> {
   const metrics = collectMetrics()
-  const settings = {
-    DATABASE_URL: 'file::memory:', LOG_LEVEL: 'silent', DELIVERY: 'false', LAB: 'true', METRICS_PORT: '0'
-  }
-  const app = await buildApp(readConfig(settings))
+  const config = readConfig({ LOG_LEVEL: 'silent', DELIVERY: 'false', LAB: 'true', METRICS_PORT: '0' })
+  // No request reaches the database.
+  const app = await buildApp({ ...config, DATABASE_URL: 'file::memory:' })
   try {
     await app.ready()
     return {

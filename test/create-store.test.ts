@@ -38,7 +38,8 @@ t.test('createStore starts stores that know nothing of each other, and close() l
   const first = await createStore({ name: undefined, settings: undefined } as unknown as StoreOptions)
   t.comment(`a store after ${Math.round(performance.now() - began)} ms`)
   const none = { LOG_LEVEL: undefined, PORT: undefined, DATABASE_URL: undefined }
-  const second = await createStore({ name: 'Second', settings: { BASE_PATH: '/v1', LAB: true, HOST: '0.0.0.0', ...none } })
+  const settings = { BASE_PATH: '/v1', LAB: true, HOST: '0.0.0.0', ...none }
+  const second = await createStore({ name: 'Second', settings })
   t.match(second.url, /^http:\/\/127\.0\.0\.1:\d+\/v1$/)
 
   const { id } = await first.client.createCategory({ name: 'Dogs' })

@@ -9,8 +9,8 @@ import { checkKey, checkObject, queryOf, readLimits, readUrl, segmentOf, type Li
 import { fetchResponse, readAnswer, readError, type Fetch, type Outgoing } from './requests.ts'
 import { withRetries } from './retries.ts'
 
-// `petstore-lab/client`: a client for Node and browsers. It imports nothing of the service but what the OpenAPI document
-// says. The build bundles it into one file without imports.
+// `petstore-lab/client`: a client for Node and browsers. It imports nothing of the service but what the OpenAPI
+// document says. The build bundles it into one file without imports.
 
 export type * from '../generated/client/openapi.ts'
 export { ConnectionError, PetstoreError, RedirectError, WebhookVerificationError, type ErrorCode } from './errors.ts'

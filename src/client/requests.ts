@@ -93,7 +93,7 @@ async function textOf (response: Response): Promise<string> {
 }
 
 function undocumented (status: number, reason: string): ConnectionError {
-  return new ConnectionError(`The answer with status ${status} is not as the service documents it: ${reason}`, { status })
+  return new ConnectionError(`The response with status ${status} is not as the service documents it: ${reason}`, { status })
 }
 
 function isRecord (value: unknown): value is object {

@@ -32,7 +32,7 @@ export async function withRetries<T> (
   { retries, timeoutMs, signal }: RetryPolicy, isRepeatable: boolean, send: (signal: AbortSignal) => Promise<T>
 ): Promise<T> {
   for (let attempt = 0; ; attempt++) {
-    const late = new ConnectionError(`No answer within ${timeoutMs} ms`)
+    const late = new ConnectionError(`No response within ${timeoutMs} ms`)
     try {
       return await inTime(send, timeoutMs, late, signal)
     } catch (error) {

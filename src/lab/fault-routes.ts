@@ -118,7 +118,7 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
 function checkFault (operations: Operations, { operation, effect, keyId }: NewFault): void {
   if (operation === WEBHOOK) {
     if (keyId !== undefined) {
-      throw new ValidationFailed('keyId cannot be used with "operation": "webhook": requests to receivers have no API key')
+      throw new ValidationFailed('keyId must be left out with "operation": "webhook": receivers get no API key')
     }
     return checkEffectOfCalls(effect)
   }
