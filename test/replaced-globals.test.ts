@@ -69,8 +69,8 @@ const JSDOM = `
 `
 
 const LOAD = `
-  const { createStore } = await import('petstore')
-  const { createClient } = await import('petstore/client')
+  const { createStore } = await import('petstore-lab')
+  const { createClient } = await import('petstore-lab/client')
 `
 
 const CASES = {

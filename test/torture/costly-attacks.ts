@@ -64,11 +64,11 @@ export const COSTLY_ATTACKS: Record<string, (target: Target) => Promise<Attack>>
   },
 
   'N17 bodies that are never complete': async (target) => {
-    const head = 'POST /accounts HTTP/1.1\r\nHost: petstore\r\nContent-Type: application/json\r\n'
-    const bytes = `${head}Content-Length: 8000\r\n\r\n{"name":"${'x'.repeat(7_000)}`
-    const large = bytes.replace('8000', '131072') + 'x'.repeat(123_000)
+    const { key } = await openAccount(target)
+    const head = `POST /messages HTTP/1.1\r\nHost: petstore\r\nAuthorization: Bearer ${key}\r\n`
+    const bytes = `${head}Content-Type: application/json\r\nContent-Length: 131072\r\n\r\n${'x'.repeat(131_000)}`
     return async (stopped) => {
-      await repeat(target, target.context.quick ? 200 : 4_800, stopped, (socket) => { socket.resume().write(large) })
+      await repeat(target, target.context.quick ? 200 : 4_800, stopped, (socket) => { socket.resume().write(bytes) })
     }
   },
 
@@ -87,10 +87,13 @@ export const COSTLY_ATTACKS: Record<string, (target: Target) => Promise<Attack>>
     await inParallel(10, more, async () => { await send(target, 'POST', '/messages', key, { message }) })
     return async (stopped) => {
       const request = await openConnection(target, stopped)
-      while (!stopped.aborted) {
+      const takeAndDelete = async (): Promise<void> => {
         const taken = await request(requests(1, 'POST', '/lab/snapshots', key, {}))
         const id = /"id":(\d+)/.exec(taken)?.[1]
         if (id !== undefined) await request(requests(1, 'DELETE', `/lab/snapshots/${id}`, key))
+      }
+      while (!stopped.aborted) {
+        await takeAndDelete().catch((error: unknown) => { if (!stopped.aborted) throw error })
       }
     }
   }

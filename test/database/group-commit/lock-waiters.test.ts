@@ -29,7 +29,7 @@ t.test('a write that has waited for three seconds is refused while younger ones 
       }
     })
     const add = (input: string, waitedMs: number): void => {
-      const entry = { input, since: Date.now() - waitedMs } as QueuedCommand
+      const entry = { input, since: performance.now() - waitedMs } as QueuedCommand
       waiters.add(entry, new Error('the row is locked'))
       t.ok(waiters.has(entry))
     }
