@@ -25,8 +25,10 @@ const JOBS = process.env['JOBS'] ?? String(2 * availableParallelism())
  */
 const FILES_PER_PROCESS = 14
 
-/** Files that get a process of their own, which starts first. */
-const LONG_FILES = ['test/torture/torture.test.ts', 'test/database/postgresql/plan-buffers.test.ts']
+/** Files that get a process of their own, which starts first: long ones, and one that replaces what others load. */
+const OWN_PROCESS = [
+  'test/torture/torture.test.ts', 'test/database/postgresql/plan-buffers.test.ts', 'test/client/silent-feed.test.ts'
+]
 
 /** The first line of a test file says so when one database is enough, and why. */
 const ONLY = /^\/\/ Only on (SQLite|PostgreSQL): /
@@ -107,8 +109,8 @@ function writePrograms (): string[] {
   return databases().flatMap((database) => {
     const name = NAMES[database]
     const fitting = files.filter((file) => (ONLY.exec(readFileSync(file, 'utf8'))?.[1] ?? name) === name)
-    const groups = fitting.filter((file) => LONG_FILES.includes(file)).map((file) => [file])
-    const short = fitting.filter((file) => !LONG_FILES.includes(file))
+    const groups = fitting.filter((file) => OWN_PROCESS.includes(file)).map((file) => [file])
+    const short = fitting.filter((file) => !OWN_PROCESS.includes(file))
     for (let i = 0; i < short.length; i += FILES_PER_PROCESS) groups.push(short.slice(i, i + FILES_PER_PROCESS))
     return groups.map((group, i) => {
       // tap runs them in the order of their names: those that take longest first.

@@ -64,14 +64,16 @@ t.test('verifyWebhook reads header fields of any form', async (t) => {
 t.test('a character that two chunks of the feed share is one character', async (t) => {
   const event = { id: 1, type: 'category.created', timestamp: '', data: { category: { id: 1, name: 'Hündchen 🐕' } } }
   const bytes = new TextEncoder().encode(`id: 1\nevent: category.created\ndata: ${JSON.stringify(event)}\n\n`)
+  const broken: number[] = []
   for (let at = 0; at <= bytes.length; at++) {
     const chunks = [bytes.subarray(0, at), bytes.subarray(at)]
     const body = new ReadableStream({ start (controller) { for (const chunk of chunks) controller.enqueue(chunk) } })
     const headers = { 'content-type': 'text/event-stream' }
     const store = createClient({ url: 'http://pets.example', fetch: async () => new Response(body, { headers }) })
     const { value } = await store.followEvents().next()
-    if (JSON.stringify(value) !== JSON.stringify(event)) t.same(value, event, `after ${at} bytes`)
+    if (JSON.stringify(value) !== JSON.stringify(event)) broken.push(at)
   }
+  t.same(broken, [], 'the bytes after which a chunk may not end')
 })
 
 t.test('an error of another copy of the package is recognized', async (t) => {

@@ -34,7 +34,7 @@ t.test('faults', async (t) => {
       [{ ...valid, times: 0 }, 'times must be 1 or more'],
       [{ ...valid, times: 1_001 }, 'times must be 1000 or less'],
       [{ ...valid, after: 1_000_001 }, 'after must be 1000000 or less'],
-      [{ ...valid, operation: 'webhook', keyId: 1 }, 'calls of webhooks have no API key'],
+      [{ ...valid, operation: 'webhook', keyId: 1 }, 'receivers get no API key'],
       [{ ...valid, junk: 1 }, '"junk" is not allowed']
     ])
     assertResponse(t, await ada.get('/lab/faults'), 200, [])

@@ -106,19 +106,20 @@ t.test('the lab and delivery workers lock rows in one order', async (t) => {
       [firstRow('webhooks', 'id', ada), async () => await ada.post('/lab/clock/advance', { seconds: 60 })]
   }
   for (const [name, actionOf] of Object.entries(actions)) {
-    await t.test(`${name} beside the completion of a delivery`, async () => {
+    await t.test(`${name} beside the completion of a delivery`, async (t) => {
       const { ada, respond } = await deliveringStore()
       await cross(...actionOf(ada), respond)
+      t.pass('both have ended')
     })
   }
 
-  await t.test('two restores with different Idempotency-Keys', async () => {
+  await t.test('two restores with different Idempotency-Keys', async (t) => {
     const { ada } = await deliveringStore()
     const keyed = async (key: string): Promise<Answer> => await restore(ada, { 'idempotency-key': key })
     const answers: Array<Promise<Answer>> = []
     await cross(`SELECT 1 FROM accounts WHERE id = ${ada.account} FOR KEY SHARE`, async () => await keyed('one'),
       () => { answers.push(keyed('two')) })
-    await Promise.all(answers)
+    t.same((await Promise.all(answers)).map(({ status }) => status), [200])
   })
 
   await quiet.app.close()
