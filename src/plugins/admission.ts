@@ -194,7 +194,7 @@ export class Admission {
 
   #startIntervals (): NodeJS.Timeout {
     this.#utilization = performance.eventLoopUtilization()
-    return setInterval(() => { this.#startInterval() }, INTERVAL_MS)
+    return setInterval(() => { this.#startInterval() }, INTERVAL_MS).unref()
   }
 
   #startInterval (): void {

@@ -2,6 +2,10 @@ import t from 'tap'
 import { Admission, STRANGERS } from '../../src/plugins/admission.ts'
 import { startApp } from '../support/app.ts'
 
+// In a service, its sockets keep the process alive.
+const alive = setInterval(() => {}, 1_000)
+t.teardown(() => { clearInterval(alive) })
+
 /** Sends requests of an account at once. @returns the number of those that have started so far */
 function send (admission: Admission, account: number, count: number): { started: number, all: Promise<unknown> } {
   const result = { started: 0, all: Promise.resolve() as Promise<unknown> }
