@@ -206,7 +206,7 @@ t.test('/docs in a browser, behind a prefix and a proxy', { skip: withoutBrowser
 
   await t.test('a link leads home', async (t) => {
     await page.getByRole('link', { name: 'Home', exact: true }).click()
-    await page.getByRole('heading', { name: 'A pet store you can rely on' }).waitFor()
+    await page.getByRole('heading', { name: 'Break your client here, not in production' }).waitFor()
     t.equal(page.url(), `${origin}/v1/`)
   })
 
