@@ -4,10 +4,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { runInNewContext } from 'node:vm'
 import { build, context } from 'esbuild'
 import { writeOperations } from './client-operations.mjs'
 
-/** Files that browsers load as they are, and the viewer of the document, which is one file of its package. */
+/** Files that browsers load as they are, and the viewer of the document, which is one file. */
 const SENT = ['home/page', 'openapi/page', 'generated/viewer']
 const VIEWER = 'node_modules/@scalar/fastify-api-reference'
 const CLIENT = 'src/generated/client'
@@ -64,9 +65,9 @@ function setup ({ onLoad, onEnd }) {
 }
 
 async function buildPackage () {
-  for (const file of ['dist/js/standalone.js', 'LICENSE']) {
-    cpSync(`${VIEWER}/${file}`, `src/generated/viewer/${file.split('/').at(-1)}`)
-  }
+  mkdirSync('src/generated/viewer', { recursive: true })
+  writeFileSync('src/generated/viewer/standalone.js', viewer())
+  cpSync(`${VIEWER}/LICENSE`, 'src/generated/viewer/LICENSE')
   mkdirSync(CLIENT, { recursive: true })
   writeFileSync(`${CLIENT}/operations.ts`, 'export const operations = {}')
   await build(service)
@@ -76,6 +77,17 @@ async function buildPackage () {
   // npx runs this file directly. npm makes it executable only when it first links the package.
   chmodSync('dist/cli.js', 0o755)
   writeFileSync('dist/LICENSES.txt', licensesOf([...inputs, `${VIEWER}/`]))
+}
+
+/**
+ * Returns the viewer, a program that its package contains only as a string of a plugin. The plugin itself cannot run:
+ * its dependencies need Node 22, and `overrides` of package.json selects older ones.
+ */
+function viewer () {
+  const plugin = readFileSync(`${VIEWER}/dist/index.js`, 'utf8')
+  const literal = /^var standalone_default = (".+");$/m.exec(plugin)?.[1]
+  if (literal === undefined) throw new Error(`${VIEWER}/dist/index.js has no standalone_default.`)
+  return runInNewContext(literal)
 }
 
 /** Returns the licenses of the packages that a bundle contains. They require that copies include their text. */

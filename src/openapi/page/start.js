@@ -9,7 +9,7 @@ const viewer = Reflect.get(globalThis, 'Scalar')
 /** The address of the service: the folder above this file, also behind a proxy that adds a path prefix. */
 const SERVICE = new URL('../', import.meta.url)
 
-/** The versions of the document. The viewer names a downloaded file after the slug. */
+/** The versions of the document. A downloaded file is named after the slug. */
 const VERSIONS = [
   { title: 'OpenAPI 3.0.3', slug: 'openapi-3-0', url: new URL('openapi.json', SERVICE).href },
   { title: 'OpenAPI 3.1', slug: 'openapi-3-1', url: new URL('openapi-3.1.json', SERVICE).href },
@@ -20,8 +20,11 @@ const VERSIONS = [
 const KEY_ITEM = `petstore key ${SERVICE.pathname}`
 
 /**
+ * @typedef {{ required?: boolean, example?: unknown, examples?: Record<string, object> }} Parameter
+ *
  * @typedef {{
  *   operationId: string,
+ *   parameters?: Parameter[],
  *   description?: string,
  *   'x-hideTryItPanel'?: boolean,
  *   'x-sunset'?: string,
@@ -37,7 +40,11 @@ const styles = document.head.appendChild(document.createElement('style'))
 
 const configuration = {
   sources: VERSIONS,
-  fetch: async (/** @type {string} */ url) => Response.json(prepare(await read(url), await samples)),
+  // The viewer also sends its requests with this function.
+  customFetch: async (/** @type {RequestInfo} */ input, /** @type {RequestInit=} */ init) =>
+    typeof input === 'string' && versionAt(input) !== undefined
+      ? Response.json(prepare(await read(input), await samples))
+      : await fetch(input, init),
   // The page can always reach this server, and its content security policy allows it.
   servers: [{ url: SERVICE.href.replace(/\/$/, ''), description: 'This service' }],
   authentication: { preferredSecurityScheme: 'bearerAuth', securitySchemes: { bearerAuth: { token: key } } },
@@ -51,6 +58,7 @@ const configuration = {
   // The document contains its own samples.
   hiddenClients: true,
   agent: { disabled: true },
+  mcp: { disabled: true },
   withDefaultFonts: false,
   telemetry: false,
   showDeveloperTools: 'never',
@@ -58,11 +66,20 @@ const configuration = {
   defaultOpenAllTags: true,
   orderSchemaPropertiesBy: 'preserve'
 }
+// The viewer takes an element with content for a page that a server has rendered.
+document.querySelector('#app')?.replaceChildren()
 const reference = viewer.createApiReference('#app', configuration)
 
 document.addEventListener('change', ({ target }) => {
   const isKey = target instanceof HTMLInputElement && target.closest('.scalar-reference-intro-auth') !== null
   if (isKey && target.value !== key) useKey(target.value)
+})
+
+// The viewer's link to the document would leave the page.
+document.addEventListener('click', ({ target }) => {
+  const link = target instanceof Element && target.closest('#app a')
+  const version = link instanceof HTMLAnchorElement && versionAt(link.href)
+  if (version) link.setAttribute('download', `${version.slug}.json`)
 })
 
 /** Shows another key in the samples, and keeps it for the first page. */
@@ -81,7 +98,13 @@ function useKey (/** @type {string} */ entered) {
  *
  * @typedef {{ summary?: string, 'x-displayName'?: string }} Tag
  *
- * @param {{ paths: Record<string, Record<string, Operation>>, tags: Tag[] }} content
+ * @typedef {{
+ *   paths: Record<string, Record<string, Operation>>,
+ *   tags: Tag[],
+ *   components: { parameters?: Record<string, Parameter> }
+ * }} Content
+ *
+ * @param {Content} content
  * @param {Record<string, Array<{ source: string }>>} samples
  */
 function prepare (content, samples) {
@@ -101,7 +124,19 @@ function prepare (content, samples) {
     operation['x-codeSamples'] = (samples[operation.operationId] ?? []).map(({ source, ...sample }) =>
       ({ ...sample, source: key === '' ? source : source.replace('<API_KEY>', () => key) }))
   }
+  const parameters = [content.components, ...operations].flatMap(({ parameters }) => Object.values(parameters ?? {}))
+  for (const parameter of parameters) {
+    if (parameter.required === true || parameter.example === undefined) continue
+    // The viewer would send each parameter that has an example, such as all filters of a list together.
+    parameter.examples = { default: { value: parameter.example, 'x-disabled': true } }
+    delete parameter.example
+  }
   return content
+}
+
+/** Returns the version of the document at an address, also with the count that {@link useKey} adds. */
+function versionAt (/** @type {string} */ address) {
+  return VERSIONS.find(({ url }) => url === address.replace(/#.*/, ''))
 }
 
 /** Reads a document of the service, with the address of this page in place of the one that the service knows. */
