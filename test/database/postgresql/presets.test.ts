@@ -1,6 +1,7 @@
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { runChecks } from '../../../src/cli/doctor-checks.ts'
+import { adapterFactory, rowsOf } from '../../../src/database/migrations/history.ts'
 import { migrate } from '../../../src/database/migrations/migrate.ts'
 import { migrateOrVerify } from '../../../src/database/migrations/startup-check.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
@@ -21,7 +22,7 @@ const PRESETS = [
   'bytea_output=escape', "lc_monetary='C.UTF-8'", "lc_numeric='C.UTF-8'", "lc_time='C.UTF-8'", "lc_messages='C.UTF-8'",
   'standard_conforming_strings=off', 'escape_string_warning=on', 'backslash_quote=off', 'array_nulls=off',
   'transform_null_equals=on', 'quote_all_identifiers=on', 'exit_on_error=on', 'xmlbinary=hex', 'xmloption=document',
-  'client_encoding=LATIN1', 'search_path=nowhere', 'statement_timeout=1', 'lock_timeout=1',
+  'client_encoding=LATIN1', 'search_path=nowhere', 'statement_timeout=60000', 'lock_timeout=1',
   "default_transaction_isolation='serializable'", 'default_transaction_deferrable=on', 'row_security=off',
   'enable_indexscan=off', 'enable_nestloop=off', 'enable_sort=off', 'plan_cache_mode=force_custom_plan',
   'synchronous_commit=off', 'check_function_bodies=off'
@@ -38,6 +39,10 @@ t.test('what a role presets changes no answer', { skip }, async (t) => {
   presetUrl.username = presetUrl.password = 'preset'
   t.ok((await migrate(presetUrl.href)).length > 5, 'migrations are applied')
   await migrateOrVerify({ DATABASE_URL: presetUrl.href, MIGRATE_ON_START: false })
+  const migrating = await (await adapterFactory(presetUrl.href)).connect()
+  const limit = await rowsOf(migrating, "SELECT current_setting('statement_timeout')")
+  t.same(limit, [['0']], 'a migration has no time limit')
+  await migrating.dispose()
 
   const there = await startApp(t, { DATABASE_URL: presetUrl.href })
   const here = await startApp(t, { DATABASE_URL: url })
