@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createCredential } from './accounts/api-key.ts'
 import { createAccount } from './accounts/commands.ts'
 import { NewAccountSchema, type NewAccount } from './accounts/schemas.ts'
 import { buildApp } from './app.ts'
@@ -39,6 +40,7 @@ const DEFAULTS = { LOG_LEVEL: 'silent', PORT: '0', HOST: '127.0.0.1', WEBHOOKS_A
 export async function createStore (options: StoreOptions = {}): Promise<Store> {
   const { name = 'Test store', settings = {} } = options
   const account = valid<NewAccount>(NewAccountSchema, { name })
+  const credential = createCredential()
   const folder = await mkdtemp(join(tmpdir(), 'petstore-'))
   const release = async (): Promise<void> => { await rm(folder, { recursive: true, force: true, maxRetries: 3 }) }
   try {
@@ -47,7 +49,8 @@ export async function createStore (options: StoreOptions = {}): Promise<Store> {
     const app = await buildApp(config)
     try {
       await app.listen({ port: config.PORT, host: config.HOST })
-      const { record: { apiKey } } = await app.commit(createAccount, { account }, { account: null })
+      const { apiKey } = credential
+      await app.commit(createAccount, { account, credential }, { account: null })
       const url = reachableOrigin(app.listeningOrigin) + app.basePath
       return {
         url,

@@ -1,7 +1,7 @@
 import { accounts } from './accounts/resource.ts'
 import { categories } from './categories/resource.ts'
 import type { Config } from './config.ts'
-import type { BeforeCommit } from './database/group-commit/command.ts'
+import type { EventLog } from './database/group-commit/command.ts'
 import type { Resource } from './database/resource.ts'
 import type { Table } from './database/table.ts'
 import { webhookSubscribers } from './deliveries/enqueue.ts'
@@ -26,9 +26,9 @@ export function createResources (config: Config): Resource[] {
 }
 
 /** Returns what group commits need to know of the resources. */
-export function commitOptions (resources: Resource[]): { tables: Table[], beforeCommit: BeforeCommit[] } {
+export function commitOptions (resources: Resource[]): { tables: Table[], eventLog: EventLog } {
   return {
     tables: resources.flatMap(({ tables }) => tables),
-    beforeCommit: resources.flatMap(({ beforeCommit }) => beforeCommit ?? [])
+    eventLog: resources.find(({ eventLog }) => eventLog !== undefined)!.eventLog!
   }
 }

@@ -1,38 +1,27 @@
 import {
-  ACCOUNT_DELETED, type Changes, type Command, type CommandResult
+  ACCOUNT_DELETED, type Changes, type Command
 } from '../database/group-commit/command.ts'
-import { distinct, inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import { all, type Write } from '../database/unit-of-work/write.ts'
 import { Unauthorized } from '../errors.ts'
-import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
-import { createCredential } from './api-key.ts'
+import { accounts, apiKeys } from '../generated/tables.ts'
+import { checkPreconditions, requirePreconditions, type Conditions } from '../http/conditional-requests.ts'
+import type { Credential } from './api-key.ts'
 import { ApiKeyLimitReached, ApiKeyNotFound, LastApiKey } from './errors.ts'
-import { ACCOUNT_ETAG, accountTable, apiKeyTable, keyETag } from './queries.ts'
-import { countRows } from './quota.ts'
+import { ACCOUNT_ETAG, keyETag } from './queries.ts'
 import type { AccountWithKey, ApiKeyWithSecret, NewAccount, NewApiKey } from './schemas.ts'
 
 /** Maximum number of API keys of an account, with expired ones. */
 const MAX_API_KEYS = 100
 
-export const createAccount: Command<{ account: NewAccount }, AccountWithKey> = {
+/** @param credential the account's first key */
+export const createAccount: Write<{ account: NewAccount, credential: Credential }, AccountWithKey> = {
   name: 'createAccount',
-  creates: accountTable,
-  async run (tx, inputs) {
-    const ids = await tx.allocateIds(accountTable, inputs.length)
-    const keyIds = await tx.allocateIds(apiKeyTable, inputs.length)
-    const keys = inputs.map(() => createCredential())
-    tx.insert(accountTable, inputs.map(({ account }, i) => ({ id: ids[i]!, ...account, created_at: tx.startedAt })))
-    tx.insert(apiKeyTable, keys.map(({ prefix, hash }, i) =>
-      ({ id: keyIds[i]!, account_id: ids[i]!, prefix, hash, created_at: tx.startedAt })))
-    return inputs.map(({ account: { name, email } }, i) => {
-      const record = {
-        id: ids[i]!,
-        name,
-        createdAt: tx.startedAt,
-        apiKey: keys[i]!.apiKey,
-        ...(email === undefined ? {} : { email })
-      }
-      return { record, etag: ACCOUNT_ETAG }
-    })
+  creates: [accounts, apiKeys],
+  decide ({ account: { name, email }, credential: { apiKey, prefix, hash } }, rows) {
+    const { id, createdAt } = rows.insert(accounts, { name, email: email ?? null, createdAt: rows.now })
+    rows.insert(apiKeys, { accountId: id, prefix, hash, createdAt })
+    return { record: { id, name, createdAt, apiKey, ...(email === undefined ? {} : { email }) }, etag: ACCOUNT_ETAG }
   }
 }
 
@@ -76,95 +65,43 @@ async function announcedRows ({ dialect, query, tables }: Transaction, account: 
   return changes
 }
 
-export const createApiKey: Command<{ account: number, key: NewApiKey }, ApiKeyWithSecret> = {
+export const createApiKey: Write<{ key: NewApiKey, credential: Credential }, ApiKeyWithSecret> = {
   name: 'createApiKey',
-  runsAlone: 'with its kind',
-  async run (tx, inputs) {
-    const prisma = await tx.prisma()
-    const counts = await countRows(tx, apiKeyTable, inputs)
-    return await inSequence(inputs, async ({ account, key: { label, readOnly = false, expiresAt } }) => {
-      const count = counts.get(account) ?? 0
-      if (count >= MAX_API_KEYS) return new ApiKeyLimitReached(MAX_API_KEYS)
-      counts.set(account, count + 1)
-      const { apiKey, prefix, hash } = createCredential()
-      const now = tx.now(account)
-      const expires = expiresAt === undefined ? undefined : new Date(expiresAt).toISOString()
-      const { id } = await prisma.apiKey.create({
-        data: {
-          accountId: account, label: label ?? null, prefix, hash, readOnly, createdAt: now, expiresAt: expires ?? null
-        },
-        select: { id: true }
-      })
-      const record = {
-        id: Number(id),
-        prefix,
-        readOnly,
-        createdAt: now,
-        apiKey,
-        ...(label === undefined ? {} : { label }),
-        ...(expires === undefined ? {} : { expiresAt: expires })
-      }
-      return { record, etag: keyETag(null) }
+  needs: () => [all(apiKeys)],
+  creates: [apiKeys],
+  decide ({ key: { label, readOnly = false, expiresAt }, credential: { apiKey, prefix, hash } }, rows) {
+    if (rows.all(apiKeys).length >= MAX_API_KEYS) throw new ApiKeyLimitReached(MAX_API_KEYS)
+    const expires = expiresAt === undefined ? undefined : new Date(expiresAt).toISOString()
+    const { id, createdAt } = rows.insert(apiKeys, {
+      label: label ?? null, prefix, hash, readOnly, createdAt: rows.now, expiresAt: expires ?? null
     })
-  }
-}
-
-export const revokeApiKey: Command<{ account: number, keyId: number, conditions: Conditions }, undefined> = {
-  name: 'revokeApiKey',
-  runsAlone: 'with its kind',
-  async run (tx, inputs) {
-    const { dialect, execute, now } = tx
-    const keys = await lockKeys(tx, distinct(inputs.map(({ account }) => ({ account }))))
-    const revoked: Array<{ id: number }> = []
-    const results = inputs.map(({ account, keyId: id, conditions }): CommandResult<undefined> => {
-      const ofAccount = keys.get(account)
-      const key = ofAccount?.get(id)
-      if (ofAccount === undefined || key === undefined) return new ApiKeyNotFound()
-      const failed = checkPreconditions(conditions, keyETag(key.lastUsedAt))
-      if (failed !== undefined) return failed
-      const canWrite = [...ofAccount.values()].some((other) =>
-        other.id !== id && !other.readOnly && (other.expiresAt === null || other.expiresAt > now(account)))
-      if (!canWrite) return new LastApiKey()
-      ofAccount.delete(id)
-      revoked.push({ id })
-      return { record: undefined, changes: { apiKeys: [id] } }
-    })
-    if (revoked.length > 0) {
-      const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
-      await execute(`DELETE FROM api_keys WHERE id IN (${ids})`, revoked)
+    const record = {
+      id,
+      prefix,
+      readOnly,
+      createdAt,
+      apiKey,
+      ...(label === undefined ? {} : { label }),
+      ...(expires === undefined ? {} : { expiresAt: expires })
     }
-    return results
+    return { record, etag: keyETag(null) }
   }
 }
 
-interface LockedKey {
-  id: number
-  account: number
-  readOnly: boolean | number
-  lastUsedAt: string | null
-  expiresAt: string | null
-}
-
-/**
- * Locks all API keys of accounts: two revocations at once must not each count on the other's key.
- *
- * @returns the keys by account and id
- */
-async function lockKeys (
-  { dialect, query }: Transaction, accounts: Array<{ account: number }>
-): Promise<Map<number, Map<number, LockedKey>>> {
-  const rows = await query<LockedKey>(`
-    SELECT k.id, k.account_id AS account, k.read_only AS "readOnly",
-      ${dialect.time('k.last_used_at')} AS "lastUsedAt", ${dialect.time('k.expires_at')} AS "expiresAt"
-    FROM api_keys k
-    WHERE k.account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})
-    ORDER BY k.id ${dialect.forUpdate}`, accounts)
-  const keys = new Map<number, Map<number, LockedKey>>()
-  for (const row of rows) {
-    const ofAccount = keys.get(row.account) ?? new Map<number, LockedKey>()
-    keys.set(row.account, ofAccount.set(row.id, row))
+/** Revokes a key, but not the last one that may write: two revocations at once must not each count on the other's. */
+export const revokeApiKey: Write<{ keyId: number, conditions: Conditions }, undefined> = {
+  name: 'revokeApiKey',
+  needs: () => [all(apiKeys)],
+  decide ({ keyId, conditions }, rows) {
+    const key = rows.get(apiKeys, keyId)
+    if (key === undefined) throw new ApiKeyNotFound()
+    requirePreconditions(conditions, keyETag(key.lastUsedAt))
+    const canWrite = rows.all(apiKeys).some(({ id, readOnly, expiresAt }) =>
+      id !== keyId && !readOnly && (expiresAt === null || expiresAt > rows.now))
+    if (!canWrite) throw new LastApiKey()
+    rows.delete(apiKeys, key)
+    return { record: undefined, changes: { apiKeys: [keyId] } }
   }
-  return keys
 }
 
 /**

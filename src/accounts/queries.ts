@@ -9,12 +9,6 @@ import type { Table } from '../database/table.ts'
 import { ACCOUNT_DELETED } from '../database/group-commit/command.ts'
 import { Unauthorized } from '../errors.ts'
 
-export const accountTable: Table = {
-  name: 'accounts',
-  id: 'id',
-  columns: { name: 'text', email: 'text', created_at: 'time' }
-}
-
 export const apiKeyTable: Table = {
   name: 'api_keys',
   id: 'id',

@@ -10,6 +10,7 @@ import {
   AccountSchema, AccountWithKeySchema, ApiKeySchema, ApiKeyWithSecretSchema, KeyParams, KeyQuery, NewAccountSchema,
   NewApiKeySchema
 } from './schemas.ts'
+import { createCredential } from './api-key.ts'
 import { createAccount, createApiKey, deleteAccount, revokeApiKey } from './commands.ts'
 import { findAccount, findApiKey, listKeys } from './queries.ts'
 
@@ -40,7 +41,8 @@ export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async func
     onRequest: open ? app.limits.signup : async () => { throw new SignupClosed() }
   }, async (request, reply) => {
     const rejection = checkCollectionPreconditions(conditionsOf(request))
-    const created = await app.commit(createAccount, { account: request.body }, { account: null, rejection })
+    const input = { account: request.body, credential: createCredential() }
+    const created = await app.commit(createAccount, input, { account: null, rejection })
     return sendWriteResult(reply.header('cache-control', 'no-store'), 201, created, '/account')
   })
 }
@@ -98,8 +100,8 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
     },
     config: { errors: [ApiKeyLimitReached], secret: true }
   }, async (request, reply) => {
-    const { auth: { account }, body: key } = request
-    const created = await app.commit(createApiKey, { account, key }, writeContext(request))
+    const input = { key: request.body, credential: createCredential() }
+    const created = await app.commit(createApiKey, input, writeContext(request))
     reply.header('cache-control', 'no-store')
     return sendWriteResult(reply, 201, created, `/account/keys/${created.record.id}`)
   })
@@ -133,8 +135,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
     },
     config: { errors: [ApiKeyNotFound, LastApiKey], examples: { 'If-Match': STALE_EXAMPLE } }
   }, async (request, reply) => {
-    const { auth: { account }, params: { keyId } } = request
-    const input = { account, keyId, conditions: conditionsOf(request) }
+    const input = { keyId: request.params.keyId, conditions: conditionsOf(request) }
     const revoked = await app.commit(revokeApiKey, input, writeContext(request))
     return sendWriteResult(reply, 204, revoked)
   })

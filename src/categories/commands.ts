@@ -1,84 +1,49 @@
-import { etagOf, nextVersion } from '../database/entity-tag.ts'
-import type { Command, CommandResult, RowLock } from '../database/group-commit/command.ts'
-import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
-import type { TransactionClient } from '../database/prisma-client.ts'
-import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
+import { etagOf } from '../database/entity-tag.ts'
+import { children, forUpdate, type Write } from '../database/unit-of-work/write.ts'
+import { categories, pets, type CategoryRow } from '../generated/tables.ts'
+import { requirePreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { CategoryInUse, CategoryNotFound } from './errors.ts'
-import { categoryTable } from './queries.ts'
 import { categoryEvents, type Category, type CategoryUpdate, type NewCategory } from './schemas.ts'
 
-/** Creating is set-based: one statement for all requests of a group. */
-export const createCategory: Command<{ account: number, category: NewCategory }, Category> = {
+export const createCategory: Write<{ category: NewCategory }, Category> = {
   name: 'createCategory',
-  creates: categoryTable,
-  async run (tx, inputs) {
-    const ids = await tx.allocateIds(categoryTable, inputs.length)
-    tx.insert(categoryTable, inputs.map(({ account, category }, i) =>
-      ({ id: ids[i]!, account_id: account, ...category })))
-    return inputs.map(({ account, category: fields }, i) => {
-      const category = { id: ids[i]!, ...fields }
-      tx.owners(categoryTable).set(category.id, account)
-      return { record: category, etag: etagOf(1), events: [categoryEvents.created({ category })] }
-    })
+  creates: [categories],
+  decide ({ category: { name, description } }, rows) {
+    const category = categoryRecord(rows.insert(categories, { name, description: description ?? null }))
+    return { record: category, etag: etagOf(1), events: [categoryEvents.created({ category })] }
   }
 }
 
-interface CategoryRef { account: number, categoryId: number, conditions: Conditions }
+interface CategoryRef { categoryId: number, conditions: Conditions }
 
-const locks = ({ categoryId }: CategoryRef): RowLock[] => [{ table: categoryTable, ids: [categoryId], mode: 'update' }]
-
-/** Changes and deletions are rare, so they use Prisma's models, one category after the other. */
-export const updateCategory: Command<CategoryRef & { patch: CategoryUpdate }, Category> = {
+export const updateCategory: Write<CategoryRef & { patch: CategoryUpdate }, Category> = {
   name: 'updateCategory',
-  locks,
-  run: async (tx, inputs) => await forEachCategory(tx, inputs, async (category, { patch }, prisma) => {
-    const { name = category.name, description = category.description } = patch
-    if (name === category.name && description === category.description) {
-      return { record: categoryRecord(category), etag: etagOf(category.version) }
-    }
-    const version = nextVersion(category.version, category.versionFloor)
-    await prisma.category.update({ where: { id: category.id }, data: { name, description, version } })
-    const record = categoryRecord({ ...category, name, description })
-    return { record, etag: etagOf(version), events: [categoryEvents.updated({ category: record })] }
-  })
+  needs: ({ categoryId }) => [forUpdate(categories, categoryId)],
+  decide ({ categoryId, patch, conditions }, rows) {
+    const before = rows.get(categories, categoryId)
+    if (before === undefined) throw new CategoryNotFound()
+    requirePreconditions(conditions, etagOf(before.version))
+    const { name = before.name, description = before.description } = patch
+    const changed = rows.update(categories, before, { name, description })
+    const category = categoryRecord(changed)
+    const events = changed === before ? [] : [categoryEvents.updated({ category })]
+    return { record: category, etag: etagOf(changed.version), events }
+  }
 }
 
-export const deleteCategory: Command<CategoryRef, undefined> = {
+export const deleteCategory: Write<CategoryRef, undefined> = {
   name: 'deleteCategory',
-  locks,
-  run: async (tx, inputs) => await forEachCategory(tx, inputs, async (category, _input, prisma) => {
-    const { id } = category
-    const pet = await prisma.pet.findFirst({ where: { categoryId: id }, select: { id: true } })
-    if (pet !== null) return new CategoryInUse()
-    await prisma.category.delete({ where: { id } })
-    tx.owners(categoryTable).delete(id)
+  needs: ({ categoryId }) => [forUpdate(categories, categoryId), children(pets, { categoryId })],
+  decide ({ categoryId, conditions }, rows) {
+    const category = rows.get(categories, categoryId)
+    if (category === undefined) throw new CategoryNotFound()
+    requirePreconditions(conditions, etagOf(category.version))
+    if (rows.has(pets, { categoryId })) throw new CategoryInUse()
+    rows.delete(categories, category)
     return { record: undefined, events: [categoryEvents.deleted({ category: categoryRecord(category) })] }
-  })
+  }
 }
 
-interface LoadedCategory { id: number, name: string, description: string | null, version: number, versionFloor: bigint }
-
-type CategoryChange<Input, Record> = (
-  category: LoadedCategory, input: Input, prisma: TransactionClient
-) => Promise<CommandResult<Record>>
-
-/**
- * Applies a change to the category of each input, each after the effects of those before it. A category that the
- * account does not have, or a failed precondition, refuses the input.
- */
-async function forEachCategory<Input extends CategoryRef, Record> (
-  tx: Transaction, inputs: Input[], change: CategoryChange<Input, Record>
-): Promise<Array<CommandResult<Record>>> {
-  const prisma = await tx.prisma()
-  return await inSequence(inputs, async (input) => {
-    const { account, categoryId: id, conditions } = input
-    const row = await prisma.category.findUnique({ where: { id, accountId: account } })
-    if (row === null) return new CategoryNotFound()
-    const category = { ...row, id, version: Number(row.version) }
-    return checkPreconditions(conditions, etagOf(category.version)) ?? await change(category, input, prisma)
-  })
-}
-
-function categoryRecord ({ id, name, description }: LoadedCategory): Category {
+function categoryRecord ({ id, name, description }: Readonly<CategoryRow>): Category {
   return description === null ? { id, name } : { id, name, description }
 }

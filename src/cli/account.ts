@@ -30,14 +30,15 @@ function addCreate (account: Command): void {
     .action(async (name: string, { email, json = false }: CreateOptions) => {
       const config = readConfig(process.env)
       const { NewAccountSchema } = await import('../accounts/schemas.ts')
+      const { createCredential } = await import('../accounts/api-key.ts')
       const { createAccount } = await import('../accounts/commands.ts')
       const { migrateOrVerify } = await import('../database/migrations/startup-check.ts')
       const { valid } = await import('../http/valid-fields.ts')
       const { showKey, withDatabase } = await import('./with-database.ts')
-      const fields = valid<NewAccount>(NewAccountSchema, { name, email })
+      const input = { account: valid<NewAccount>(NewAccountSchema, { name, email }), credential: createCredential() }
       await migrateOrVerify(config)
       await withDatabase(config, async ({ commit }) => {
-        const { record } = await commit(createAccount, { account: fields }, { account: null })
+        const { record } = await commit(createAccount, input, { account: null })
         showKey(`Account ${record.id} was created.`, record, json)
       })
     })

@@ -20,12 +20,13 @@ export function addKey (program: Command): void {
     .option(...JSON_OPTION)
     .action(async ({ account, json = false, ...fields }: KeyOptions) => {
       const { NewApiKeySchema } = await import('../accounts/schemas.ts')
+      const { createCredential } = await import('../accounts/api-key.ts')
       const { createApiKey } = await import('../accounts/commands.ts')
       const { valid } = await import('../http/valid-fields.ts')
       const { showKey } = await import('./with-database.ts')
-      const key = valid<NewApiKey>(NewApiKeySchema, fields)
+      const input = { key: valid<NewApiKey>(NewApiKeySchema, fields), credential: createCredential() }
       await withAccount(account, async ({ commit }) => {
-        const { record } = await commit(createApiKey, { account, key }, { account })
+        const { record } = await commit(createApiKey, input, { account })
         showKey(`Key ${record.id} of account ${account} was created.`, record, json)
       })
     })
@@ -48,7 +49,7 @@ export function addKey (program: Command): void {
     .action(async (keyId: number, { account, json = false }: AccountOption & JsonOption) => {
       const { revokeApiKey } = await import('../accounts/commands.ts')
       await withAccount(account, async ({ commit }) => {
-        await commit(revokeApiKey, { account, keyId, conditions: {} }, { account })
+        await commit(revokeApiKey, { keyId, conditions: {} }, { account })
         console.log(json ? JSON.stringify({ id: keyId, revoked: true }, null, 2) : `Key ${keyId} was revoked.`)
       })
     })

@@ -16,6 +16,7 @@ export function addSeed (program: Command): void {
     .option(...JSON_OPTION)
     .action(async ({ pets, account, json = false }: SeedOptions) => {
       const config = readConfig(process.env)
+      const { createCredential } = await import('../accounts/api-key.ts')
       const { createAccount } = await import('../accounts/commands.ts')
       const { migrateOrVerify } = await import('../database/migrations/startup-check.ts')
       const { seedCategories, seedPets } = await import('../seed/bulk-seed.ts')
@@ -25,8 +26,8 @@ export function addSeed (program: Command): void {
       await withDatabase(config, async (database) => {
         const { commit } = database
         if (account === undefined) {
-          const fields = { name: 'Seeded store' }
-          const { record: created } = await commit(createAccount, { account: fields }, { account: null })
+          const fields = { account: { name: 'Seeded store' }, credential: createCredential() }
+          const { record: created } = await commit(createAccount, fields, { account: null })
           account = created.id
           showKey(`Account ${account} was created.`, created, json)
         } else {

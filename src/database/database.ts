@@ -1,7 +1,6 @@
 import type { Dialect } from './dialect.ts'
 import type { Client } from './prisma-client.ts'
 import type { Connection } from './statements.ts'
-import type { CommitSteps } from './steps.ts'
 import type { Transact } from './transact.ts'
 
 export interface Database {
@@ -17,10 +16,6 @@ export interface Database {
   readers: number
   /** Runs transactions, on connections that no read uses. */
   transact: Transact
-  /** Runs steps in a transaction of their own, on the same connections. */
-  commitSteps: CommitSteps
-  /** Above this number of inputs, `commitSteps` is slower than commands, which decide about all rows at once. */
-  maxSteps: number
   /** Maximum number of transactions in flight. */
   writers: number
   /** Prisma Client on the connections of reads. */

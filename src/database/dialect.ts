@@ -17,6 +17,8 @@ export interface Dialect {
   time: (column: string) => string
   /** An RFC 3339 text (or NULL) as the value of a date-time column. */
   toTime: (text: string) => string
+  /** An RFC 3339 text, some seconds later, as the value of a date-time column; not after the last instant. */
+  later: (text: string, seconds: string) => string
   /** The instant one millisecond after a stored one. */
   nextInstant: (column: string) => string
   /** A text as a value of a PostgreSQL enum; SQLite stores the text. */

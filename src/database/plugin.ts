@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import { AccountClocks } from './account-clocks.ts'
 import { createNotifier } from './change-notifications.ts'
 import { withDeadline } from './error-classification.ts'
-import type { BeforeCommit, Changes } from './group-commit/command.ts'
+import type { Changes, EventLog } from './group-commit/command.ts'
 import { createCommitter, type Commit } from './group-commit/committer.ts'
 import { deleteExpiredIdempotencyRecords, idempotencyTable } from './group-commit/idempotency-records.ts'
 import { migrationNames } from './migrations/history.ts'
@@ -40,7 +40,7 @@ export interface DatabasePluginOptions extends DatabaseOptions {
   queueLimit: number
   /** The resources' tables, in the order in which rows are locked. */
   tables: readonly Table[]
-  beforeCommit: readonly BeforeCommit[]
+  eventLog: EventLog
 }
 
 const SWEEP_INTERVAL_MS = 60_000

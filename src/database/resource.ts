@@ -1,7 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import type { ErrorClass } from '../errors.ts'
-import type { BeforeCommit } from './group-commit/command.ts'
+import type { EventLog } from './group-commit/command.ts'
 import type { Table } from './table.ts'
 
 /** A part of the service as the rest of it needs to know it: the manifest that each resource's folder exports. */
@@ -15,8 +15,8 @@ export interface Resource {
   schemas: TSchema[]
   errors: Record<string, ErrorClass>
   events?: Record<string, EventDefinition>
-  /** Runs at the end of each group commit. */
-  beforeCommit?: BeforeCommit
+  /** Writes the events of all resources. */
+  eventLog?: EventLog
   /** Errors that every operation with an API key can answer with. */
   errorsOfAll?: ErrorClass[]
   /** Adds hooks to every operation with an API key. They run after authorization and before the body is read. */

@@ -37,3 +37,11 @@ export async function queryRows<Row> (
   if (connection.runOwn !== undefined) return await connection.runOwn(sql, values) as Row[]
   return (await connection.runTogether!([{ sql, values }]))[0] as Row[]
 }
+
+/** Runs statements, in one round trip where each would cost one. Returns the rows of each. */
+export async function runAll (connection: Connection, statements: readonly OwnStatement[]): Promise<object[][]> {
+  if (connection.runTogether !== undefined) return await connection.runTogether(statements)
+  const results: object[][] = []
+  for (const { sql, values } of statements) results.push(await connection.runOwn!(sql, values))
+  return results
+}

@@ -1,8 +1,6 @@
-import { timeText } from '../database/account-clocks.ts'
 import type { RowLock } from '../database/group-commit/command.ts'
-import type { Transaction } from '../database/group-commit/transaction.ts'
 import type { Table } from '../database/table.ts'
-import type { EventSubscribers, NumberedEvent } from '../events/event-log.ts'
+import type { EventSubscribers } from '../events/event-log.ts'
 
 /** How long a delivery is tried, or waits for a disabled webhook: about a day. */
 export const DELIVERY_LIFETIME_MS = 24 * 60 * 60 * 1000
@@ -18,42 +16,27 @@ export function lockWebhook (webhookId: number): RowLock {
   return { table: { name: 'webhooks', id: 'id' }, ids: [webhookId], mode: 'update' }
 }
 
-/** Webhooks, as subscribers of the event log. */
-export const webhookSubscribers: EventSubscribers = {
-  // For EXISTS, PostgreSQL may read the webhooks of all accounts into a hash table.
-  exist: (account) => `(SELECT w.id FROM webhooks w WHERE w.account_id = ${account} AND w.enabled LIMIT 1) IS NOT NULL`,
-  enqueue: enqueueDeliveries
-}
-
 /**
- * Enqueues events for the webhooks that are enabled and subscribed to their types at this moment, and stores for how
- * many answers a message waits. Runs while the accounts' counters are locked, so that the due times, by which
- * deliveries are started, ascend with the events.
+ * Webhooks, as subscribers of the event log: events are enqueued for the webhooks that are enabled and subscribed to
+ * their types at this moment, and a message stores for how many answers it waits. The accounts' counters are locked
+ * meanwhile, so that the due times, by which deliveries are started, ascend with the events.
  */
-async function enqueueDeliveries (
-  { dialect, query, execute, clockOffset }: Transaction, events: NumberedEvent[]
-): Promise<boolean> {
-  const now = Date.now()
-  const timeOf = (account: number, ms = 0): string => timeText(now + clockOffset(account) + ms)
-  const columns = {
-    account: 'bigint', id: 'bigint', type: 'text', message: 'bigint', at: 'text', giveUp: 'text'
-  } as const
-  const enqueued = await query<{ position: number | null }>(`
-    INSERT INTO deliveries (account_id, event_id, webhook_id, message_position, next_try_at, give_up_at)
-    SELECT i.account, i.id, w.id, i.message, ${dialect.toTime('i.at')}, ${dialect.toTime('i."giveUp"')}
-    FROM ${dialect.jsonRows('i', columns)}
-    JOIN webhooks w ON w.account_id = i.account AND w.enabled AND w.events LIKE '%"' || i.type || '"%'
-    RETURNING message_position AS position`,
-  events.map(({ account, id, type, tracks: message }) => ({
-    account, id, type, message, at: timeOf(account), giveUp: timeOf(account, DELIVERY_LIFETIME_MS)
-  })))
-
-  const waiting = new Map<number, number>()
-  for (const { position } of enqueued) {
-    if (position !== null) waiting.set(position, (waiting.get(position) ?? 0) + 1)
+export const webhookSubscribers: EventSubscribers = {
+  lifetimeMs: DELIVERY_LIFETIME_MS,
+  enqueue (dialect, events, counters) {
+    const subscribed = "w.account_id = i.account AND w.enabled AND w.events LIKE '%\"' || i.type || '\"%'"
+    return {
+      insert: `
+        INSERT INTO deliveries (account_id, event_id, webhook_id, message_position, next_try_at, give_up_at)
+        SELECT i.account, c.last - i.later, w.id, i.tracks, ${dialect.toTime('i.now')}, ${dialect.toTime('i."giveUp"')}
+        FROM ${events} JOIN ${counters} ON c.id = i.account JOIN webhooks w ON ${subscribed}
+        RETURNING message_position AS position`,
+      track: dialect.supportsWritableCtes
+        ? `UPDATE messages SET waiting = e.count
+           FROM (SELECT position, count(*) AS count FROM enqueued WHERE position IS NOT NULL GROUP BY position) AS e
+           WHERE messages.position = e.position`
+        : `UPDATE messages SET waiting = (SELECT count(*) FROM webhooks w WHERE ${subscribed})
+           FROM ${events} WHERE messages.position = i.tracks`
+    }
   }
-  await execute(`
-    UPDATE messages SET waiting = i.waiting FROM ${dialect.jsonRows('i', { position: 'bigint', waiting: 'bigint' })}
-    WHERE messages.position = i.position`, [...waiting].map(([position, waiting]) => ({ position, waiting })))
-  return enqueued.length > 0
 }

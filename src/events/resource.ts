@@ -23,7 +23,7 @@ export function events (
     schemas: eventSchemas(definitions),
     errors,
     types: definitions.map(({ type }) => type),
-    beforeCommit: eventLog(subscribers),
+    eventLog: eventLog(subscribers),
     routes: eventRoutes({ streamsPerAccount: STREAMS_PER_ACCOUNT })
   }
 }

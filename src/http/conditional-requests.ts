@@ -68,6 +68,12 @@ export function checkPreconditions (
   return undefined
 }
 
+/** @throws the error that `checkPreconditions` returns */
+export function requirePreconditions (conditions: Conditions, etag: string | undefined): void {
+  const failed = checkPreconditions(conditions, etag)
+  if (failed !== undefined) throw failed
+}
+
 /** An entity tag that no request can contain. */
 const NO_TAG = ''
 

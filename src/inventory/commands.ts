@@ -1,35 +1,35 @@
-import type { Command, CommandResult } from '../database/group-commit/command.ts'
-import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
+import { children, forUpdate, type Write } from '../database/unit-of-work/write.ts'
+import { inventoryItems, orders, pets } from '../generated/tables.ts'
+import { requirePreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { PetNotFound } from '../pets/errors.ts'
-import { petTable } from '../pets/queries.ts'
 import { setStock } from '../pets/rules.ts'
-import { inventoryRecord, loadTrackedPets, petUpdated, prefetchTrackedPets } from '../pets/tracked-pets.ts'
-import { inventoryEtag } from './queries.ts'
 import type { InventoryItem } from '../pets/schemas.ts'
+import { applyStock, inventoryRecord, petUpdated, stockOf } from '../pets/stock.ts'
+import { inventoryEtag } from './queries.ts'
 import { inventoryEvents } from './schemas.ts'
 
-export interface Count { account: number, petId: number, quantity: number, conditions: Conditions }
+export interface Count { petId: number, quantity: number, conditions: Conditions }
 
-export const updateInventory: Command<Count, InventoryItem> = {
+export const updateInventory: Write<Count, InventoryItem> = {
   name: 'updateInventory',
-  locks: ({ petId }) => [{ table: petTable, ids: [petId], mode: 'update' }],
-  prefetch: (tx, inputs) => { prefetchTrackedPets(tx, inputs.map(({ account, petId }) => ({ account, id: petId }))) },
-  async run (tx, inputs) {
-    const pets = await loadTrackedPets(tx, inputs.map(({ account, petId }) => ({ account, id: petId })))
-    const results = inputs.map(({ account, petId, quantity, conditions }): CommandResult<InventoryItem> => {
-      const pet = pets.get(account, petId)
-      if (pet === undefined) return new PetNotFound()
-      const failed = checkPreconditions(conditions, pet.quantity === undefined ? undefined : inventoryEtag(pet))
-      if (failed !== undefined) return failed
-      const { quantity: previousQuantity = 0, stockVersion } = pet
-      const statusChanged = pets.applyStock(pet, setStock(pet, quantity))
-      const inventory = inventoryRecord(pet)
-      const etag = inventoryEtag(pet)
-      if (!statusChanged && pet.stockVersion === stockVersion) return { record: inventory, etag }
-      const counted = inventoryEvents.counted({ inventory, previousQuantity })
-      return { record: inventory, etag, events: statusChanged ? [counted, petUpdated(pet)] : [counted] }
-    })
-    pets.save()
-    return results
+  needs: ({ petId }) => [
+    forUpdate(pets, petId),
+    forUpdate(inventoryItems, petId),
+    children(orders, { petId, complete: false })
+  ],
+  decide ({ petId, quantity, conditions }, rows) {
+    const pet = rows.get(pets, petId)
+    if (pet === undefined) throw new PetNotFound()
+    const item = rows.get(inventoryItems, petId)
+    requirePreconditions(conditions, item && inventoryEtag(item.version, pet.status))
+    const open = rows.has(orders, { petId, complete: false }) ? 1 : 0
+    const statusChanged = applyStock(rows, pet, setStock(stockOf(rows, pet, open), quantity))
+    const counted = rows.get(inventoryItems, petId)!
+    const { status } = rows.get(pets, petId)!
+    const inventory = inventoryRecord({ ...pet, status }, counted)
+    const etag = inventoryEtag(counted.version, status)
+    if (!statusChanged && counted === item) return { record: inventory, etag }
+    const event = inventoryEvents.counted({ inventory, previousQuantity: item?.quantity ?? 0 })
+    return { record: inventory, etag, events: statusChanged ? [event, petUpdated(rows, petId)] : [event] }
   }
 }

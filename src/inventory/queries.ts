@@ -3,6 +3,14 @@ import type { Query, Read } from '../database/reads/query.ts'
 import { enumText, integer, jsonObject, type SerializedRecord } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { listRecords } from '../database/sql/record-queries.ts'
+import type { Table } from '../database/table.ts'
+
+/** The stock of counted pets. */
+export const inventoryTable: Table = {
+  name: 'inventory_items',
+  id: 'pet_id',
+  columns: { account_id: 'bigint', quantity: 'bigint', version: 'bigint' }
+}
 
 const record = (dialect: Dialect): string => jsonObject(dialect, {
   petId: integer('s.pet_id'),
@@ -41,12 +49,12 @@ export async function findInventoryItem (
 ): Promise<SerializedRecord | null | undefined> {
   const row = await read(itemByPet, { account, id: petId })
   if (row === undefined || row.record === null) return row === undefined ? undefined : null
-  return { record: row.record, etag: inventoryEtag({ stockVersion: Number(row.version), status: row.status }) }
+  return { record: row.record, etag: inventoryEtag(Number(row.version), row.status) }
 }
 
 export const listInventory = listRecords(inventoryList)
 
 /** Combines the count's version and the status, which is the pet's and may change without a count. */
-export function inventoryEtag ({ stockVersion, status }: { stockVersion: number, status: string }): string {
-  return `"${stockVersion}-${status}"`
+export function inventoryEtag (version: number, status: string): string {
+  return `"${version}-${status}"`
 }

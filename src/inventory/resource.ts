@@ -1,7 +1,7 @@
 import type { Resource } from '../database/resource.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
-import { inventoryTable } from '../pets/tracked-pets.ts'
 import * as errors from './errors.ts'
+import { inventoryTable } from './queries.ts'
 import { inventoryRoutes } from './routes.ts'
 import * as schemas from './schemas.ts'
 

@@ -6,7 +6,7 @@ import { MessageNotFound } from './errors.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { ref } from '../http/common-schemas.ts'
 import { MessageParams, MessageQuery, MessageSchema, NewMessageSchema } from './schemas.ts'
-import { createMessage } from './commands.ts'
+import { createMessage, messageSecret } from './commands.ts'
 import { findMessage, listMessages } from './queries.ts'
 
 export const messageRoutes: FastifyPluginAsyncTypebox = async function messageRoutes (app) {
@@ -21,8 +21,8 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async function messageRo
       response: { 201: ref(MessageSchema) }
     }
   }, async (request, reply) => {
-    const { auth: { account }, body: message } = request
-    const created = await app.commit(createMessage, { account, message }, writeContext(request))
+    const { body: message } = request
+    const created = await app.commit(createMessage, { message, secret: messageSecret() }, writeContext(request))
     return sendWriteResult(reply, 201, created, `/messages/${created.record.id}`)
   })
 

@@ -3,6 +3,7 @@ import { createCategory } from '../categories/commands.ts'
 import { categoryTable } from '../categories/queries.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Dialect } from '../database/dialect.ts'
+import { runWithin } from '../database/unit-of-work/run-within.ts'
 import { setStock, setStatus, type Stock } from '../pets/rules.ts'
 import { petTable } from '../pets/queries.ts'
 
@@ -27,12 +28,10 @@ export const seedCategories: Command<{ account: number }, number[]> = {
       const existing = await (await tx.prisma()).category.findMany({
         where: { accountId: account }, select: { id: true }, orderBy: { id: 'asc' }, take: ANIMALS.length
       })
-      const missing = ANIMALS.slice(existing.length).map(({ name, description }) => (
-        { account, category: { name, description } }
-      ))
-      const created = missing.length === 0 ? [] : await createCategory.run(tx, missing)
-      const ids = created.map((outcome) => 'record' in outcome ? outcome.record.id : 0)
-      outcomes.push({ record: [...existing.map(({ id }) => Number(id)), ...ids] })
+      const missing = ANIMALS.slice(existing.length)
+        .map(({ name, description }) => ({ category: { name, description } }))
+      const created = await runWithin(tx, account, createCategory, missing)
+      outcomes.push({ record: [...existing.map(({ id }) => Number(id)), ...created.map(({ record }) => record.id)] })
     }
     return outcomes
   }

@@ -1,4 +1,7 @@
+import { runWithin } from '../database/unit-of-work/run-within.ts'
+import type { Write } from '../database/unit-of-work/write.ts'
 import type { FastifyInstance } from 'fastify'
+import { createCredential } from '../accounts/api-key.ts'
 import { createAccount, createApiKey } from '../accounts/commands.ts'
 import { ANIMALS } from '../pets/sample-data.ts'
 import { createCategory } from '../categories/commands.ts'
@@ -12,7 +15,7 @@ import { createMessage } from '../messages/commands.ts'
 import { placeOrder } from '../orders/commands.ts'
 import { createPet, updatePet } from '../pets/commands.ts'
 import { printable } from '../printable.ts'
-import { createWebhook } from '../webhooks/commands.ts'
+import { createWebhook, webhookSecret } from '../webhooks/commands.ts'
 
 /**
  * Records of the demo store that the examples of the OpenAPI document name. Tools send the examples: a category without
@@ -66,7 +69,8 @@ export async function openDemo (app: FastifyInstance): Promise<Greeting> {
   }
   const isUsed = first.apiKeys.some(({ lastUsedAt }) => lastUsedAt !== null)
   if (first.name !== NAME || isUsed) return () => describeStore(Number(first.id), first.name)
-  const { record } = await commit(createApiKey, { account: Number(first.id), key: {} }, { account: null })
+  const input = { key: {}, credential: createCredential() }
+  const { record } = await commit(createApiKey, input, { account: Number(first.id) })
   return greet(app, record)
 }
 
@@ -122,15 +126,21 @@ const openStore: Command<object, { apiKey: string }> = {
 }
 
 async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }>> {
-  const outcomes = await createAccount.run(tx, [{ account: { name: NAME } }])
-  const [opened] = outcomes as Array<CommandSuccess<{ id: number, apiKey: string }>>
+  const input = { account: { name: NAME }, credential: createCredential() }
+  const [opened] = await runWithin(tx, null, createAccount, [input])
   const { id: account } = opened!.record
   const events: NewEvent[] = []
 
-  async function make<Input extends { account: number }, Record> (
-    { run }: Command<Input, Record>, inputs: Array<Omit<Input, 'account'>>
+  async function make<Input, Record> (write: Write<Input, Record>, inputs: Input[]): Promise<Record[]> {
+    const successes = await runWithin(tx, account, write, inputs)
+    events.push(...successes.flatMap(({ events = [] }) => events.map((event) => ({ ...event, account }))))
+    return successes.map(({ record }) => record)
+  }
+
+  async function perform<Input extends { account: number }, Record> (
+    { run }: Command<Input, Record>, input: Omit<Input, 'account'>
   ): Promise<Record[]> {
-    const outcomes = await run(tx, inputs.map((input) => ({ ...input, account }) as Input))
+    const outcomes = await run(tx, [{ ...input, account } as Input])
     return outcomes.map((outcome) => {
       if (outcome instanceof Error) throw outcome
       for (const event of outcome.events ?? []) events.push({ ...event, account })
@@ -153,9 +163,9 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
     { order: { petId: ids.get(pet)!, quantity, complete } }
   )))
   await make(updatePet, [{ petId: ids.get('Luna')!, patch: { status: 'pending' }, conditions: {} }])
-  await make(createMessage, [MESSAGE])
-  await make(createWebhook, [1, 2].map(() => ({ webhook: { ...WEBHOOK, enabled: false } })))
-  await make(createSnapshot, [{ snapshot: SNAPSHOT }])
-  await make(createFault, [{ fault: FAULT }])
+  await make(createMessage, [{ ...MESSAGE, secret: '' }])
+  await make(createWebhook, [1, 2].map(() => ({ webhook: { ...WEBHOOK, enabled: false }, secret: webhookSecret() })))
+  await perform(createSnapshot, { snapshot: SNAPSHOT })
+  await perform(createFault, { fault: FAULT })
   return { record: opened!.record, events }
 }

@@ -9,7 +9,7 @@ import { recordWriteContext, writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { isPublicAddress, literalAddress } from '../deliveries/address-policy.ts'
 import { WebhookAttemptSchema } from '../deliveries/schemas.ts'
-import { createWebhook, deleteWebhook, rotateSecret, testWebhook, updateWebhook } from './commands.ts'
+import { createWebhook, deleteWebhook, rotateSecret, testWebhook, updateWebhook, webhookSecret } from './commands.ts'
 import { findAttempts, findWebhook, listWebhooks } from './queries.ts'
 import {
   NewWebhookSchema, WebhookParams, WebhookQuery, WebhookSchema, TestDeliverySchema, WebhookUpdateSchema,
@@ -65,9 +65,9 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
         examples: { body: { url: 'https://example.com/hooks/petstore', events: ['message.created'], enabled: false } }
       }
     }, async (request, reply) => {
-      const { auth: { account }, body: { url, events = [...eventTypes], enabled = true } } = request
+      const { url, events = [...eventTypes], enabled = true } = request.body
       checkTarget(url, allowPrivate)
-      const input = { account, webhook: { url, events, enabled } }
+      const input = { webhook: { url, events, enabled }, secret: webhookSecret() }
       const created = await app.commit(createWebhook, input, writeContext(request))
       return sendWriteResult(reply.header('cache-control', 'no-store'), 201, created, `/webhooks/${created.record.id}`)
     })
@@ -156,8 +156,8 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
       },
       config: { errors: [WebhookNotFound], secret: true }
     }, async (request, reply) => {
-      const { auth: { account }, params: { webhookId } } = request
-      const input = { account, webhookId, conditions: conditionsOf(request) }
+      const { webhookId } = request.params
+      const input = { webhookId, conditions: conditionsOf(request), secret: webhookSecret() }
       const rotated = await app.commit(rotateSecret, input, recordWriteContext(request))
       return sendWriteResult(reply.header('cache-control', 'no-store'), 200, rotated)
     })

@@ -2,9 +2,9 @@ import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { ifMatch, ifNoneMatch } from '../contract/fields.ts'
-import { createMessage } from '../../src/messages/commands.ts'
+import { createMessage, messageSecret } from '../../src/messages/commands.ts'
 import { completeDeliveries } from '../../src/deliveries/complete.ts'
-import { createWebhook } from '../../src/webhooks/commands.ts'
+import { createWebhook, webhookSecret } from '../../src/webhooks/commands.ts'
 import { claimDeliveries, type ClaimedDelivery, type ClaimResult } from '../../src/deliveries/claim.ts'
 import { startApp, type Client } from '../support/app.ts'
 import { assertResponse } from '../support/checks.ts'
@@ -71,8 +71,8 @@ t.test('a message is sent to a webhook that the same transaction created before 
   const { commit, database } = service.app
   const webhook = { url: 'https://shop.example/', events: ['message.created'], enabled: true }
   await Promise.all([
-    commit(createWebhook, { account, webhook }, { account }),
-    commit(createMessage, { account, message: { message: 'Hello' } }, { account })
+    commit(createWebhook, { webhook, secret: webhookSecret() }, { account }),
+    commit(createMessage, { message: { message: 'Hello' }, secret: messageSecret() }, { account })
   ])
   t.equal(await database.reader.delivery.count(), 1)
 })

@@ -1,7 +1,8 @@
 import type { FastifyError } from '@fastify/error'
-import type { Dialect, InputType } from '../dialect.ts'
-import type { Step } from '../steps.ts'
+import type { Dialect } from '../dialect.ts'
+import type { OwnStatement } from '../statements.ts'
 import type { Table } from '../table.ts'
+import type { Write } from '../unit-of-work/write.ts'
 import type { Transaction } from './transaction.ts'
 
 /** The message of `Unauthorized` to a request that was authenticated before its account was deleted. */
@@ -29,50 +30,7 @@ export interface Command<Input, Record> {
    * otherwise the others of its group would wait as well.
    */
   locksAccount?: true
-  /** Passes the first statement of `run` to `tx.prefetch`: it travels with the row locks. */
-  prefetch?: (tx: Transaction, inputs: Input[]) => void
-  /** The usual case of one input. */
-  fastPath?: FastPath<Input, Record>
   run: (tx: Transaction, inputs: Input[]) => Promise<Array<CommandResult<Record>>>
-}
-
-/**
- * The usual case of a command: the database decides and writes in a few steps, and the process knows the result. It
- * must leave the same rows and give the same result as `run`, which handles all other cases.
- */
-export interface FastPath<Input, Record> {
-  /** The inputs of the steps, beside `account` and `now`, the time of the account. */
-  inputs: { [name: string]: InputType }
-  /** Returns `undefined` if the case is not the usual one. */
-  inputOf: (input: Input, now: string) => object | undefined
-  /**
-   * Returns the steps behind the one that locks the account, in the order in which rows are locked. The last is `made`:
-   * the new row, with its `id`. No step writes if the case is not the usual one.
-   */
-  steps: (dialect: Dialect) => Step[]
-  event: {
-    type: string
-    /** The JSON text of its `data`, with references to inputs and steps. */
-    data: string
-    /** Whether it tracks what follows its deliveries. */
-    isTracked?: true
-  }
-  /** Returns the result of `run`. `id` is that of `made`. */
-  resultOf: (input: Input, id: number | string, now: string) => CommandSuccess<Record>
-}
-
-type FastPathEvent = FastPath<unknown, unknown>['event']
-
-/** The event log's part of a fast path. */
-export interface FastPathEvents {
-  /** Returns false if more than the event may have to be written for an account. */
-  isPossible: (account: number) => boolean
-  /** An SQL condition for a row of `accounts`: only the event has to be written. */
-  condition: string
-  /** Returns the steps that write the event. */
-  steps: (dialect: Dialect, event: FastPathEvent) => Step[]
-  /** Returns what is announced. @param tracked whether an event tracks what follows its deliveries */
-  changesOf: (accounts: number[], tracked: boolean) => Changes
 }
 
 /** Rows that a command changes (`update`) or only refers to (`key share`). */
@@ -117,7 +75,7 @@ export interface WriteResult<Record> {
 
 /** A write that waits in the queue or is in flight. */
 export interface QueuedCommand {
-  command: Command<unknown, unknown>
+  command: Command<unknown, unknown> | Write<unknown, unknown>
   input: unknown
   context: WriteContext
   /** When it arrived, as a time of `performance.now()`. */
@@ -132,11 +90,24 @@ export interface CompletedCommand {
   success: CommandSuccess<unknown>
 }
 
-/** Adds to a group's transaction when all of its commands have run. Returns changes to announce after COMMIT. */
-export interface BeforeCommit {
-  (tx: Transaction, completed: CompletedCommand[]): Promise<Changes>
-  /** Does the same in the steps of a fast path. Without it, no command takes its fast path. */
-  inFastPath?: FastPathEvents
+/**
+ * Returns the statements that write the events of a group, when all of its commands have run.
+ *
+ * @param timeOf returns the time of an account, or the time some ms later
+ */
+export type EventLog = (
+  dialect: Dialect, completed: readonly CompletedCommand[], timeOf: (account: number, ms?: number) => string
+) => EventWrites
+
+/** Writes no events. */
+export const NO_EVENTS: EventLog = () => ({ statements: [], changesOf: () => ({}), countersOf: () => [] })
+
+export interface EventWrites {
+  statements: OwnStatement[]
+  /** Returns what to announce after COMMIT, from the rows of the statements. */
+  changesOf: (rows: object[][]) => Changes
+  /** Returns the accounts with events, and how far their clocks are ahead, in seconds. */
+  countersOf: (rows: object[][]) => Array<{ id: number, ahead: number }>
 }
 
 /** An event before the event log gives it a number and a time. */

@@ -8,10 +8,11 @@ import {
 import { GroupRunner, rejectAll } from './group-runner.ts'
 import type { CommittedGroup, GroupTransactionOptions } from './group-transaction.ts'
 import { idempotencyTable } from './idempotency-records.ts'
+import type { Write } from '../unit-of-work/write.ts'
 import { WriteQueue } from './write-queue.ts'
 
 export type Commit = <Input, Record>(
-  command: Command<Input, Record>, input: Input, context: WriteContext
+  command: Command<Input, Record> | Write<Input, Record>, input: Input, context: WriteContext
 ) => Promise<WriteResult<Record>>
 
 export interface CommitterOptions extends GroupTransactionOptions {
@@ -110,7 +111,7 @@ class Committer {
    * @throws Overloaded when too many writes wait, DatabaseUnavailable when the outcome is unknown
    */
   readonly commit: Commit = async <Input, Record>(
-    command: Command<Input, Record>, input: Input, context: WriteContext
+    command: Command<Input, Record> | Write<Input, Record>, input: Input, context: WriteContext
   ) => {
     return await new Promise<WriteResult<Record>>((resolve, reject) => {
       this.#options.onWrite?.()
@@ -184,7 +185,8 @@ class Committer {
   #startGroup (group: QueuedCommand[]): void {
     const { instrumentation } = this.#options
     const started = performance.now()
-    const isShared = group[0]!.command.runsAlone === undefined
+    const { command } = group[0]!
+    const isShared = 'decide' in command || command.runsAlone === undefined
     this.#groupsInFlight++
     if (isShared) this.#sharedInFlight++
     this.#isBusy = group.length > 1

@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse } from '../../errors.ts'
+import { REAL_TIME } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
 import { classifyError, isLockTimeout, type ErrorKind } from '../error-classification.ts'
 import type { QueuedCommand } from './command.ts'
-import { FastPaths } from './fast-path.ts'
-import { answerOf, runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
+import { runWrites, type QueuedWrite } from '../unit-of-work/run-writes.ts'
+import {
+  runInTransaction, type CommittedGroup, type GroupTransactionOptions, type QueuedPerform
+} from './group-transaction.ts'
 import { IdempotencyKeyLocked } from './idempotency-records.ts'
 import { createLockWaiters, type LockWaiters } from './lock-waiters.ts'
 import { Outdated } from './transaction.ts'
@@ -35,16 +38,14 @@ export class GroupRunner {
   readonly #database: Database
   readonly #options: GroupRunnerOptions
   readonly #onCommit: Handlers['onCommit']
-  readonly #fastPaths: FastPaths
   readonly #lockWaiters: LockWaiters
 
   constructor (database: Database, options: GroupRunnerOptions, { onCommit, onWaiterEnd }: Handlers) {
     this.#database = database
     this.#options = options
     this.#onCommit = onCommit
-    this.#fastPaths = new FastPaths(database, options.beforeCommit, options.clocks)
     this.#lockWaiters = createLockWaiters({
-      run: async (entry) => { onCommit(await runInTransaction(database, [entry], options)) },
+      run: async (entry) => { onCommit(await this.#attempt([entry])) },
       isConflict: (error) => kindOf(error) === 'conflict',
       onError: (entry, error) => { entry.reject(explainFailure(error)) },
       onEnd: onWaiterEnd
@@ -57,25 +58,32 @@ export class GroupRunner {
   }
 
   /**
-   * Runs the writes of a group by their fast paths, or in a transaction.
+   * Runs a group: first the writes that decide in memory, then the commands with statements of their own.
    *
    * @returns what is committed and not passed to `onCommit`; the other writes are answered, or wait for a lock
    */
   async run (group: QueuedCommand[]): Promise<CommittedGroup | undefined> {
-    const { completed, changes, lockTimeout } = await this.#fastPaths.run(group)
-    if (lockTimeout !== undefined) return await this.#isolateLocked(group, lockTimeout)
-    if (completed.length === 0) return await this.#commit(group)
-    const answers = completed.map(({ entry, success }) => answerOf(entry, success))
-    if (completed.length === group.length) return { answers, changes }
-    this.#onCommit({ answers, changes })
-    const committed = new Set(completed.map(({ entry }) => entry))
-    return await this.#commit(group.filter((entry) => !committed.has(entry)))
+    const writes = group.filter(({ command }) => 'decide' in command)
+    if (writes.length === 0 || writes.length === group.length) return await this.#commit(group)
+    const committed = await this.#commit(writes)
+    if (committed !== undefined) this.#onCommit(committed)
+    return await this.#commit(group.filter(({ command }) => 'run' in command))
+  }
+
+  /** Runs writes of one sort in a transaction. */
+  async #attempt (group: QueuedCommand[], lockTimeoutMs?: number): Promise<CommittedGroup> {
+    const { tables, clocks = REAL_TIME, eventLog } = this.#options
+    if ('run' in group[0]!.command) {
+      return await runInTransaction(this.#database, group as QueuedPerform[], { ...this.#options, lockTimeoutMs })
+    }
+    const names = tables.map(({ name }) => name)
+    return await runWrites(this.#database, group as QueuedWrite[], { tables: names, clocks, eventLog, lockTimeoutMs })
   }
 
   async #commit (group: QueuedCommand[], lockTimeoutMs?: number): Promise<CommittedGroup | undefined> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await runInTransaction(this.#database, group, { ...this.#options, lockTimeoutMs })
+        return await this.#attempt(group, lockTimeoutMs)
       } catch (error) {
         const kind = kindOf(error)
         const isLocked = isLockTimeout(error)

@@ -2,9 +2,8 @@ import { Unauthorized } from '../../errors.ts'
 import { REAL_TIME, type AccountClocks } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
 import type { Table } from '../table.ts'
-import { orderIntoBatches } from './batches.ts'
 import {
-  ACCOUNT_DELETED, mergeChanges, type BeforeCommit, type Changes, type CommandSuccess, type CompletedCommand,
+  ACCOUNT_DELETED, mergeChanges, type Changes, type Command, type CommandSuccess, type CompletedCommand, type EventLog,
   type QueuedCommand
 } from './command.ts'
 import { claimIdempotencyKeys, storeResponses } from './idempotency-records.ts'
@@ -14,12 +13,15 @@ import { createTransaction, type Transaction } from './transaction.ts'
 export interface GroupTransactionOptions {
   /** All tables of accounts, in the order in which rows are locked. */
   tables: readonly Table[]
-  beforeCommit: readonly BeforeCommit[]
+  eventLog: EventLog
   /** The clocks of accounts; by default, all are in real time. */
   clocks?: AccountClocks
   /** Maximum time to wait for a row that another process has locked, in ms; by default that of the connection. */
   lockTimeoutMs?: number | undefined
 }
+
+/** A queued command that runs statements of its own. */
+export type QueuedPerform = QueuedCommand & { command: Command<unknown, unknown> }
 
 /** What a committed group owes: an answer to each entry, and announcements to other parts of the service. */
 export interface CommittedGroup {
@@ -30,8 +32,8 @@ export interface CommittedGroup {
 /** Runs a group's commands in one transaction. The caller gives the answers, once COMMIT has returned. */
 export async function runInTransaction (
   database: Database,
-  group: QueuedCommand[],
-  { tables, beforeCommit, clocks = REAL_TIME, lockTimeoutMs }: GroupTransactionOptions
+  group: QueuedPerform[],
+  { tables, eventLog, clocks = REAL_TIME, lockTimeoutMs }: GroupTransactionOptions
 ): Promise<CommittedGroup> {
   return await database.transact(async (access) => {
     const tx = createTransaction(access, database.dialect, tables, clocks)
@@ -47,11 +49,8 @@ export async function runInTransaction (
     for (const { entry, result } of replays) {
       answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
     }
-    if (!locksAccount) {
-      if (access.connection.runTogether !== undefined) prefetchRows(tx, fresh)
-      await lockRowsAndAllocateIds(tx, fresh)
-    }
-    const accepted: QueuedCommand[] = []
+    if (!locksAccount) await lockRowsAndAllocateIds(tx, fresh)
+    const accepted: QueuedPerform[] = []
     const rejected: QueuedCommand[] = []
     for (const entry of fresh) {
       const { account, rejection } = entry.context
@@ -67,24 +66,25 @@ export async function runInTransaction (
     storeResponses(tx, completed, [...rejected, ...refused])
     const changes: Changes = {}
     for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
-    for (const hook of beforeCommit) mergeChanges(changes, await hook(tx, completed))
-    await tx.flushAndCommit()
+    const { statements, changesOf, countersOf } = eventLog(database.dialect, completed, tx.now)
+    if (statements.length > 0) {
+      const rows = await tx.run(statements)
+      for (const { id, ahead } of countersOf(rows)) tx.confirmClock(id, ahead * 1000)
+      mergeChanges(changes, changesOf(rows))
+    }
+    await tx.flush()
     return { answers, changes }
   })
 }
 
-/** Lets the first statement of the first command travel with the row locks. */
-function prefetchRows (tx: Transaction, group: QueuedCommand[]): void {
-  const [first] = orderIntoBatches(group)
-  first?.command.prefetch?.(tx, first.entries.map(({ input }) => input))
-}
-
 async function runCommands (
-  tx: Transaction, group: QueuedCommand[], answers: Array<() => void>
+  tx: Transaction, group: QueuedPerform[], answers: Array<() => void>
 ): Promise<{ completed: CompletedCommand[], refused: QueuedCommand[] }> {
   const completed: CompletedCommand[] = []
   const refused: QueuedCommand[] = []
-  for (const { command, entries } of orderIntoBatches(group)) {
+  const byCommand = new Map<Command<unknown, unknown>, QueuedPerform[]>()
+  for (const entry of group) byCommand.set(entry.command, [...byCommand.get(entry.command) ?? [], entry])
+  for (const [command, entries] of byCommand) {
     const results = await command.run(tx, entries.map(({ input }) => input))
     entries.forEach((entry, i) => {
       const result = results[i]

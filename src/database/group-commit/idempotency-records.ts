@@ -4,6 +4,7 @@ import { timeText } from '../account-clocks.ts'
 import { classifyError } from '../error-classification.ts'
 import type { Table } from '../table.ts'
 import type { Command, CompletedCommand, QueuedCommand, WriteResult } from './command.ts'
+import type { QueuedPerform } from './group-transaction.ts'
 import { inSequence, type Transaction } from './transaction.ts'
 
 /** The one table that group commits write by themselves; the records of a deleted account are erased as well. */
@@ -13,7 +14,7 @@ export const idempotencyTable: Table = { name: 'idempotency_records', id: 'key',
  * How long a response is stored: 24 hours, as the contract says. A record expires after its `expires_at`, and not at
  * it: at the last instant, where clocks stop, none does.
  */
-const LIFETIME_MS = 24 * 60 * 60 * 1000
+export const LIFETIME_MS = 24 * 60 * 60 * 1000
 
 /**
  * Maximum time to wait for a key of another process. The other writes of the group wait as well, so it is just long
@@ -28,9 +29,9 @@ const RESTORE_LOCK_TIMEOUT = `
 
 interface Claims {
   /** Entries to run. */
-  fresh: QueuedCommand[]
+  fresh: QueuedPerform[]
   /** Entries whose key was used before, with their results. */
-  replays: Array<{ entry: QueuedCommand, result: WriteResult<unknown> | FastifyError }>
+  replays: Array<{ entry: QueuedPerform, result: WriteResult<unknown> | FastifyError }>
 }
 
 /** Another transaction has locked one of the keys, for longer than `CLAIM_TIMEOUT`. */
@@ -54,7 +55,7 @@ type Responses = Map<string, StoredResponse>
  *
  * @throws IdempotencyKeyLocked
  */
-export async function claimIdempotencyKeys (tx: Transaction, group: QueuedCommand[]): Promise<Claims> {
+export async function claimIdempotencyKeys (tx: Transaction, group: QueuedPerform[]): Promise<Claims> {
   const keyed = group.filter(({ context }) => context.idempotency !== undefined)
   if (keyed.length === 0) return { fresh: group, replays: [] }
   const claimed = await insertClaims(tx, keyed)
@@ -73,7 +74,7 @@ export async function claimIdempotencyKeys (tx: Transaction, group: QueuedComman
 
 /** Returns the keys whose claims succeeded. An expired record is taken over, as if there were none. */
 async function insertClaims (
-  { dialect, query, prefetch, now }: Transaction, keyed: QueuedCommand[]
+  { dialect, query, now }: Transaction, keyed: QueuedCommand[]
 ): Promise<Set<string>> {
   const claims = keyed.map(({ context: { account, idempotency } }) =>
     ({ account, ...idempotency, now: now(account), expires: expiryOf(now(account)) }))
@@ -84,7 +85,6 @@ async function insertClaims (
         SELECT set_config('petstore.lock_timeout', current_setting('lock_timeout'), true) AS before,
           set_config('lock_timeout', '${CLAIM_TIMEOUT}', true))`
     : ''
-  if (dialect.hasRowLocks) prefetch(RESTORE_LOCK_TIMEOUT)
   const rows = await query<{ account: number, key: string }>(`
     ${shorten} INSERT INTO idempotency_records (account_id, key, fingerprint, created_at, expires_at)
     SELECT i.account, i.key, i.fingerprint, ${dialect.toTime('i.now')}, ${dialect.toTime('i.expires')}
@@ -135,15 +135,15 @@ export function storeResponses (
 ): void {
   const responses = completed.flatMap(({ entry: { context: { account, idempotency } }, success: { record, etag } }) =>
     idempotency === undefined ? [] : [{ account, key: idempotency.key, record: JSON.stringify(record), etag }])
-  defer((parameter) => `
+  defer(`
     UPDATE idempotency_records SET record = i.record, etag = i.etag
-    FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text', record: 'text', etag: 'text' }, parameter)}
+    FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text', record: 'text', etag: 'text' })}
     WHERE account_id = i.account AND idempotency_records.key = i.key`, responses)
   const unused = refused.flatMap(({ context: { account, idempotency } }) =>
     idempotency === undefined ? [] : [{ account, key: idempotency.key }])
-  defer((parameter) => `
+  defer(`
     DELETE FROM idempotency_records WHERE (account_id, key) IN
-      (SELECT i.account, i.key FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text' }, parameter)})`, unused)
+      (SELECT i.account, i.key FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text' })})`, unused)
 }
 
 /** Maximum number of expired records removed in one transaction: few enough that no write waits noticeably for it. */

@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import type { Dialect, InputType } from '../dialect.ts'
 import type { Table } from '../table.ts'
-import type { QueuedCommand, RowLock } from './command.ts'
+import type { RowLock } from './command.ts'
+import type { QueuedPerform } from './group-transaction.ts'
 import { idsOf, type Transaction } from './transaction.ts'
 
 /** All row locks of a group on one table. */
@@ -37,7 +38,7 @@ type ResultRow =
  *
  * Adds the accounts to `tx.lockedAccounts`, but those that are deleted.
  */
-export async function lockRowsAndAllocateIds (tx: Transaction, group: QueuedCommand[]): Promise<void> {
+export async function lockRowsAndAllocateIds (tx: Transaction, group: QueuedPerform[]): Promise<void> {
   const { dialect, query, tables, lockedAccounts } = tx
   const accounts = new Set(group.flatMap(({ command, input, context: { account } }) =>
     [...account === null ? [] : [account], ...command.accounts?.(input) ?? []]))
@@ -135,7 +136,7 @@ function inOrder (dialect: Dialect, id: string, forUpdate: boolean): string {
   return dialect.hasRowLocks ? `ORDER BY ${id} ${forUpdate ? dialect.forUpdate : dialect.forKeyShare}` : ''
 }
 
-function locksOf (group: QueuedCommand[]): TableLocks[] {
+function locksOf (group: QueuedPerform[]): TableLocks[] {
   const byTable = new Map<string, TableLocks>()
   for (const { command, input } of group) {
     for (const { table, ids, mode, through } of command.locks?.(input) ?? []) {
@@ -170,7 +171,7 @@ function sortByRegistration (locks: TableLocks[], tables: readonly Table[]): Tab
 }
 
 /** Returns how many rows the group creates in each table at most, in one order always: a text is prepared once. */
-function newRowCounts (group: QueuedCommand[]): Array<[Table, number]> {
+function newRowCounts (group: QueuedPerform[]): Array<[Table, number]> {
   const counts = new Map<Table, number>()
   for (const { command: { creates } } of group) {
     if (creates !== undefined) counts.set(creates, (counts.get(creates) ?? 0) + 1)

@@ -11,8 +11,8 @@ export interface Transaction extends Statements {
   dialect: Dialect
   /** When the group began, in real time: RFC 3339 in UTC with milliseconds. */
   startedAt: string
-  /** Returns when the group began by the clock of an account: the time of all its changes. */
-  now: (account: number | null) => string
+  /** Returns when the group began by the clock of an account, or some ms later: the time of all its changes. */
+  now: (account: number | null, ms?: number) => string
   /** Returns how far the clock of an account is ahead, in ms. */
   clockOffset: (account: number | null) => number
   /** Moves the clock of an account within the transaction. */
@@ -58,7 +58,7 @@ export function createTransaction (
     ...statements,
     ...createIds(dialect, statements.query),
     insert (table, rows) {
-      statements.defer((parameter) => insertSql(dialect, table, parameter), rows)
+      statements.defer(insertSql(dialect, table), rows)
     },
     owners ({ name }) {
       const known = owners.get(name) ?? new Map<number, number>()
@@ -116,8 +116,8 @@ function createTimes (clocks: AccountClocks): Times {
   return {
     startedAt,
     clockOffset,
-    now (account) {
-      const offset = clockOffset(account)
+    now (account, ms = 0) {
+      const offset = clockOffset(account) + ms
       return offset === 0 ? startedAt : timeText(startedMs + offset)
     },
     advanceClock (account, offsetMs) {

@@ -127,12 +127,12 @@ class GroupShares {
 }
 
 function runsAlone ({ command }: QueuedCommand): boolean {
-  return command.runsAlone !== undefined
+  return 'run' in command && command.runsAlone !== undefined
 }
 
 /** Tells whether a command that runs alone may be in a group of such commands. */
 function mayJoin ({ command }: QueuedCommand, [first]: QueuedCommand[]): boolean {
-  return first === undefined || (command === first.command && command.runsAlone === 'with its kind')
+  return first === undefined || (command === first.command && 'run' in command && command.runsAlone === 'with its kind')
 }
 
 /** Returns the lane of an entry: its account, or the name of a command without one, such as a sign-up. */

@@ -9,7 +9,6 @@ import { createTransact, type TransactionalAdapter } from '../transact.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { postgresql } from './dialect.ts'
 import { schemaOf } from './session.ts'
-import { createCommitSteps } from './steps.ts'
 import type { TransactionClient } from './transaction-client.ts'
 
 /** Transactions in flight at once: one that waits for another process's locks does not block the rest. */
@@ -36,8 +35,6 @@ export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): 
     reads: readsOver(reading, pools.reading),
     readers,
     transact: createTransact(writing, clientOver, timeout),
-    commitSteps: createCommitSteps(async (statements) => await pools.writing.runTogether(statements)),
-    maxSteps: Infinity,
     writers,
     reader: clientOver(reading),
     writer: clientOver(writing),

@@ -44,6 +44,8 @@ export const postgresql: Dialect = {
   time: (column) => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
   // The text is UTC already, so the zone in it changes nothing.
   toTime: (text) => `CAST(${text} AS timestamp)`,
+  later: (text, seconds) =>
+    `LEAST(CAST(${text} AS timestamp) + ${seconds} * INTERVAL '1 second', TIMESTAMP '9999-12-31 23:59:59.999')`,
   nextInstant: (column) => `${column} + INTERVAL '1 millisecond'`,
   toEnum: (text, type) => `CAST(${text} AS ${type})`,
   fromEnum: (column) => `${column}::text`,

@@ -122,7 +122,7 @@ export class StatementBatch {
     if (this.#rows.length === this.#statements.length) return this.handleReadyForQuery()
     // Otherwise, a statement that waits behind this batch would commit by itself.
     if (this.#rows.length === 0 && this.#statements[0]!.sql === BEGIN.sql) this.#wire?.stream.destroy()
-    this.callback(error)
+    this.callback(Object.assign(error, { statement: this.#rows.length }))
   }
 
   #parserOf (column: string, type: number): Column['parse'] {

@@ -29,11 +29,18 @@ export class TransactionClient extends pg.Client {
     this.query = ((config, ...rest) => this.#query(config, rest)) as Query as typeof this.query
   }
 
-  /** Runs statements in one round trip, and returns the rows of each. After one that fails, no other runs. */
+  /**
+   * Runs statements in one round trip, and returns the rows of each. After one that fails, no other runs: the error has
+   * its position as `statement`.
+   */
   async runTogether (statements: readonly OwnStatement[]): Promise<object[][]> {
-    return this.#takeBegin()
-      ? (await this.#run([BEGIN, ...statements])).slice(1)
-      : await this.#run(statements)
+    if (!this.#takeBegin()) return await this.#run(statements)
+    try {
+      return (await this.#run([BEGIN, ...statements])).slice(1)
+    } catch (error) {
+      (error as { statement?: number }).statement! -= 1
+      throw error
+    }
   }
 
   /** Runs the last statements of a transaction, and commits in the same round trip. */

@@ -4,17 +4,17 @@ import type { Table } from '../table.ts'
 const texts = new Map<string, string>()
 
 /** Returns a statement that inserts one row for each input. The members of inputs are named as the columns. */
-export function insertSql (dialect: Dialect, table: Table, parameter: number): string {
-  const key = `${dialect.name} ${table.name} ${parameter}`
+export function insertSql (dialect: Dialect, table: Table): string {
+  const key = `${dialect.name} ${table.name}`
   let text = texts.get(key)
   if (text === undefined) {
-    text = buildInsert(dialect, table, parameter)
+    text = buildInsert(dialect, table)
     texts.set(key, text)
   }
   return text
 }
 
-function buildInsert (dialect: Dialect, { name, id, columns }: Table, parameter: number): string {
+function buildInsert (dialect: Dialect, { name, id, columns }: Table): string {
   const names = Object.keys(columns)
   const types = Object.fromEntries(Object.entries(columns).map(([column, type]) =>
     [column, typeof type === 'string' && type !== 'time' ? type : 'text'] as const))
@@ -25,5 +25,5 @@ function buildInsert (dialect: Dialect, { name, id, columns }: Table, parameter:
   })
   return `
     INSERT INTO ${name} (${[id, ...names].join(', ')}) SELECT ${[`i.${id}`, ...values].join(', ')}
-    FROM ${dialect.jsonRows('i', { [id]: 'bigint', ...types }, parameter)}`
+    FROM ${dialect.jsonRows('i', { [id]: 'bigint', ...types })}`
 }

@@ -25,11 +25,6 @@ export const time = (sql: string): Member => member('time', sql)
 export const json = (sql: string): Member => member('json', sql)
 export const optional = (inner: Member): Member => ({ ...inner, optional: true })
 
-/** Returns the members of an object's JSON text, without braces. */
-export function jsonMembers (object: object): string {
-  return JSON.stringify(object).slice(1, -1)
-}
-
 /**
  * Returns an SQL expression for a record's JSON text, byte for byte as JSON.stringify writes it. The service only sends
  * the text. Members keep the given order; the first must not be optional.

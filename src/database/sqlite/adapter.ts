@@ -6,7 +6,6 @@ import { OpenTransaction } from '../open-transaction.ts'
 import type { TransactionalAdapter } from '../transact.ts'
 import { SqliteConnection } from './connection.ts'
 import { fileOf, problemOfFolder } from './database-file.ts'
-import { runSteps, type StepRun } from './steps.ts'
 
 /** Pause between two attempts to acquire a lock that another process holds. It does not block the event loop. */
 const LOCK_RETRY_MS = 10
@@ -142,19 +141,6 @@ export class SqliteAdapter implements TransactionalAdapter {
         end()
       }
     })
-  }
-
-  /** Runs steps in a transaction. Returns `undefined` for those that have written nothing. */
-  readonly commitSteps = async (runs: readonly StepRun[]): Promise<Array<object | undefined>> => {
-    const transaction = await this.startTransaction()
-    try {
-      const rows = runs.map((run) => runSteps(run, transaction.runOwn as SqliteConnection['all']))
-      if (rows.some((row) => row !== undefined)) await transaction.commit()
-      return rows
-    } finally {
-      // Does nothing after a commit.
-      await transaction.rollback()
-    }
   }
 
   #commit (): void {

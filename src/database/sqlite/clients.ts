@@ -6,11 +6,7 @@ import { createTransact } from '../transact.ts'
 import { SqliteAdapterFactory } from './adapter.ts'
 import { sqlite } from './dialect.ts'
 import { DiskSpeed } from './disk-speed.ts'
-import { statementsOf } from './steps.ts'
 import { WriterThread } from './writer-thread.ts'
-
-/** Each input has statements of its own. */
-const MAX_STEPS = 8
 
 /**
  * Opens a connection for reads and one for the single writer. While COMMITs wait long for the disk, transactions run in
@@ -36,12 +32,6 @@ export async function openSqlite (
     readRow: reading.readRow,
     readers: 1,
     transact: async (work) => await (isInThread() ? transactInThread : transactHere)(work),
-    async commitSteps (runs) {
-      const adapter = isInThread() ? thread : writing
-      return await adapter.commitSteps(runs.map(({ steps, shared, input }) =>
-        ({ steps: statementsOf(steps), shared, input })))
-    },
-    maxSteps: MAX_STEPS,
     writers: 1,
     reader: clientOver(reading),
     writer: clientOver(writing),

@@ -19,6 +19,9 @@ export const sqlite: Dialect = {
   // Prisma writes 2026-11-21T10:00:00.000+00:00; responses of the service have Z.
   time: (column) => `substr(${column}, 1, 23) || 'Z'`,
   toTime: (text) => text,
+  // SQLite returns NULL after the year 9999.
+  later: (text, seconds) => `CASE ${seconds} WHEN 0 THEN ${text} ELSE
+    coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', ${text}, ${seconds} || ' seconds'), '9999-12-31T23:59:59.999Z') END`,
   nextInstant: (column) => `strftime('%Y-%m-%dT%H:%M:%fZ', ${column}, '+0.001 seconds')`,
   toEnum: (text) => text,
   fromEnum: (column) => column,

@@ -1,6 +1,5 @@
 import { DriverAdapterError, type SqlQuery } from '@prisma/driver-adapter-utils'
 import type { OwnStatement } from '../statements.ts'
-import type { StepRun } from './steps.ts'
 
 /** What the writer thread needs to open the database. */
 export interface WriterOptions {
@@ -22,8 +21,6 @@ export type WriterStep =
   | { step: 'run' | 'commit', statements: readonly OwnStatement[] }
   | { step: 'query' | 'execute', query: SqlQuery }
   | { step: 'rollback' }
-  // A transaction of its own, which this message begins and ends.
-  | { step: 'all', runs: readonly StepRun[] }
 
 /** A message of the writer thread. The first says that it has opened the database, the others are replies. */
 export type WriterReply = 'ready' | { id: number, result: unknown } | { id: number, error: PlainError }

@@ -17,7 +17,6 @@ function reply (message: WriterReply): void {
 
 async function run (request: WriterRequest): Promise<unknown> {
   const { transaction: number } = request
-  if (request.step === 'all') return await adapter.commitSteps(request.runs)
   if (request.begins) open.set(number, adapter.startTransaction())
   const begun = open.get(number)
   if (request.step === 'rollback') open.delete(number)

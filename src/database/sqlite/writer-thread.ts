@@ -6,7 +6,6 @@ import { DatabaseUnavailable } from '../../errors.ts'
 import { PACKAGE } from '../../folders.ts'
 import { OpenTransaction } from '../open-transaction.ts'
 import type { TransactionalAdapter } from '../transact.ts'
-import type { StepRun } from './steps.ts'
 import {
   fromPlainError, type WriterOptions, type WriterReply, type WriterRequest, type WriterStep
 } from './writer-messages.ts'
@@ -83,12 +82,6 @@ export class WriterThread implements TransactionalAdapter {
         else rolledBack.catch(() => {})
       }
     })
-  }
-
-  /** As `commitSteps` of `SqliteAdapter`, with one message. */
-  readonly commitSteps = async (runs: readonly StepRun[]): Promise<Array<object | undefined>> => {
-    const message = { id: ++this.#requests, transaction: ++this.#transactions, begins: false }
-    return await this.#send({ ...message, step: 'all', runs }) as Array<object | undefined>
   }
 
   /**

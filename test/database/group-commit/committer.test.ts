@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import type { Command } from '../../../src/database/group-commit/command.ts'
+import { NO_EVENTS, type Command } from '../../../src/database/group-commit/command.ts'
 import { createCommitter, type Commit } from '../../../src/database/group-commit/committer.ts'
 import type { Table } from '../../../src/database/table.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
@@ -38,7 +38,7 @@ async function open (
     queueLimit,
     timeout: TIMEOUT_MS,
     tables: [PETS, MESSAGES],
-    beforeCommit: [eventLog(webhookSubscribers)]
+    eventLog: eventLog(webhookSubscribers)
   })
   t.teardown(async () => {
     await close()
@@ -248,27 +248,6 @@ t.test('writes of one account beyond a quarter of the queue limit are refused at
   t.equal((await names()).length, 10)
 })
 
-t.test('commands of different kinds keep their order when they change the same row', async (t) => {
-  const { commit, account } = await open(t)
-  const ran: string[] = []
-  const touch = (name: string): Command<{ pet: number }, undefined> => ({
-    name,
-    locks: ({ pet }) => [{ table: PETS, ids: [pet], mode: 'update' }],
-    async run (_session, inputs) {
-      ran.push(`${name} ${inputs.map(({ pet }) => pet).join(' ')}`)
-      return inputs.map(() => ({ record: undefined }))
-    }
-  })
-  const [order, remove] = [touch('order'), touch('remove')]
-  await Promise.all([
-    commit(order, { pet: 1 }, { account }),
-    commit(remove, { pet: 1 }, { account }),
-    commit(order, { pet: 2 }, { account }),
-    commit(order, { pet: 1 }, { account })
-  ])
-  t.same(ran, ['order 1 2', 'remove 1', 'order 1'])
-})
-
 t.test('a command can lock rows of a registered table only', async (t) => {
   const { commit, account } = await open(t)
   const lock = (table: Table): Command<object, undefined> => ({
@@ -436,7 +415,8 @@ t.test('a group has at most 256 commands', async (t) => {
 
 t.test('a write that waits longer than the time-out is answered while the group before it runs', async (t) => {
   const { database } = await open(t)
-  const { commit, close } = createCommitter(database, { queueLimit: 100, timeout: 3_000, tables: [], beforeCommit: [] })
+  const options = { queueLimit: 100, timeout: 3_000, tables: [], eventLog: NO_EVENTS }
+  const { commit, close } = createCommitter(database, options)
   t.teardown(close)
   const release = await holdWrites({ database, commit })
   t.teardown(release)

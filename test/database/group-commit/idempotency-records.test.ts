@@ -1,4 +1,5 @@
 import t from 'tap'
+import { NO_EVENTS } from '../../../src/database/group-commit/command.ts'
 import { createCommitter } from '../../../src/database/group-commit/committer.ts'
 import { deleteExpiredIdempotencyRecords } from '../../../src/database/group-commit/idempotency-records.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
@@ -6,7 +7,8 @@ import { freshDatabase } from '../../support/database.ts'
 
 t.test('expired records are deleted in steps, and others stay', async (t) => {
   const database = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 60_000 })
-  const { commit, close } = createCommitter(database, { queueLimit: 10, timeout: 60_000, tables: [], beforeCommit: [] })
+  const options = { queueLimit: 10, timeout: 60_000, tables: [], eventLog: NO_EVENTS }
+  const { commit, close } = createCommitter(database, options)
   t.teardown(async () => {
     await close()
     await database.close()

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { classifyError } from '../../../src/database/error-classification.ts'
-import type { Command } from '../../../src/database/group-commit/command.ts'
+import { NO_EVENTS, type Command } from '../../../src/database/group-commit/command.ts'
 import { createCommitter } from '../../../src/database/group-commit/committer.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import { database as databaseName, freshDatabase } from '../../support/database.ts'
@@ -23,7 +23,7 @@ t.test(
       queueLimit: 100,
       timeout: 60_000,
       tables: [],
-      beforeCommit: []
+      eventLog: NO_EVENTS
     })
     t.teardown(async () => {
       await close()

@@ -8,14 +8,12 @@ import type { Test } from 'tap'
 import { PrismaClient } from '../../../src/generated/sqlite/client.ts'
 import type { Database } from '../../../src/database/database.ts'
 import { classifyError } from '../../../src/database/error-classification.ts'
-import type { Command } from '../../../src/database/group-commit/command.ts'
+import { NO_EVENTS, type Command } from '../../../src/database/group-commit/command.ts'
 import { createCommitter } from '../../../src/database/group-commit/committer.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import { createClient } from '../../../src/database/prisma-client.ts'
 import { fileOf } from '../../../src/database/sqlite/database-file.ts'
-import { statementsOf, type StepRun } from '../../../src/database/sqlite/steps.ts'
 import { WriterThread } from '../../../src/database/sqlite/writer-thread.ts'
-import type { Step, Steps } from '../../../src/database/steps.ts'
 import { createTransact, type Transact } from '../../../src/database/transact.ts'
 import { database, freshDatabase } from '../../support/database.ts'
 import { openWithWriterThread } from '../../support/writer-thread.ts'
@@ -198,7 +196,7 @@ t.test('a group of writes is committed by the thread with its last statements', 
   const url = await freshDatabase(t)
   const database = await openWithWriterThread({ url, pool: 1, timeout: TIMEOUT_MS })
   const { commit, close } = createCommitter(database, {
-    queueLimit: 10, timeout: TIMEOUT_MS, tables: [], beforeCommit: []
+    queueLimit: 10, timeout: TIMEOUT_MS, tables: [], eventLog: NO_EVENTS
   })
   t.teardown(async () => {
     await close()
@@ -207,7 +205,7 @@ t.test('a group of writes is committed by the thread with its last statements', 
   const openAccount: Command<string, string> = {
     name: 'openAccount',
     async run ({ defer }, inputs) {
-      defer(() => `INSERT INTO accounts (name, created_at)
+      defer(`INSERT INTO accounts (name, created_at)
         SELECT value ->> 'name', '2026-11-21T10:00:00.000Z' FROM json_each(?)`, inputs.map((name) => ({ name })))
       return inputs.map((name) => ({ record: name }))
     }
@@ -216,40 +214,4 @@ t.test('a group of writes is committed by the thread with its last statements', 
     await commit(openAccount, name, { account: null })))
   t.same(results.map(({ record }) => record), ['Ada', 'Bob'])
   t.same((await database.reader.account.findMany()).map(({ name }) => name), ['Ada', 'Bob'])
-})
-
-t.test('steps are a transaction of one message', { skip }, async (t) => {
-  const { thread, transact, names } = await open(t)
-  const insert: Step = {
-    name: 'added',
-    insert: 'accounts',
-    values: { name: '@name', created_at: "'2026-11-21T10:00:00.000Z'" },
-    columns: { id: 'bigint', name: 'text' }
-  }
-  const found: Step = {
-    name: 'found', find: 'accounts', id: ['id', '@added.id'], where: 'true', columns: { name: 'text' }
-  }
-  const missing: Step = { ...found, name: 'missing', id: ['name', '@name'] }
-  const broken: Step = { ...insert, name: 'broken', values: { id: '@added.id' } }
-  const runs = (steps: Step[], ...names: string[]): StepRun[] => {
-    const inputs = { name: 'text' } as const
-    const statements = statementsOf({ shared: {}, inputs, steps: steps as Steps['steps'], result: 'added' })
-    return names.map((name) => ({ steps: statements, shared: {}, input: { name } }))
-  }
-  t.match(await thread.commitSteps(runs([insert, found], 'Ada', 'Bob')), [{ name: 'Ada' }, { name: 'Bob' }])
-  t.same(await names(), ['Ada', 'Bob'])
-  t.same(await thread.commitSteps(runs([missing, insert], 'Cy')), [undefined], 'a step without a row')
-  await t.rejects(thread.commitSteps(runs([insert, broken], 'Cy')), { code: /^SQLITE_CONSTRAINT/ })
-  const other = transact(async ({ connection }) => {
-    await connection.runTogether!([{ sql: INSERT, values: ['doomed'] }])
-    await sleep(50)
-    throw new Error('rolled back')
-  })
-  const behind = thread.commitSteps(runs([insert], 'Cy'))
-  await t.rejects(other, { message: 'rolled back' })
-  t.match(await behind, [{ name: 'Cy' }])
-  t.same(await names(), ['Ada', 'Bob', 'Cy'])
-  await thread.dispose()
-  const ended: unknown = await thread.commitSteps(runs([insert], 'Di')).catch((error: unknown) => error)
-  t.equal(classifyError(ended), 'unavailable', String(ended))
 })

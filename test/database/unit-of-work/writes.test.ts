@@ -1,11 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import t from 'tap'
 import type { Changes } from '../../../src/database/group-commit/command.ts'
-import { createMessage } from '../../../src/messages/commands.ts'
+import { createMessage, messageSecret } from '../../../src/messages/commands.ts'
 import { startApp, type Answer, type Client, type TestApp } from '../../support/app.ts'
 import { database } from '../../support/database.ts'
-import { fastPathsOf } from '../../support/fast-paths.ts'
 import { count, newCategory, newPet, setStatus, stocked } from '../../support/fixtures.ts'
 import { inOneGroup } from '../../support/groups.ts'
 
@@ -29,122 +27,94 @@ async function openStore ({ openAccount }: TestApp): Promise<Store> {
   return { client, category, pets }
 }
 
-/** An account whose write was not the usual case takes no fast path for a shorter time than this, in ms. */
-const UNUSUAL_MS = 150
-
 interface Case {
   path: string
   body: (store: Store) => object
-  /** How the fast path ends; none is tried if it is empty. */
-  fastPath: boolean[]
   status: number
 }
 
 const CASES: Record<string, Case> = {
   'a pet': {
-    path: '/pets', body: ({ category }) => ({ name: 'Rex', categoryId: category }), fastPath: [true], status: 201
+    path: '/pets', body: ({ category }) => ({ name: 'Rex', categoryId: category }), status: 201
   },
   'a pet with a status and special characters': {
     path: '/pets',
     body: ({ category }) => ({ name: 'R"e\\x\n\u2028🐕\u0001@account', categoryId: category, status: 'sold' }),
-    fastPath: [true],
     status: 201
   },
   'a pet of an unknown category': {
-    path: '/pets', body: () => ({ name: 'Rex', categoryId: 999_999_999 }), fastPath: [false], status: 409
+    path: '/pets', body: () => ({ name: 'Rex', categoryId: 999_999_999 }), status: 409
   },
   'a message': {
     path: '/messages',
     body: () => ({ message: 'He said "hi" \\ \n\u2028🐕\u0001 @made.id' }),
-    fastPath: [true],
     status: 201
   },
   'an order': {
-    path: '/store/orders', body: ({ pets }) => ({ petId: pets.stocked }), fastPath: [true], status: 201
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.stocked }), status: 201
   },
   'an order with a quantity and a ship date': {
     path: '/store/orders',
     body: ({ pets }) => ({ petId: pets.stocked, quantity: 3, shipDate: '2027-01-01T12:00:00.1234+02:00' }),
-    fastPath: [true],
     status: 201
   },
   'a complete order': {
-    path: '/store/orders', body: ({ pets }) => ({ petId: pets.stocked, complete: true }), fastPath: [], status: 201
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.stocked, complete: true }), status: 201
   },
   'an order of too many units': {
-    path: '/store/orders', body: ({ pets }) => ({ petId: pets.stocked, quantity: 5 }), fastPath: [false], status: 409
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.stocked, quantity: 5 }), status: 409
   },
   'an order of all units': {
-    path: '/store/orders', body: ({ pets }) => ({ petId: pets.stocked, quantity: 4 }), fastPath: [false], status: 201
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.stocked, quantity: 4 }), status: 201
   },
   'an order of the last unit': {
-    path: '/store/orders', body: ({ pets }) => ({ petId: pets.scarce }), fastPath: [false], status: 201
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.scarce }), status: 201
   },
   'an order of a pending pet': {
-    path: '/store/orders', body: ({ pets }) => ({ petId: pets.pending }), fastPath: [false], status: 409
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.pending }), status: 409
   },
   'an order of a pet that was never counted': {
-    path: '/store/orders', body: ({ pets }) => ({ petId: pets.uncounted }), fastPath: [false], status: 409
+    path: '/store/orders', body: ({ pets }) => ({ petId: pets.uncounted }), status: 409
   },
   'an order of an unknown pet': {
-    path: '/store/orders', body: () => ({ petId: 999_999_999 }), fastPath: [false], status: 409
+    path: '/store/orders', body: () => ({ petId: 999_999_999 }), status: 409
   }
 }
 
-t.test('a fast path gives the answers, rows and events of its command', async (t) => {
+t.test('a write gives the same answer, rows and events with an Idempotency-Key and without', async (t) => {
   const [service, other] = [await startApp(t), await startApp(t)]
   const [store, otherStore] = [await openStore(service), await openStore(other)]
-  const fastPaths = fastPathsOf(service)
-  const noFastPaths = fastPathsOf(other)
-  for (const [name, { path, body, fastPath, status }] of Object.entries(CASES)) {
+  for (const [name, { path, body, status }] of Object.entries(CASES)) {
     const answer = await store.client.post(path, body(store))
     t.equal(answer.status, status, name)
-    t.same(fastPaths(), fastPath, `${name}: the fast path`)
-    // A write with an Idempotency-Key has no fast path.
     const key = { 'idempotency-key': name.replaceAll(' ', '-') }
     const expected = await otherStore.client.post(path, body(otherStore), key)
-    t.same(noFastPaths(), [], `${name}: the other way`)
     t.same(withoutChance(partsOf(answer)), withoutChance(partsOf(expected)), `${name}: the answer`)
-    if (fastPath.includes(false)) await sleep(UNUSUAL_MS)
   }
   t.same(withoutChance(await contentsOf(service, store)), withoutChance(await contentsOf(other, otherStore)))
 })
 
-t.test('a foreign pet or category is unknown to a fast path', async (t) => {
+t.test('a foreign pet or category is unknown', async (t) => {
   const service = await startApp(t)
   const [ada, eve] = [await openStore(service), await openStore(service)]
   const order = await eve.client.post('/store/orders', { petId: ada.pets.stocked })
   t.match(order, { status: 409, body: { code: 'unknown_pet' } })
-  await sleep(UNUSUAL_MS)
   const pet = await eve.client.post('/pets', { name: 'Rex', categoryId: ada.category })
   t.match(pet, { status: 409, body: { code: 'unknown_category' } })
 })
 
-t.test('a write whose preconditions fail has no fast path', async (t) => {
-  const service = await startApp(t)
-  const { client, category } = await openStore(service)
-  const fastPaths = fastPathsOf(service)
-  const headers = { 'if-match': '"1"' }
-  t.equal((await client.post('/pets', { name: 'Rex', categoryId: category }, headers)).status, 412)
-  t.same(fastPaths(), [])
-})
-
-t.test('a message whose id is known before has no fast path', async (t) => {
+t.test('a message can have an id that is known before', async (t) => {
   const service = await startApp(t)
   const { client: { account } } = await openStore(service)
-  const fastPaths = fastPathsOf(service)
   const id = `msg_${'0'.repeat(26)}`
-  const { record } = await service.app.commit(createMessage, { account: account!, message: { message: 'Hi' }, id }, {
-    account: account!
-  })
+  const input = { message: { message: 'Hi' }, secret: messageSecret(), id }
+  const { record } = await service.app.commit(createMessage, input, { account: account! })
   t.equal(record.id, id)
-  t.same(fastPaths(), [])
 })
 
-t.test('a small group takes fast paths if all of its writes have one', async (t) => {
+t.test('a group of writes of several accounts', async (t) => {
   const service = await startApp(t)
   const stores = [await openStore(service), await openStore(service)] as const
-  const fastPaths = fastPathsOf(service)
   const addPet = async ({ client, category }: Store): Promise<Answer> =>
     await client.post('/pets', { name: 'Rex', categoryId: category })
   const order = async ({ client, pets }: Store, quantity: number): Promise<Answer> =>
@@ -161,7 +131,6 @@ t.test('a small group takes fast paths if all of its writes have one', async (t)
     async () => await addPet(ada)
   ]),
   [201, 201, 201, 201, 201])
-  t.same(fastPaths(), [true, true, true, true, true])
   t.same(await Promise.all(stores.map(async ({ client, pets }) =>
     (await client.get(`/inventory/${pets.stocked}`)).body.quantity)), [4, 1])
 
@@ -169,23 +138,18 @@ t.test('a small group takes fast paths if all of its writes have one', async (t)
     async () => await order(ada, 1), async () => await order(bob, 2), async () => await addPet(ada)
   ]
   t.same(await statusesOf(refused), [201, 409, 201], 'one is refused')
-  t.same(fastPaths(), [true, false, true])
   t.equal((await ada.client.get(`/inventory/${ada.pets.stocked}`)).body.quantity, 3, 'the others are committed')
-  await sleep(UNUSUAL_MS)
-  t.equal((await addPet(bob)).status, 201)
-  t.same(fastPaths(), [true])
 
   const renamed = async (): Promise<Answer> => await ada.client.patch(`/pets/${ada.pets.stocked}`, { name: 'Max' })
   t.same(await statusesOf([async () => await addPet(ada), renamed]), [201, 200])
   t.same(await statusesOf(Array.from({ length: 9 }, () => async () => await addPet(ada))), Array(9).fill(201))
-  t.same(fastPaths(), database === 'sqlite' ? [] : Array(9).fill(true), 'SQLite has a statement for each')
   for (const { client } of stores) {
     const { body: events } = await client.get('/events?limit=100')
     t.same(events.map(({ id }: { id: string }) => Number(id)), Array.from(events, (_, i) => i + 1), 'no gaps')
   }
 })
 
-t.test('listeners get the changes of a fast path', async (t) => {
+t.test('listeners get the changes of a write', async (t) => {
   const service = await startApp(t)
   const { client, category, pets } = await openStore(service)
   const seen: Changes[] = []
@@ -208,21 +172,19 @@ t.test('ids of more than 32 bits are whole numbers in events', async (t) => {
       : `INSERT OR REPLACE INTO sqlite_sequence (rowid, name, seq)
           SELECT (SELECT rowid FROM sqlite_sequence WHERE name = '${table}'), '${table}', ${last}`)
   }
-  const fastPaths = fastPathsOf(service)
   const { body: pet } = await client.post('/pets', { name: 'Rex', categoryId: category })
   t.equal(pet.id, last + 1)
   await count(client, pet.id, 2)
   const { body: order } = await client.post('/store/orders', { petId: pet.id })
   const { body: message } = await client.post('/messages', { message: 'Hi' })
   t.equal(message.id.slice(0, 14), `msg_${(last + 1).toString(36).padStart(10, '0')}`)
-  t.same(fastPaths(), [true, true, true])
   const { text } = await client.get('/events?limit=100')
   t.ok(text.includes(`{"pet":${JSON.stringify(pet)}}`), text)
   const inventory = { petId: pet.id, quantity: 1, status: 'available' }
   t.ok(text.includes(JSON.stringify({ order, inventory })), text)
 })
 
-t.test('the count of a pet and its ETag follow orders of the fast path', async (t) => {
+t.test('the count of a pet and its ETag follow orders', async (t) => {
   const service = await startApp(t)
   const { client, pets: { stocked: petId } } = await openStore(service)
   const { headers: { etag } } = await client.get(`/inventory/${petId}`)
@@ -244,15 +206,13 @@ t.test('a restored count gets a version above the floor', async (t) => {
   }
   t.match((await client.post(`/lab/snapshots/${id}/restore`, {})).status, /^20/)
   await newCategory(client)
-  const fastPaths = fastPathsOf(service)
   await client.post('/store/orders', { petId })
-  t.same(fastPaths(), [true])
   const { headers: { etag }, body: { quantity } } = await client.get(`/inventory/${petId}`)
   t.equal(quantity, 8)
   t.notOk(seen.has(etag), 'an ETag that was used before the restore')
 })
 
-t.test('a fast path whose COMMIT fails leaves nothing, and loses no later write', async (t) => {
+t.test('a write whose COMMIT fails leaves nothing, and loses no later write', async (t) => {
   const service = await startApp(t)
   const { client, category } = await openStore(service)
   const { database: opened } = service.app
@@ -281,19 +241,17 @@ t.test('a fast path whose COMMIT fails leaves nothing, and loses no later write'
 
 const skip = database === 'sqlite' && 'one process serves a SQLite file'
 
-t.test('a fast path of a process that does not know what another one has changed', { skip }, async (t) => {
+t.test('a write sees what another process has changed', { skip }, async (t) => {
   const service = await startApp(t)
   const other = await startApp(t, { DATABASE_URL: service.config.DATABASE_URL })
 
   await t.test('a clock was moved', async (t) => {
     const { client, category } = await openStore(service)
-    const fastPaths = fastPathsOf(service)
     await inSession(service, async (session) => {
       await session.query('UPDATE accounts SET clock_offset_seconds = 400000000 WHERE id = $1', [client.account])
     })
     const year = new Date(Date.now() + 400_000_000_000).toISOString().slice(0, 4)
     t.equal((await client.post('/pets', { name: 'Rex', categoryId: category })).status, 201)
-    t.same(fastPaths(), [false])
     t.equal((await client.post('/messages', { message: 'Hi' })).body.createdAt.slice(0, 4), year)
     const { body: events } = await client.get('/events?limit=100')
     const years = events.slice(-2).map(({ timestamp }: { timestamp: string }) => timestamp.slice(0, 4))
@@ -319,7 +277,6 @@ t.test('a fast path of a process that does not know what another one has changed
 
   await t.test('rows are locked', async (t) => {
     const { client, category, pets: { stocked: petId } } = await openStore(service)
-    const fastPaths = fastPathsOf(service)
     await inSession(service, async (session) => {
       for (const [table, id, path, body] of [
         ['pets', petId, '/store/orders', { petId }],
@@ -330,10 +287,8 @@ t.test('a fast path of a process that does not know what another one has changed
         await session.query(`SELECT 1 FROM ${table} WHERE id = $1 FOR UPDATE`, [id])
         const sent = client.post(path, body)
         await waiting(session)
-        t.same(fastPaths(), [false], `${table}: the fast path does not wait`)
         await session.query('COMMIT')
         t.equal((await sent).status, 201)
-        await sleep(UNUSUAL_MS)
       }
     })
   })
@@ -356,11 +311,9 @@ t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) 
       pets.push(await stocked(store.client, 9))
       otherPets.push(await stocked(otherStore.client, 9))
     }
-    const fastPaths = fastPathsOf(service)
     const all = Array.from({ length: 30 }, (_, i) => i)
     // The last four orders are of pets that others of the group order as well.
     const answers = await inOneGroup(service.app, all.map((i) => async () => await send(store, pets[i % 6]!, i)))
-    t.same(fastPaths(), Array(30).fill(true))
     for (const [i, answer] of answers.entries()) {
       const expected = await send(otherStore, otherPets[i % 6]!, i, `write-${i}`)
       t.same(withoutChance(partsOf(answer)), withoutChance(partsOf(expected)), `the answer to write ${i}`)
@@ -374,7 +327,6 @@ t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) 
     const { client, category, pets } = await openStore(services[0]!)
     const count = 120
     await client.patch(`/inventory/${pets.stocked}`, { quantity: 1_000 })
-    const tried = services.map((service) => fastPathsOf(service))
     const created = await Promise.all(services.flatMap((service) => {
       const here = service.withKey(client.key!, client.account)
       return Array.from({ length: count }, async (_, i) => i % 4 === 0
@@ -382,7 +334,6 @@ t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) 
         : await here.post('/pets', { name: `${i}`, categoryId: category }))
     }))
     t.same([...new Set(created.map(({ status }) => status))], [201])
-    t.ok(tried.flatMap((fastPaths) => fastPaths()).some((isUsual) => isUsual))
     t.equal((await client.get(`/inventory/${pets.stocked}`)).body.quantity, 1_000 - count / 2)
     const all = await eventsOf(client)
     t.same(all.map(({ id }) => Number(id)), Array.from(all, (_, i) => i + 1), 'no gaps')
@@ -400,19 +351,15 @@ t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) 
       pets.push(await stocked(store.client, count))
       otherPets.push(await stocked(otherStore.client, count))
     }
-    const fastPaths = fastPathsOf(service)
-    // 43 units of the first pet, and 9 of each other: the second has no more, so `run` decides about its orders.
+    // 43 units of the first pet, and 9 of each other: the second has no more.
     const orders = [
       ...Array.from({ length: 22 }, (_, i) => ({ pet: 0, quantity: 1 + i % 3 })),
       ...[4, 1, 1, 3].flatMap((quantity) => [{ pet: 1, quantity }, { pet: 2, quantity }])
     ]
     const answers = await inOneGroup(service.app, orders.map(({ pet, quantity }) => async () =>
       await store.client.post('/store/orders', { petId: pets[pet], quantity })))
-    t.same(fastPaths(), orders.map(({ pet }) => pet !== 1))
     t.same(answers.map(({ status }) => status), orders.map(() => 201))
-    const byFastPath = ({ pet }: { pet: number }): boolean => pet !== 1
-    const inTurn = [...orders.filter(byFastPath), ...orders.filter((order) => !byFastPath(order))]
-    for (const [i, { pet, quantity }] of inTurn.entries()) {
+    for (const [i, { pet, quantity }] of orders.entries()) {
       const order = { petId: otherPets[pet], quantity }
       await otherStore.client.post('/store/orders', order, { 'idempotency-key': `order-${i}` })
     }
@@ -420,10 +367,9 @@ t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) 
     t.equal((await store.client.get(`/inventory/${pets[0]}`)).body.quantity, 60 - 43)
   })
 
-  await t.test('and those of an account that is not the usual case leave the others alone', async (t) => {
+  await t.test('each by the clock of its account', async (t) => {
     const service = await startApp(t)
     const stores = [await openStore(service), await openStore(service), await openStore(service)]
-    const fastPaths = fastPathsOf(service)
     const write = async (i: number): Promise<Answer> => {
       const { client, pets, category } = stores[i % 3]!
       return i < 6
@@ -436,7 +382,6 @@ t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) 
     })
     const answers = await inOneGroup(service.app, Array.from({ length: 12 }, (_, i) => async () => await write(i)))
     t.same(answers.map(({ status }) => status), Array(12).fill(201))
-    t.same(fastPaths(), Array.from({ length: 12 }, (_, i) => i % 3 !== 1))
     for (const [i, { client, pets }] of stores.entries()) {
       const { body: created } = await client.get('/pets?limit=100')
       t.same(created.slice(4).map(({ name }: { name: string }) => name), [`of store ${i}`, `of store ${i}`])
@@ -446,18 +391,15 @@ t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) 
       const times = events.slice(-4).map(({ timestamp }) => Date.parse(timestamp) - Date.now() > 3_600_000)
       t.same(times, Array(4).fill(i === 1), 'each by the clock of its account')
     }
-    await sleep(UNUSUAL_MS)
     await inSession(service, async (session) => {
       await session.query('UPDATE accounts SET clock_offset_seconds = 14400 WHERE id = $1', [stores[1]!.client.account])
     })
     await inOneGroup(service.app, [7, 10, 13].map((i) => async () => await write(i)))
-    t.same(fastPaths(), [false, false, false], 'a group of this account only')
   })
 
   await t.test('and lock the counters of events in the order of the accounts', async (t) => {
     const service = await startApp(t)
     const stores = [await openStore(service), await openStore(service), await openStore(service)] as const
-    const fastPaths = fastPathsOf(service)
     const [ada, bob, cy] = stores
     await inSession(service, async (session) => await inSession(service, async (other) => {
       const lock = 'SELECT 1 FROM accounts WHERE id = $1 FOR NO KEY UPDATE'
@@ -473,14 +415,12 @@ t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) 
       await t.rejects(other.query(`${lock} NOWAIT`, [ada.client.account]), { code: '55P03' })
       await session.query('COMMIT')
       t.same((await sent).map(({ status }) => status), [201, 201, 201])
-      t.same(fastPaths(), [true, true, true])
     }))
   })
 
-  await t.test('and lock the counter of their account before a pet that another process orders', async (t) => {
+  await t.test('and see what an order of another process has left', async (t) => {
     const service = await startApp(t)
     const { client, pets: { stocked: petId } } = await openStore(service)
-    const fastPaths = fastPathsOf(service)
     await inSession(service, async (session) => {
       // The locks and the changes of another process's order.
       await session.query('BEGIN')
@@ -493,7 +433,6 @@ t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) 
       await session.query('COMMIT')
       t.same((await sent).map(({ status }) => status), [201, 201, 201])
     })
-    t.same(fastPaths(), [true, true, true])
     const orders = (await eventsOf(client)).filter(({ type }) => type === 'order.placed')
     t.same(orders.map(({ data }) => data.inventory.quantity), [5, 4, 3])
   })

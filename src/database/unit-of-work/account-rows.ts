@@ -1,0 +1,161 @@
+import { nextVersion } from '../entity-tag.ts'
+import type { ModelTable } from '../model-table.ts'
+import type { Values } from './write.ts'
+
+export type Row = Record<string, unknown>
+type Id = number | string
+
+/** A row as it is stored, and as the writes of the group have left it; `undefined` where there is none. */
+export interface Entry {
+  stored: Row | undefined
+  current: Row | undefined
+}
+
+/**
+ * The rows that the writes of a group have loaded or created: each row is one object for all of them, so a write sees
+ * what the ones before it have changed.
+ */
+export class IdentityMap {
+  readonly tables = new Map<ModelTable, Map<Id, Entry>>()
+  /** Tables and values for which there is a row beside those of the map. */
+  readonly #others = new Set<string>()
+  readonly #newIds = new Map<ModelTable, number[]>()
+  /** Takes back what the current write has done, last step first. */
+  #undo: Array<() => void> = []
+
+  entriesOf (table: ModelTable): Map<Id, Entry> {
+    let entries = this.tables.get(table)
+    if (entries === undefined) {
+      entries = new Map<Id, Entry>()
+      this.tables.set(table, entries)
+    }
+    return entries
+  }
+
+  addLoaded (table: ModelTable, rows: readonly Row[]): void {
+    const entries = this.entriesOf(table)
+    for (const row of rows) entries.set(row[table.id] as Id, { stored: row, current: row })
+  }
+
+  addOther (account: number | null, table: ModelTable, where: Values): void {
+    this.#others.add(otherKey(account, table, where))
+  }
+
+  hasOther (account: number | null, table: ModelTable, where: Values): boolean {
+    return this.#others.has(otherKey(account, table, where))
+  }
+
+  addIds (table: ModelTable, ids: number[]): void {
+    this.#newIds.set(table, ids)
+  }
+
+  takeId (table: ModelTable): number {
+    const id = this.#newIds.get(table)?.shift()
+    if (id === undefined) throw new Error(`a write created more rows in ${table.name} than it declares`)
+    this.#undo.push(() => { this.#newIds.get(table)!.unshift(id) })
+    return id
+  }
+
+  set (table: ModelTable, id: Id, current: Row | undefined): void {
+    const entries = this.entriesOf(table)
+    const before = entries.get(id)
+    entries.set(id, { stored: before?.stored, current })
+    this.#undo.push(() => {
+      if (before === undefined) entries.delete(id)
+      else entries.set(id, before)
+    })
+  }
+
+  /** Runs a write. If it throws, nothing of it is left. */
+  attempt<Result> (work: () => Result): Result {
+    this.#undo = []
+    try {
+      return work()
+    } catch (error) {
+      for (const undo of this.#undo.reverse()) undo()
+      throw error
+    }
+  }
+}
+
+function otherKey (account: number | null, { name }: ModelTable, where: Values): string {
+  return `${name} ${account} ${JSON.stringify(where)}`
+}
+
+/** What a write may see and change: rows of its account that it, or another write of the account, has declared. */
+export class AccountRows {
+  readonly #map: IdentityMap
+  readonly #account: number | null
+  /** The time of the account: RFC 3339 in UTC with milliseconds. */
+  readonly now: string
+
+  constructor (map: IdentityMap, account: number | null, now: string) {
+    this.#map = map
+    this.#account = account
+    this.now = now
+  }
+
+  /** Returns a row by its id. */
+  get<R extends object> (table: ModelTable<R>, id: Id): Readonly<R> | undefined {
+    const row = this.#map.entriesOf(table).get(id)?.current
+    return row?.['accountId'] === this.#account ? row as R : undefined
+  }
+
+  /** Returns all rows that `all` has loaded, with those that were created since. */
+  all<R extends object> (table: ModelTable<R>): Array<Readonly<R>> {
+    const rows: R[] = []
+    for (const { current } of this.#map.entriesOf(table).values()) {
+      if (current?.['accountId'] === this.#account) rows.push(current as R)
+    }
+    return rows
+  }
+
+  /** Returns whether there are rows with these values: those that `children` has declared. */
+  has<R extends object> (table: ModelTable<R>, where: Values): boolean {
+    if (this.#map.hasOther(this.#account, table, where)) return true
+    const wanted = Object.entries(where)
+    for (const { current } of this.#map.entriesOf(table).values()) {
+      if (current?.['accountId'] !== this.#account) continue
+      if (wanted.every(([field, value]) => current[field] === value)) return true
+    }
+    return false
+  }
+
+  /**
+   * Creates a row. Members without a value get the default of the model, or null.
+   *
+   * @param fields its id as well, where no sequence gives it
+   */
+  insert<R extends object> (table: ModelTable<R>, fields: Partial<R>): R {
+    const given = fields as Row
+    const row: Row = {}
+    for (const [field, { default: known }] of Object.entries(table.columns)) row[field] = given[field] ?? known ?? null
+    row[table.id] ??= this.#map.takeId(table)
+    // Only a sign-up creates rows of another account than its own: it has none yet.
+    if (this.#account !== null) row['accountId'] = this.#account
+    this.#map.set(table, row[table.id] as Id, row)
+    return row as R
+  }
+
+  /** Returns an id for a new row, where other values of the row depend on it. */
+  newId (table: ModelTable): number {
+    return this.#map.takeId(table)
+  }
+
+  /** Changes a row, and gives it its next version. Returns the same row if nothing differs. */
+  update<R extends object> (table: ModelTable<R>, row: Readonly<R>, changes: Partial<R>): R {
+    const before = row as Row
+    const isSame = Object.entries(changes).every(([field, value]) => before[field] === value)
+    if (isSame) return row
+    const after: Row = { ...before, ...changes }
+    if ('version' in table.columns) {
+      after['version'] = nextVersion(before['version'] as number, (before['versionFloor'] ?? 0) as number)
+    }
+    this.#map.set(table, after[table.id] as Id, after)
+    return after as R
+  }
+
+  delete<R extends object> (table: ModelTable<R>, row: Readonly<R>): void {
+    this.#map.set(table, (row as Row)[table.id] as Id, undefined)
+  }
+}

@@ -1,0 +1,134 @@
+import type { FastifyError } from '@fastify/error'
+import { IdempotencyKeyReused } from '../../errors.ts'
+import { oncePerDialect, type Dialect } from '../dialect.ts'
+import type { QueuedCommand, WriteResult } from '../group-commit/command.ts'
+import { LIFETIME_MS } from '../group-commit/idempotency-records.ts'
+import type { OwnStatement } from '../statements.ts'
+
+/**
+ * Maximum time to wait for a key of another process. The other writes of the group wait as well, so it is just long
+ * enough for a transaction that commits; a write that waits longer does so outside the group.
+ */
+const CLAIM_TIMEOUT = '100ms'
+
+/** The answer of an earlier request, or the error of another one with the same key. */
+export type Replay = WriteResult<unknown> | FastifyError
+
+/** The statements that claim the keys of a group, and what their rows say. */
+export interface Claims {
+  statements: OwnStatement[]
+  /** The positions of the claim itself: it fails if another process keeps a key locked. */
+  claim: number
+  /** Returns the answers of the writes whose keys were used before. */
+  replaysOf: (rows: object[][]) => Map<QueuedCommand, Replay>
+}
+
+interface StoredResponse {
+  account: number
+  key: string
+  fingerprint: string
+  record: string | null
+  etag: string | null
+}
+
+/**
+ * Claims Idempotency-Keys, in one order for all groups: a transaction that loses the race for a key waits on the unique
+ * index until the winner has committed, and then finds its response. An expired record is taken over. Times follow the
+ * clocks of the accounts.
+ */
+export function claimsOf (dialect: Dialect, keyed: readonly QueuedCommand[]): Claims {
+  const now = Date.now()
+  const [at, expires] = [now, now + LIFETIME_MS].map((ms) => new Date(ms).toISOString())
+  const claims = keyed.map(({ context: { account, idempotency } }) => ({ account, ...idempotency, now: at, expires }))
+  const keys = claims.map(({ account, key }) => ({ account, key }))
+  const { shorten, claim, load, restore } = textsOf(dialect)
+  const statements = [
+    ...shorten,
+    { sql: claim, values: [JSON.stringify(claims)] },
+    ...restore,
+    { sql: load, values: [JSON.stringify(keys)] }
+  ]
+  return {
+    statements,
+    claim: shorten.length,
+    replaysOf (rows) {
+      const claimed = new Set((rows[shorten.length] as StoredResponse[]).map(keyOf))
+      const stored = new Map((rows.at(-1) as StoredResponse[]).map((response) => [keyOf(response), response]))
+      const replays = new Map<QueuedCommand, Replay>()
+      for (const entry of keyed) {
+        const { account, idempotency } = entry.context
+        const key = `${account} ${idempotency!.key}`
+        const response = stored.get(key)
+        // Without a record, the account was deleted: its writes are refused.
+        if (claimed.has(key) || response === undefined) continue
+        replays.set(entry, replayOf(response, idempotency!.fingerprint))
+      }
+      return replays
+    }
+  }
+}
+
+/** Returns the statements that store responses, and delete the claims of refused writes for their retries. */
+export function responsesOf (
+  dialect: Dialect, responses: ReadonlyArray<{ entry: QueuedCommand, record: unknown, etag: string | undefined }>,
+  unused: readonly QueuedCommand[]
+): OwnStatement[] {
+  const stored = responses.flatMap(({ entry: { context: { account, idempotency } }, record, etag }) =>
+    idempotency === undefined ? [] : [{ account, key: idempotency.key, record: JSON.stringify(record), etag }])
+  const deleted = unused.flatMap(({ context: { account, idempotency } }) =>
+    idempotency === undefined ? [] : [{ account, key: idempotency.key }])
+  const { store, remove } = textsOf(dialect)
+  return [
+    ...stored.length === 0 ? [] : [{ sql: store, values: [JSON.stringify(stored)] }],
+    ...deleted.length === 0 ? [] : [{ sql: remove, values: [JSON.stringify(deleted)] }]
+  ]
+}
+
+const textsOf = oncePerDialect((dialect) => {
+  const keys = { account: 'bigint', key: 'text' } as const
+  const later = (time: string): string => dialect.later(`i.${time}`, 'a.clock_offset_seconds')
+  return {
+    shorten: dialect.hasRowLocks
+      ? [{
+          sql: `SELECT set_config('petstore.lock_timeout', current_setting('lock_timeout'), true),
+            set_config('lock_timeout', '${CLAIM_TIMEOUT}', true)`,
+          values: []
+        }]
+      : [],
+    restore: dialect.hasRowLocks
+      ? [{ sql: "SELECT set_config('lock_timeout', current_setting('petstore.lock_timeout'), true)", values: [] }]
+      : [],
+    claim: `
+      INSERT INTO idempotency_records (account_id, key, fingerprint, created_at, expires_at)
+      SELECT i.account, i.key, i.fingerprint, ${later('now')}, ${later('expires')}
+      FROM ${dialect.jsonRows('i', { ...keys, fingerprint: 'text', now: 'text', expires: 'text' })}
+      JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL
+      WHERE true ORDER BY i.account, i.key
+      ON CONFLICT (account_id, key) DO UPDATE
+        SET fingerprint = excluded.fingerprint, record = NULL, etag = NULL,
+          created_at = excluded.created_at, expires_at = excluded.expires_at
+        WHERE idempotency_records.expires_at < excluded.created_at
+      RETURNING account_id AS account, key`,
+    load: `
+      SELECT r.account_id AS account, r.key, r.fingerprint, r.record, r.etag FROM ${dialect.jsonRows('i', keys)}
+      JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL
+      JOIN idempotency_records r ON r.account_id = i.account AND r.key = i.key`,
+    store: `
+      UPDATE idempotency_records SET record = i.record, etag = i.etag
+      FROM ${dialect.jsonRows('i', { ...keys, record: 'text', etag: 'text' })}
+      WHERE account_id = i.account AND idempotency_records.key = i.key`,
+    remove: `
+      DELETE FROM idempotency_records WHERE (account_id, key) IN
+        (SELECT i.account, i.key FROM ${dialect.jsonRows('i', keys)})`
+  }
+})
+
+function keyOf ({ account, key }: StoredResponse): string {
+  return `${account} ${key}`
+}
+
+function replayOf (stored: StoredResponse, fingerprint: string): Replay {
+  if (stored.fingerprint !== fingerprint) return new IdempotencyKeyReused()
+  const record = stored.record === null ? undefined : JSON.parse(stored.record) as unknown
+  return { record, etag: stored.etag ?? undefined, replayed: true }
+}

@@ -1,0 +1,161 @@
+import type { Dialect } from '../dialect.ts'
+import { idsOf } from '../group-commit/transaction.ts'
+import type { ModelTable } from '../model-table.ts'
+import type { OwnStatement } from '../statements.ts'
+import type { IdentityMap, Row } from './account-rows.ts'
+import { childrenSql, idOf, loadAllSql, loadSql } from './row-statements.ts'
+import type { Need, Through, Values, WantedValues } from './write.ts'
+
+/** A statement, and what is done with its rows. */
+export interface Load {
+  statement: OwnStatement
+  onRows: (rows: Row[]) => void
+}
+
+/** The needs of a write, and the account whose rows they are. */
+export interface AccountNeeds {
+  account: number
+  needs: readonly Need[]
+}
+
+/**
+ * Returns the statements that lock and load what the writes of a group need, in one order for all groups: tables as
+ * they are given, parents first, and ids ascending. So two groups never wait for each other.
+ *
+ * @param created how many rows the writes create in each table at most
+ */
+export function loadsOf (
+  dialect: Dialect, tables: readonly string[], needed: readonly AccountNeeds[],
+  created: ReadonlyMap<ModelTable, number>, map: IdentityMap
+): Load[] {
+  const byTable = groupByTable(needed)
+  const ordered = [...byTable].sort(([a], [b]) => positionOf(tables, a) - positionOf(tables, b))
+  return [
+    ...ordered.flatMap(([table, needs]) => rowLoads(dialect, table, needs, map)),
+    ...ordered.flatMap(([table, needs]) => childrenLoads(dialect, table, needs, map)),
+    ...[...created].map(([table, count]) => idLoad(dialect, table, count, map))
+  ]
+}
+
+interface Children { account: number, where: WantedValues }
+
+/** What a group needs of a table. */
+interface TableNeeds {
+  /** At least one write changes rows: then all are locked for that. */
+  lock: 'update' | 'key share'
+  /** Accounts and ids, by the table and field that has the ids; the first is the table's own. */
+  ids: Map<string, { link: { table: ModelTable, field: string } | undefined, inputs: Map<string, Row> }>
+  children: Map<string, Children>
+  /** The accounts of which all rows are needed. */
+  all: Set<number>
+}
+
+function groupByTable (needed: readonly AccountNeeds[]): Map<ModelTable, TableNeeds> {
+  const byTable = new Map<ModelTable, TableNeeds>()
+  for (const { account, needs } of needed) {
+    for (const need of needs) {
+      let ofTable = byTable.get(need.table)
+      if (ofTable === undefined) {
+        byTable.set(need.table, ofTable = { lock: 'key share', ids: new Map(), children: new Map(), all: new Set() })
+      }
+      if (need.kind === 'children') {
+        ofTable.children.set(`${account} ${JSON.stringify(Object.values(need.where).map(sent))}`, { account, where: need.where })
+      } else if (need.kind === 'all') {
+        ofTable.all.add(account)
+      } else {
+        if (need.lock === 'update') ofTable.lock = 'update'
+        const link = typeof need.id === 'number' ? undefined : need.id
+        const id = typeof need.id === 'number' ? need.id : need.id.id
+        const key = linkKey(link)
+        let ofLink = ofTable.ids.get(key)
+        if (ofLink === undefined) ofTable.ids.set(key, ofLink = { link, inputs: new Map() })
+        ofLink.inputs.set(`${account} ${id}`, { account, id })
+      }
+    }
+  }
+  return byTable
+}
+
+function rowLoads (dialect: Dialect, table: ModelTable, { lock, ids, all }: TableNeeds, map: IdentityMap): Load[] {
+  const onRows = (rows: Row[]): void => { map.addLoaded(table, rows.map((row) => converted(dialect, table, row))) }
+  const loads: Load[] = []
+  if (all.size > 0) {
+    const inputs = Array.from(all, (account) => ({ account }))
+    loads.push({ statement: { sql: loadAllSql(dialect, table), values: [JSON.stringify(inputs)] }, onRows })
+  }
+  if (ids.size > 0) {
+    const direct = ids.get('')
+    const linked = [...ids.values()].filter(({ link }) => link !== undefined)
+    const sql = loadSql(dialect, table, linked.map(({ link }) => link!),
+      lock === 'update' ? dialect.forUpdate : dialect.forKeyShare, direct !== undefined)
+    const inputs = [...direct === undefined ? [] : [direct], ...linked].map(({ inputs }) => [...inputs.values()])
+    loads.push({ statement: { sql, values: inputs.map((list) => JSON.stringify(list)) }, onRows })
+  }
+  return loads
+}
+
+/** Rows that the group has loaded by their ids are known, and can change: only another one counts. */
+function childrenLoads (dialect: Dialect, table: ModelTable, { children, ids }: TableNeeds, map: IdentityMap): Load[] {
+  const known = [...ids.get('')?.inputs.values() ?? []].map(({ id }) => id)
+  const byShape = new Map<string, Children[]>()
+  for (const wanted of children.values()) {
+    const shape = `${Object.keys(wanted.where).join()} ${linkKey(linkOf(wanted))}`
+    const list = byShape.get(shape)
+    if (list === undefined) byShape.set(shape, [wanted])
+    else list.push(wanted)
+  }
+  return [...byShape.values()].map((list) => {
+    const fields = Object.keys(list[0]!.where)
+    const inputs = list.map(({ account, where }, position) => ({
+      position, account, known, ...Object.fromEntries(fields.map((field) => [field, sent(where[field]!)]))
+    }))
+    return {
+      statement: { sql: childrenSql(dialect, table, fields, linkOf(list[0]!)), values: [JSON.stringify(inputs)] },
+      onRows: (rows) => {
+        for (const { position, first } of rows) {
+          const { account, where } = list[position as number]!
+          map.addOther(account, table, { ...where, [fields[0]!]: first } as Values)
+        }
+      }
+    }
+  })
+}
+
+function linkOf ({ where }: Children): Through | undefined {
+  const [first] = Object.values(where)
+  return typeof first === 'object' ? first : undefined
+}
+
+function linkKey (link: { table: ModelTable, field: string } | undefined): string {
+  return link === undefined ? '' : `${link.table.name}.${link.field}`
+}
+
+/** Returns what a statement gets for a value: the id of the row that has it, or the value. */
+function sent (value: WantedValues[string]): number | string | boolean {
+  return typeof value === 'object' ? value.id : value
+}
+
+function idLoad (dialect: Dialect, table: ModelTable, count: number, map: IdentityMap): Load {
+  const sql = dialect.allocateIds(table.name, idOf(table), dialect.jsonRows('i', { count: 'bigint' }))
+  return {
+    statement: { sql, values: [JSON.stringify([{ count }])] },
+    onRows: (rows) => {
+      const ranges = (rows as unknown as Array<{ first: number, last: number }>).toSorted((a, b) => a.first - b.first)
+      map.addIds(table, ranges.flatMap(idsOf))
+    }
+  }
+}
+
+/** SQLite's booleans are 0 and 1. */
+function converted (dialect: Dialect, { columns }: ModelTable, row: Row): Row {
+  if (dialect.hasRowLocks) return row
+  for (const [field, { type }] of Object.entries(columns)) if (type === 'boolean') row[field] = row[field] === 1
+  return row
+}
+
+/** @throws when no resource registers the table */
+function positionOf (tables: readonly string[], { name }: ModelTable): number {
+  const position = tables.indexOf(name)
+  if (position < 0) throw new Error(`rows of ${name} cannot be locked: no resource registers this table`)
+  return position
+}

@@ -1,0 +1,165 @@
+import { LRUCache } from 'lru-cache'
+import type { Dialect, InputType } from '../dialect.ts'
+import type { ModelColumn, ModelTable } from '../model-table.ts'
+
+/**
+ * The statements of rows, derived from the tables of the models. The rows of a statement are one parameter, a JSON
+ * array. Their texts are few: they depend on tables, and not on what clients send.
+ */
+
+const texts = new LRUCache<string, string>({ max: 1_000 })
+
+/** Returns a text of a dialect, built once. */
+function once (dialect: Dialect, key: string, build: () => string): string {
+  const name = `${dialect.name} ${key}`
+  let text = texts.get(name)
+  if (text === undefined) texts.set(name, text = build())
+  return text
+}
+
+/**
+ * Loads and locks rows of accounts by their ids, in the order of ids. The ids of a second kind are those of rows in
+ * another table, which has the wanted ids in a column.
+ *
+ *     SELECT r.id AS "id", r.account_id AS "accountId", … FROM (
+ *       SELECT i.account, i.id FROM json_to_recordset($1) AS i("account" bigint, "id" bigint)
+ *       UNION SELECT i.account, l.pet_id FROM json_to_recordset($2) AS i(…) JOIN orders l ON l.id = i.id AND …) AS w
+ *     JOIN pets r ON r.id = w.id AND r.account_id IS NOT DISTINCT FROM w.account ORDER BY r.id FOR UPDATE OF r
+ */
+export function loadSql (
+  dialect: Dialect, table: ModelTable, links: ReadonlyArray<{ table: ModelTable, field: string }>, lock: string,
+  hasDirect: boolean
+): string {
+  const by = links.map(({ table: { name }, field }) => `${name}.${field}`).join()
+  const key = `load ${table.name} ${lock} ${hasDirect} ${by}`
+  return once(dialect, key, () => {
+    let parameters = 0
+    const input = (): string => dialect.jsonRows('i', { account: 'bigint', id: 'bigint' }, ++parameters)
+    const wanted = [
+      ...hasDirect ? [`SELECT i.account, i.id FROM ${input()}`] : [],
+      ...links.map(({ table: other, field }) => `
+        SELECT i.account, l.${columnOf(other, field)} AS id FROM ${input()}
+        ${inOrder(dialect)} ${other.name} l ON l.${idOf(other)} = i.id AND ${ofAccount(dialect, 'l', 'i')}`)
+    ]
+    return `
+      SELECT ${columnsOf(dialect, table, 'r')} FROM (${wanted.join(' UNION ')}) AS w
+      ${inOrder(dialect)} ${table.name} r ON r.${idOf(table)} = w.id AND ${ofAccount(dialect, 'r', 'w')}
+      ${locking(dialect, table, lock)}`
+  })
+}
+
+/** Loads and locks all rows of accounts, in the order of ids. */
+export function loadAllSql (dialect: Dialect, table: ModelTable): string {
+  return once(dialect, `all ${table.name}`, () => `
+    SELECT ${columnsOf(dialect, table, 'r')} FROM ${dialect.jsonRows('i', { account: 'bigint' })}
+    ${inOrder(dialect)} ${table.name} r ON r.account_id = i.account
+    ${locking(dialect, table, dialect.forUpdate)}`)
+}
+
+/**
+ * Finds out which values have a row that is not among some known ones. Returns the positions of these inputs, and their
+ * first values. With a link, the first value of the input is the id of a row of another table, which has the value.
+ *
+ *     SELECT i.position, i."petId" AS first
+ *     FROM json_to_recordset($1) AS i("position" bigint, "account" bigint, "known" json, "petId" bigint, …)
+ *     WHERE (SELECT c.id FROM orders c WHERE c.pet_id = i."petId" AND … AND NOT (…) ORDER BY … LIMIT 1) IS NOT NULL
+ */
+export function childrenSql (
+  dialect: Dialect, table: ModelTable, fields: string[], link?: { table: ModelTable, field: string }
+): string {
+  const by = link === undefined ? '' : `${link.table.name}.${link.field}`
+  const key = `children ${table.name} ${fields.join()} ${by}`
+  return once(dialect, key, () => {
+    const types = Object.fromEntries(fields.map((field) => [field, inputType(table.columns[field]!)]))
+    const id = `c.${idOf(table)}`
+    const [first, ...rest] = fields.map((field): [string, string] =>
+      [`c.${columnOf(table, field)}`, valueOf(dialect, table, field)])
+    const value = link === undefined ? first![1] : `l.${columnOf(link.table, link.field)}`
+    const linked = link === undefined
+      ? ''
+      : `${inOrder(dialect)} ${link.table.name} l ON l.${idOf(link.table)} = ${first![1]} AND ${ofAccount(dialect, 'l', 'i')}`
+    // As the columns of the indexes are ordered.
+    const columns: Array<[string, string]> = [[first![0], value], ['c.account_id', 'i.account'], ...rest]
+    const { where, orderBy } = dialect.keyset(columns, id, '0', false)
+    return `
+      SELECT i.position, ${value} AS first
+      FROM ${dialect.jsonRows('i', { position: 'bigint', account: 'bigint', known: 'json', ...types })} ${linked}
+      WHERE (SELECT ${id} FROM ${table.name} c
+        WHERE ${where} AND NOT (${dialect.inJsonArray(id, 'i.known')}) ORDER BY ${orderBy} LIMIT 1) IS NOT NULL`
+  })
+}
+
+export function insertSql (dialect: Dialect, table: ModelTable): string {
+  return once(dialect, `insert ${table.name}`, () => {
+    const fields = Object.keys(table.columns)
+    return `
+      INSERT INTO ${table.name} (${fields.map((field) => columnOf(table, field)).join(', ')})
+      SELECT ${fields.map((field) => valueOf(dialect, table, field)).join(', ')} FROM ${rowsOf(dialect, table, fields)}`
+  })
+}
+
+/** Sets all columns of rows but those that never change. */
+export function updateSql (dialect: Dialect, table: ModelTable): string {
+  return once(dialect, `update ${table.name}`, () => {
+    const fields = Object.keys(table.columns).filter((field) => field !== table.id && field !== 'accountId')
+    return `
+      UPDATE ${table.name}
+      SET ${fields.map((field) => `${columnOf(table, field)} = ${valueOf(dialect, table, field)}`).join(', ')}
+      FROM ${rowsOf(dialect, table, [table.id, ...fields])} WHERE ${table.name}.${idOf(table)} = i."${table.id}"`
+  })
+}
+
+export function deleteSql (dialect: Dialect, table: ModelTable): string {
+  return once(dialect, `delete ${table.name}`, () => `
+    DELETE FROM ${table.name} WHERE ${idOf(table)} IN (
+      SELECT i.id FROM ${dialect.jsonRows('i', { id: inputType(table.columns[table.id]!) })})`)
+}
+
+/** Returns the columns of a table or an alias by their fields, as the values that the service works with. */
+function columnsOf (dialect: Dialect, table: ModelTable, alias: string): string {
+  return Object.entries(table.columns).map(([field, { name, type }]) => {
+    const column = `${alias}.${name}`
+    const value = typeof type === 'object' ? dialect.fromEnum(column) : type === 'time' ? dialect.time(column) : column
+    return `${value} AS "${field}"`
+  }).join(', ')
+}
+
+export function idOf (table: ModelTable): string {
+  return columnOf(table, table.id)
+}
+
+function columnOf ({ columns, name }: ModelTable, field: string): string {
+  const column = columns[field]
+  if (column === undefined) throw new Error(`${name} has no field ${field}`)
+  return column.name
+}
+
+function rowsOf (dialect: Dialect, { columns }: ModelTable, fields: string[]): string {
+  return dialect.jsonRows('i', Object.fromEntries(fields.map((field) => [field, inputType(columns[field]!)])))
+}
+
+function inputType ({ type }: ModelColumn): InputType {
+  return typeof type === 'object' || type === 'time' ? 'text' : type
+}
+
+/** Returns the value of an input as that of its column. */
+function valueOf (dialect: Dialect, { columns }: ModelTable, field: string): string {
+  const { type } = columns[field]!
+  const value = `i."${field}"`
+  if (typeof type === 'object') return dialect.toEnum(value, type.enum)
+  return type === 'time' ? dialect.toTime(value) : value
+}
+
+/** A row that was found by its id belongs to the account that asks. No index serves: it would list the account. */
+function ofAccount (dialect: Dialect, row: string, input: string): string {
+  return dialect.equalsWithoutIndex(`${row}.account_id`, `${input}.account`)
+}
+
+/** SQLite could otherwise walk the table, and look the inputs up for each of its rows. */
+function inOrder ({ hasRowLocks }: Dialect): string {
+  return hasRowLocks ? 'JOIN' : 'CROSS JOIN'
+}
+
+function locking ({ hasRowLocks }: Dialect, table: ModelTable, lock: string): string {
+  return hasRowLocks ? `ORDER BY r.${idOf(table)} ${lock} OF r` : ''
+}

@@ -1,0 +1,43 @@
+import type { Dialect } from '../dialect.ts'
+import type { ModelTable } from '../model-table.ts'
+import type { OwnStatement } from '../statements.ts'
+import type { IdentityMap, Row } from './account-rows.ts'
+import { deleteSql, insertSql, updateSql } from './row-statements.ts'
+
+/**
+ * Returns the statements that write what the group has changed: for each table one that inserts, one that updates and
+ * one that deletes. Parents are inserted first and deleted last.
+ *
+ * @param tables the names of the tables, parents first
+ */
+export function savesOf (dialect: Dialect, tables: readonly string[], map: IdentityMap): OwnStatement[] {
+  const ordered = [...map.tables].sort(([a], [b]) => tables.indexOf(a.name) - tables.indexOf(b.name))
+  const inserts: OwnStatement[] = []
+  const deletes: OwnStatement[] = []
+  for (const [table, entries] of ordered) {
+    const inserted: Row[] = []
+    const updated: Row[] = []
+    const deleted: Row[] = []
+    for (const [id, { stored, current }] of entries) {
+      if (stored === current) continue
+      if (current === undefined) deleted.push({ id })
+      else if (stored === undefined) inserted.push(current)
+      else updated.push(current)
+    }
+    if (inserted.length > 0) inserts.push(statementOf(insertSql(dialect, table), inserted))
+    if (updated.length > 0) inserts.push(statementOf(updateSql(dialect, table), updated))
+    if (deleted.length > 0) deletes.unshift(statementOf(deleteSql(dialect, table), deleted))
+  }
+  return [...inserts, ...deletes]
+}
+
+function statementOf (sql: string, rows: Row[]): OwnStatement {
+  return { sql, values: [JSON.stringify(rows)] }
+}
+
+/** Returns how many rows a group creates in each table at most, in one order for all groups. */
+export function createdBy (writes: ReadonlyArray<{ creates?: readonly ModelTable[] }>): Map<ModelTable, number> {
+  const counts = new Map<ModelTable, number>()
+  for (const { creates = [] } of writes) for (const table of creates) counts.set(table, (counts.get(table) ?? 0) + 1)
+  return counts
+}

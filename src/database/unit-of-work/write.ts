@@ -1,0 +1,70 @@
+import type { CommandSuccess } from '../group-commit/command.ts'
+import type { ModelTable } from '../model-table.ts'
+import type { AccountRows } from './account-rows.ts'
+
+/**
+ * A write of a client: which rows it needs, and a function that decides about them. The function is synchronous, and
+ * depends on its arguments alone: what is random is an input. It throws a coded error to refuse the write, which then
+ * has changed nothing.
+ */
+export interface Write<Input, Record> {
+  name: string
+  /** Returns the rows to lock and load. Each belongs to the account of the writer, or is not found. */
+  needs?: (input: Input) => Need[]
+  /** The tables in each of which it creates one row at most. */
+  creates?: readonly ModelTable[]
+  decide: (input: Input, rows: AccountRows) => CommandSuccess<Record>
+}
+
+export type Need = RowNeed | ChildrenNeed | AllNeed
+
+/** A row by its id, locked. */
+interface RowNeed {
+  kind: 'row'
+  table: ModelTable
+  id: number | Through
+  /** `key share`: the row is only referred to. */
+  lock: 'update' | 'key share'
+}
+
+/** The id is in a column of another row. */
+export interface Through {
+  table: ModelTable
+  id: number
+  /** The field with the id. */
+  field: string
+}
+
+/** Whether there are rows with these values. */
+interface ChildrenNeed {
+  kind: 'children'
+  table: ModelTable
+  where: WantedValues
+}
+
+/** All rows of the account in a table that has few, locked for changes. */
+interface AllNeed {
+  kind: 'all'
+  table: ModelTable
+}
+
+/** Values by field. */
+export type Values = { [field: string]: number | string | boolean }
+
+/** The first of them may be in a column of another row. */
+export type WantedValues = { [field: string]: number | string | boolean | Through }
+
+/** Needs a row to change it. The row stands for its children, too: a pet for its stock and its orders. */
+export const forUpdate = (table: ModelTable, id: number | Through): Need => ({ kind: 'row', table, id, lock: 'update' })
+
+/** Needs a row to refer to it. */
+export const forReference = (table: ModelTable, id: number): Need => ({ kind: 'row', table, id, lock: 'key share' })
+
+/** The id in a field of the row of another table: the pet of an order. That table is locked later. */
+export const through = (table: ModelTable, id: number, field: string): Through => ({ table, id, field })
+
+/** Needs to know whether there are rows with some values. A row that the write needs for update stands for them. */
+export const children = (table: ModelTable, where: WantedValues): Need => ({ kind: 'children', table, where })
+
+/** Needs all rows of the account. */
+export const all = (table: ModelTable): Need => ({ kind: 'all', table })
