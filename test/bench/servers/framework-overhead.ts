@@ -32,6 +32,8 @@ const ANSWERS: Record<string, { status: number, headers: Record<string, string>,
     body: `[${Array.from({ length: 20 }, () => PET).join(',')}]`
   },
   'POST /pets': { status: 201, headers: { location: '/pets/1', etag: '"1"' }, body: PET },
+  'PATCH /pets/:petId': { status: 200, headers: { etag: '"1"' }, body: PET },
+  'DELETE /store/orders/:orderId': { status: 204, headers: {}, body: '' },
   'POST /store/orders': {
     status: 201,
     headers: { location: '/store/orders/1', etag: '"1"' },
@@ -49,6 +51,7 @@ const ANSWERS: Record<string, { status: number, headers: Record<string, string>,
 app.addHook('preValidation', async ({ method, routeOptions }, reply) => {
   await new Promise((resolve) => { setImmediate(resolve) })
   const { status, headers, body } = ANSWERS[`${method} ${routeOptions.url}`]!
+  if (status === 204) return await reply.code(status).send()
   return await reply.code(status).headers(headers).header('content-type', 'application/json; charset=utf-8').send(body)
 })
 

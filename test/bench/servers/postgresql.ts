@@ -1,15 +1,9 @@
 import pg from 'pg'
+import { base36, eventSql, responseSql } from './postgresql-sql.ts'
+import { stepsOf } from './postgresql-steps.ts'
+import { refusalOfOrder, unchanged, unknownCategory } from './refusals.ts'
 import { randomText } from './sqlite.ts'
-import {
-  refusalOf,
-  type Key,
-  type Message,
-  type Order,
-  type Pet,
-  type Refusal,
-  type Store,
-  type StoredPet
-} from './store.ts'
+import type { Idempotency, Key, Message, Order, Pet, Store, StoredPet } from './store.ts'
 
 /** The number of connections, petstore's default. */
 const POOL = 10
@@ -23,9 +17,21 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number)
  */
 export function openPostgresql (url: string): Store {
   const pool = new pg.Pool({ connectionString: url, max: POOL })
+  const steps = stepsOf(pool)
 
   const statement = <Row extends pg.QueryResultRow> (name: string, text: string) =>
     async (...values: unknown[]): Promise<Row[]> => (await pool.query<Row>({ name, text, values })).rows
+
+  /** Prepares a write in two forms: without an Idempotency-Key, and with one, which is its last two parameters. */
+  const writes = <Row extends pg.QueryResultRow> (name: string, text: (isKeyed: boolean) => string) => {
+    const plain = statement<Row>(name, text(false))
+    const keyed = statement<Row>(`${name}, keyed`, text(true))
+    return async (account: number, values: unknown[], idempotency: Idempotency | undefined): Promise<Row[]> => {
+      const now = new Date().toISOString()
+      if (idempotency === undefined) return await plain(account, now, ...values)
+      return await keyed(account, now, ...values, idempotency.key, idempotency.fingerprint)
+    }
+  }
 
   const keyByHash = statement<Key>(
     'key',
@@ -52,35 +58,81 @@ export function openPostgresql (url: string): Store {
 
   // A statement that changes several tables: in a transaction of several, the account's counter, which
   // every write of the account must pass, would stay locked for as many round trips.
-  const createPet = statement<{ id: number }>(
-    'create pet',
-    `
+  const createPet = writes<{ id: number }>('create pet', (isKeyed) => {
+    const record = `'{"id":' || pet.id || ',"name":' || to_json(pet.name)::text || ',"categoryId":' ||
+      pet.category_id || ',"status":"' || pet.status || '"}'`
+    return `
     WITH pet AS (
       INSERT INTO pets (account_id, name, category_id, status)
-      SELECT c.account_id, $2::text, c.id, $4::pet_status FROM categories c WHERE c.id = $3::bigint AND c.account_id = $1::bigint FOR KEY SHARE
+      SELECT c.account_id, $3::text, c.id, $5::pet_status FROM categories c
+      WHERE c.id = $4::bigint AND c.account_id = $1::bigint FOR KEY SHARE
       RETURNING id, name, category_id, status
-    ), ${counted('pet')}, event AS (
-      ${event('pet.created', '$5', '\'{"pet":{"id":\' || pet.id || \',"name":\' || to_json(pet.name)::text || \',"categoryId":\' || pet.category_id || \',"status":"\' || pet.status || \'"}}\'')}
-      FROM pet, counted
-    )
+    ), ${eventSql({ source: 'pet', type: 'pet.created', time: '$2', data: `'{"pet":' || ${record} || '}'` })}
+    ${isKeyed ? responseSql('pet', '$2', ['$6', '$7'], record) : ''}
     SELECT id FROM pet`
-  )
+  })
 
-  const placeOrder = statement<{ id: number }>(
-    'place order',
-    `
+  // The stock is locked, so that no order changes it before the event has its number.
+  const renamePet = statement<StoredPet>('rename pet', `
+    WITH stock AS (
+      SELECT quantity FROM inventory_items WHERE pet_id = $3::bigint AND account_id = $1::bigint FOR SHARE
+    ), pet AS (
+      UPDATE pets SET name = $4::text, version = version + 1
+      WHERE id = $3::bigint AND account_id = $1::bigint AND name <> $4::text
+        AND ($5::bigint[] IS NULL OR version = ANY ($5::bigint[]))
+      RETURNING id, name, category_id, status, version
+    ), ${eventSql({
+      source: 'pet',
+      type: 'pet.updated',
+      time: '$2',
+      data: `'{"pet":{"id":' || pet.id || ',"name":' || to_json(pet.name)::text || ',"categoryId":' ||
+        pet.category_id || ',"status":"' || pet.status || '"}' || coalesce(',"inventory":{"petId":' || pet.id ||
+        ',"quantity":' || stock.quantity || ',"status":"' || pet.status || '"}', '') || '}'`,
+      from: 'LEFT JOIN stock ON true'
+    })}
+    SELECT id, name, category_id AS "categoryId", status, version FROM pet`)
+
+  const placeOrder = writes<{ id: number }>('place order', (isKeyed) => {
+    const record = `'{"id":' || placed.id || ',"petId":' || $3::bigint ||
+      ',"quantity":' || $4::bigint || ',"complete":false}'`
+    const data = `'{"order":' || ${record} || ',"inventory":{"petId":' || $3::bigint || ',"quantity":' || taken.left ||
+      ',"status":"available"}}'`
+    return `
     WITH taken AS (
-      UPDATE inventory_items s SET quantity = s.quantity - $3::bigint, version = s.version + 1 FROM pets p
-      WHERE s.pet_id = $2::bigint AND s.account_id = $1::bigint AND s.quantity > $3::bigint AND p.id = s.pet_id AND p.status = 'available'
+      UPDATE inventory_items s SET quantity = s.quantity - $4::bigint, version = s.version + 1 FROM pets p
+      WHERE s.pet_id = $3::bigint AND s.account_id = $1::bigint AND s.quantity > $4::bigint AND p.id = s.pet_id AND p.status = 'available'
       RETURNING s.quantity AS left
     ), placed AS (
-      INSERT INTO orders (account_id, pet_id, quantity) SELECT $1::bigint, $2::bigint, $3::bigint FROM taken RETURNING id
-    ), ${counted('placed')}, event AS (
-      ${event('order.placed', '$4', '\'{"order":{"id":\' || placed.id || \',"petId":\' || $2::bigint || \',"quantity":\' || $3::bigint || \',"complete":false},"inventory":{"petId":\' || $2::bigint || \',"quantity":\' || taken.left || \',"status":"available"}}\'')}
-      FROM placed, taken, counted
-    )
+      INSERT INTO orders (account_id, pet_id, quantity) SELECT $1::bigint, $3::bigint, $4::bigint FROM taken RETURNING id
+    ), ${eventSql({ source: 'placed', type: 'order.placed', time: '$2', data, from: ', taken' })}
+    ${isKeyed ? responseSql('placed', '$2', ['$5', '$6'], record) : ''}
     SELECT id FROM placed`
-  )
+  })
+
+  const stock = statement<{ status: string, quantity: number | null }>('stock', `
+    SELECT p.status, s.quantity FROM pets p LEFT JOIN inventory_items s ON s.pet_id = p.id
+    WHERE p.id = $1 AND p.account_id = $2`)
+
+  // The order is locked first, so that no other transaction cancels it as well.
+  const cancelOrder = statement<{ id: number }>('cancel order', `
+    WITH found AS (
+      SELECT id, pet_id, quantity FROM orders
+      WHERE id = $3::bigint AND account_id = $1::bigint AND NOT complete FOR UPDATE
+    ), returned AS (
+      UPDATE inventory_items s SET quantity = s.quantity + found.quantity, version = s.version + 1
+      FROM found, pets p WHERE s.pet_id = found.pet_id AND p.id = found.pet_id AND s.quantity > 0
+      RETURNING found.id, found.pet_id, found.quantity, s.quantity AS left, p.status
+    ), gone AS (
+      DELETE FROM orders USING returned WHERE orders.id = returned.id
+    ), ${eventSql({
+      source: 'returned',
+      type: 'order.cancelled',
+      time: '$2',
+      data: `'{"order":{"id":' || returned.id || ',"petId":' || returned.pet_id || ',"quantity":' ||
+        returned.quantity || ',"complete":false},"inventory":{"petId":' || returned.pet_id || ',"quantity":' ||
+        returned.left || ',"status":"' || returned.status || '"}}'`
+    })}
+    SELECT id FROM returned`)
 
   const createMessage = statement<{ id: string }>(
     'create message',
@@ -90,10 +142,13 @@ export function openPostgresql (url: string): Store {
     ), made AS (
       INSERT INTO messages (position, id, account_id, message, created_at)
       SELECT position, 'msg_' || ${base36('position')} || $2, $1::bigint, $3::text, $4::timestamp FROM next RETURNING id, message
-    ), ${counted('made')}, event AS (
-      ${event('message.created', '$4', '\'{"message":{"id":"\' || made.id || \'","message":\' || to_json(made.message)::text || \',"status":"queued","createdAt":"\' || $5::text || \'"}}\'')}
-      FROM made, counted
-    )
+    ), ${eventSql({
+      source: 'made',
+      type: 'message.created',
+      time: '$4',
+      data: `'{"message":{"id":"' || made.id || '","message":' || to_json(made.message)::text ||
+        ',"status":"queued","createdAt":"' || $5::text || '"}}'`
+    })}
     SELECT id FROM made`
   )
 
@@ -117,85 +172,32 @@ export function openPostgresql (url: string): Store {
     RETURNING id`
   )
 
-  /** Places an order that is complete, takes the last unit or is refused. It is rare, so that it uses several steps. */
-  async function placeRareOrder (
-    account: number,
-    petId: number,
-    quantity: number,
-    complete: boolean
-  ): Promise<Order | Refusal> {
-    const client = await pool.connect()
-    try {
-      await client.query('BEGIN')
-      const {
-        rows: [pet]
-      } = await client.query<{ status: string, quantity: number | null }>(
-        `
-        SELECT p.status, s.quantity FROM pets p LEFT JOIN inventory_items s ON s.pet_id = p.id WHERE p.id = $1 AND p.account_id = $2 FOR NO KEY UPDATE OF p`,
-        [petId, account]
-      )
-      if (pet?.status !== 'available' || (pet.quantity ?? 0) < quantity) {
-        await client.query('ROLLBACK')
-        return refusalOf(pet)
-      }
-      const now = new Date().toISOString()
-      const {
-        rows: [stock]
-      } = await client.query<{ left: number }>(
-        `
-        UPDATE inventory_items SET quantity = quantity - $1, version = version + 1 WHERE pet_id = $2 RETURNING quantity AS left`,
-        [quantity, petId]
-      )
-      const {
-        rows: [placed]
-      } = await client.query<{ id: number }>(
-        `
-        INSERT INTO orders (account_id, pet_id, quantity, complete) VALUES ($1, $2, $3, $4) RETURNING id`,
-        [account, petId, quantity, complete]
-      )
-      const {
-        rows: [moved]
-      } =
-        stock!.left > 0
-          ? { rows: [] }
-          : await client.query<Pet>(
-              `
-        UPDATE pets SET version = version + 1, status = CASE WHEN EXISTS (SELECT 1 FROM orders o WHERE o.pet_id = $1 AND NOT o.complete) THEN 'pending' ELSE 'sold' END::pet_status
-        WHERE id = $1 RETURNING id, name, category_id AS "categoryId", status`,
-              [petId]
-          )
-      const order = { id: placed!.id, petId, quantity, complete }
-      const data = { order, inventory: { petId, quantity: stock!.left, status: moved?.status ?? 'available' } }
-      await append(client, account, 'order.placed', now, data)
-      if (complete) await append(client, account, 'order.completed', now, data)
-      if (moved !== undefined) {
-        await append(client, account, 'pet.updated', now, { pet: moved, inventory: data.inventory })
-      }
-      await client.query('COMMIT')
-      return order
-    } catch (error) {
-      await client.query('ROLLBACK')
-      throw error
-    } finally {
-      client.release()
-    }
-  }
-
   return {
     findKey: async (hash) => (await keyByHash(hash))[0],
     markKeyUsed: async (key, at) => await keyUsed(at, key),
     findPet: async (account, id) => (await petById(id, account))[0],
     listPets: async (account, after, limit, status) =>
       status === undefined ? await pets(account, after, limit) : await petsOfStatus(account, status, after, limit),
-    async createPet (account, { name, categoryId, status = 'available' }) {
-      const [row] = await createPet(account, name, categoryId, status, new Date().toISOString())
-      return row === undefined ? 'unknown_category' : { id: row.id, name, categoryId, status }
+    createPet: async (account, { name, categoryId, status = 'available' }, idempotency) =>
+      await steps.once<Pet>(account, idempotency, async () => {
+        const [row] = await createPet(account, [name, categoryId, status], idempotency)
+        return row === undefined ? unknownCategory : { id: row.id, name, categoryId, status }
+      }),
+    async renamePet (account, id, name, versions) {
+      const [pet] = await renamePet(account, new Date().toISOString(), id, name, versions)
+      return pet ?? unchanged((await petById(id, account))[0], versions)
     },
-    async placeOrder (account, { petId, quantity = 1, complete = false }) {
-      const [row] = complete ? [] : await placeOrder(account, petId, quantity, new Date().toISOString())
-      return row === undefined
-        ? await placeRareOrder(account, petId, quantity, complete)
-        : { id: row.id, petId, quantity, complete }
+    placeOrder: async (account, { petId, quantity = 1, complete = false }, idempotency) =>
+      await steps.once<Order>(account, idempotency, async () => {
+        const [row] = complete ? [] : await placeOrder(account, [petId, quantity], idempotency)
+        if (row !== undefined) return { id: row.id, petId, quantity, complete }
+        const [pet] = await stock(petId, account)
+        if (pet?.status !== 'available' || (pet.quantity ?? 0) < quantity) return refusalOfOrder(pet, quantity)
+        return await steps.placeOrder(account, { petId, quantity, complete }, idempotency)
+      }),
+    async cancelOrder (account, id) {
+      const [row] = await cancelOrder(account, new Date().toISOString(), id)
+      return row === undefined ? await steps.cancelOrder(account, id) : undefined
     },
     async createMessage (account, message) {
       const createdAt = new Date().toISOString()
@@ -207,37 +209,4 @@ export function openPostgresql (url: string): Store {
       await pool.end()
     }
   }
-}
-
-/** Returns SQL for the next event number of the account, if `done` has a row. */
-function counted (done: string): string {
-  return `counted AS (UPDATE accounts SET last_event_id = last_event_id + 1 FROM ${done} WHERE accounts.id = $1::bigint RETURNING last_event_id)`
-}
-
-function event (type: string, time: string, data: string): string {
-  return `INSERT INTO events (account_id, id, type, timestamp, data) SELECT $1::bigint, counted.last_event_id, '${type}', ${time}::timestamp, ${data}`
-}
-
-async function append (client: pg.PoolClient, account: number, type: string, now: string, data: object): Promise<void> {
-  const {
-    rows: [counter]
-  } = await client.query<{ id: number }>(
-    'UPDATE accounts SET last_event_id = last_event_id + 1 WHERE id = $1 RETURNING last_event_id AS id',
-    [account]
-  )
-  await client.query('INSERT INTO events (account_id, id, type, timestamp, data) VALUES ($1, $2, $3, $4, $5)', [
-    account,
-    counter!.id,
-    type,
-    now,
-    JSON.stringify(data)
-  ])
-}
-
-/** Returns SQL for ten digits of base 36. */
-function base36 (number: string): string {
-  return Array.from(
-    { length: 10 },
-    (_, i) => `substr('0123456789abcdefghijklmnopqrstuvwxyz', (${number} / ${36 ** (9 - i)} % 36)::int + 1, 1)`
-  ).join(' || ')
 }

@@ -7,7 +7,10 @@ import { PrismaClient as PostgresqlClient } from '../../../src/generated/postgre
 import { Prisma, PrismaClient } from '../../../src/generated/sqlite/client.ts'
 import { serve } from './service.ts'
 import { messageId } from './sqlite.ts'
-import { refusalOf, type Order, type Pet, type Store } from './store.ts'
+import { Refusal, refusalOfCancellation, refusalOfOrder, replayOf, unchanged, unknownCategory } from './refusals.ts'
+import {
+  DELIVERY_MS, hasWebhooks, RECORD_MS, type Idempotency, type Order, type Pet, type Store, type StoredPet, type Written
+} from './store.ts'
 
 const url = process.env['DATABASE_URL']!
 /** By default, a transaction that waits 2 s fails on a busy machine, and its answer would void the run. */
@@ -35,8 +38,7 @@ function storeOf (prisma: PrismaClient): Store {
     },
     markKeyUsed: async (key, at) => await prisma.apiKey.update({ where: { id: key }, data: { lastUsedAt: at } }),
     async findPet (accountId, id) {
-      const pet = await prisma.pet.findUnique({ where: { id, accountId } })
-      return pet === null ? undefined : { ...petOf(pet), version: Number(pet.version) }
+      return storedPetOf(await prisma.pet.findUnique({ where: { id, accountId } }))
     },
     async listPets (accountId, after, take, status) {
       const pets = await prisma.pet.findMany({
@@ -46,17 +48,31 @@ function storeOf (prisma: PrismaClient): Store {
       })
       return pets.map(petOf)
     },
-    createPet: async (accountId, { name, categoryId, status = 'available' }) =>
-      await prisma.$transaction(async (tx) => {
-        if ((await tx.category.findUnique({ where: { id: categoryId, accountId } })) === null) {
-          return 'unknown_category'
-        }
+    createPet: async (accountId, { name, categoryId, status = 'available' }, idempotency) =>
+      await once<Pet>(prisma, accountId, idempotency, async (tx, now) => {
+        if ((await tx.category.findUnique({ where: { id: categoryId, accountId } })) === null) return unknownCategory
         const pet = petOf(await tx.pet.create({ data: { accountId, name, categoryId, status } }))
-        await append(tx, accountId, 'pet.created', new Date(), { pet })
+        await append(tx, accountId, 'pet.created', now, { pet })
         return pet
       }),
-    placeOrder: async (accountId, { petId, quantity = 1, complete = false }) =>
+    renamePet: async (accountId, id, name, versions) =>
       await prisma.$transaction(async (tx) => {
+        const [renamed] = await tx.pet.updateManyAndReturn({
+          where: { id, accountId, name: { not: name }, ...(versions && { version: { in: versions } }) },
+          data: { name, version: { increment: 1 } }
+        })
+        if (renamed === undefined) {
+          return unchanged(storedPetOf(await tx.pet.findUnique({ where: { id, accountId } })), versions)
+        }
+        const pet = petOf(renamed)
+        const stock = await tx.inventoryItem.findUnique({ where: { petId: id } })
+        const inventory =
+          stock === null ? {} : { inventory: { petId: id, quantity: Number(stock.quantity), status: pet.status } }
+        await append(tx, accountId, 'pet.updated', new Date(), { pet, ...inventory })
+        return { ...pet, version: Number(renamed.version) }
+      }),
+    placeOrder: async (accountId, { petId, quantity = 1, complete = false }, idempotency) =>
+      await once<Order>(prisma, accountId, idempotency, async (tx, now) => {
         const taken = await tx.inventoryItem.updateManyAndReturn({
           where: { petId, accountId, quantity: { gte: quantity }, pet: { status: 'available' } },
           data: { quantity: { decrement: quantity }, version: { increment: 1 } }
@@ -64,13 +80,13 @@ function storeOf (prisma: PrismaClient): Store {
         const [stock] = taken
         if (stock === undefined) {
           const pet = await tx.pet.findUnique({ where: { id: petId, accountId }, include: { inventory: true } })
-          return refusalOf(
+          return refusalOfOrder(
             pet === null
               ? undefined
-              : { status: pet.status, quantity: pet.inventory && Number(pet.inventory.quantity) }
+              : { status: pet.status, quantity: pet.inventory && Number(pet.inventory.quantity) },
+            quantity
           )
         }
-        const now = new Date()
         const { id } = await tx.order.create({ data: { accountId, petId, quantity, complete } })
         const order: Order = { id: Number(id), petId, quantity, complete }
         const moved = stock.quantity > 0 ? undefined : await emptied(tx, petId)
@@ -84,6 +100,30 @@ function storeOf (prisma: PrismaClient): Store {
           await append(tx, accountId, 'pet.updated', now, { pet: moved, inventory: data.inventory })
         }
         return order
+      }),
+    cancelOrder: async (accountId, id) =>
+      await prisma.$transaction(async (tx) => {
+        const found = await tx.order.findUnique({ where: { id, accountId } })
+        const refusal = refusalOfCancellation(found ?? undefined)
+        if (refusal !== undefined) return refusal
+        const { count } = await tx.order.deleteMany({ where: { id, complete: false } })
+        if (count === 0) return refusalOfCancellation(undefined)
+        const [petId, quantity] = [Number(found!.petId), Number(found!.quantity)]
+        const stock = await tx.inventoryItem.update({
+          where: { petId },
+          data: { quantity: { increment: quantity }, version: { increment: 1 } },
+          include: { pet: true }
+        })
+        const isMoved = Number(stock.quantity) === quantity
+        const pet = petOf(isMoved
+          ? await tx.pet.update({ where: { id: petId }, data: { status: 'available', version: { increment: 1 } } })
+          : stock.pet)
+        const now = new Date()
+        const inventory = { petId, quantity: Number(stock.quantity), status: pet.status }
+        const order: Order = { id, petId, quantity, complete: false }
+        await append(tx, accountId, 'order.cancelled', now, { order, inventory })
+        if (isMoved) await append(tx, accountId, 'pet.updated', now, { pet, inventory })
+        return undefined
       }),
     createMessage: async (accountId, text) =>
       await prisma.$transaction(async (tx) => {
@@ -131,6 +171,35 @@ function storeOf (prisma: PrismaClient): Store {
   }
 }
 
+/** Runs a write in a transaction, with the look-up of its Idempotency-Key and the record of its response. */
+async function once<Result> (
+  prisma: PrismaClient, accountId: number, idempotency: Idempotency | undefined,
+  work: (tx: Prisma.TransactionClient, now: Date) => Promise<Result | Refusal>
+): Promise<Written<Result>> {
+  const run = async (): Promise<Written<Result>> => await prisma.$transaction(async (tx) => {
+    const now = new Date()
+    if (idempotency === undefined) return await work(tx, now)
+    const { key, fingerprint } = idempotency
+    const where = { accountId_key: { accountId, key } }
+    const stored = await tx.idempotencyRecord.findUnique({ where })
+    if (stored !== null && stored.expiresAt >= now) return replayOf<Result>(stored, idempotency)
+    if (stored !== null) await tx.idempotencyRecord.delete({ where })
+    const result = await work(tx, now)
+    if (result instanceof Refusal) return result
+    const expiresAt = new Date(now.getTime() + RECORD_MS)
+    const response = { record: JSON.stringify(result), etag: '"1"' }
+    await tx.idempotencyRecord.create({ data: { accountId, key, fingerprint, ...response, createdAt: now, expiresAt } })
+    return result
+  })
+  try {
+    return await run()
+  } catch (error) {
+    // Another request with the same key was faster.
+    if (error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2002') return await run()
+    throw error
+  }
+}
+
 async function emptied (tx: Prisma.TransactionClient, petId: number): Promise<Pet> {
   const open = await tx.order.findFirst({ where: { petId, complete: false } })
   return petOf(
@@ -153,6 +222,16 @@ async function append (
     data: { lastEventId: { increment: 1 } }
   })
   await tx.event.create({ data: { accountId, id: lastEventId, type, timestamp, data: JSON.stringify(data) } })
+  if (!hasWebhooks) return
+  const webhooks = await tx.webhook.findMany({ where: { accountId, enabled: true, events: { contains: `"${type}"` } } })
+  const giveUpAt = new Date(timestamp.getTime() + DELIVERY_MS)
+  await tx.delivery.createMany({
+    data: webhooks.map(({ id }) => ({ accountId, eventId: lastEventId, webhookId: id, nextTryAt: timestamp, giveUpAt }))
+  })
+}
+
+function storedPetOf (pet: Parameters<typeof petOf>[0] & { version: bigint } | null): StoredPet | undefined {
+  return pet === null ? undefined : { ...petOf(pet), version: Number(pet.version) }
 }
 
 function petOf ({

@@ -3,7 +3,12 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import Fastify, { LogController, type FastifyReply, type FastifyRequest } from 'fastify'
 import { pino } from 'pino'
-import type { Key, Refusal, Store } from './store.ts'
+import { idempotencyOf, versionsOf } from './conditions.ts'
+import { petNotFound, Refusal } from './refusals.ts'
+import {
+  Message, NewMessage, NewOrder, NewPet, Order, OrderParams, Pet, PetParams, PetQuery, PetUpdate, Problem
+} from './schemas.ts'
+import { Replay, type Key, type Store, type Written } from './store.ts'
 
 /**
  * The measured routes as a good engineer writes them by hand: Fastify, TypeBox for requests and answers, a bearer key
@@ -31,34 +36,6 @@ const HOUR_MS = 3_600_000
 /** The delay of the delivery of pending messages in ms, and their number in one transaction, as in petstore. */
 const SETTLE_MS = 25
 const SETTLE_SIZE = 1_000
-
-const Id = Type.Integer({ minimum: 1 })
-const Status = Type.Union([Type.Literal('available'), Type.Literal('pending'), Type.Literal('sold')])
-const Text = (maxLength: number) => Type.String({ minLength: 1, maxLength, pattern: '^[^\\u0000]*$' })
-const CLOSED = { additionalProperties: false }
-
-const NewPet = Type.Object({ name: Text(255), categoryId: Id, status: Type.Optional(Status) }, CLOSED)
-const Pet = Type.Object({ id: Id, name: Type.String(), categoryId: Id, status: Type.String() })
-const NewOrder = Type.Object({
-  petId: Id,
-  quantity: Type.Optional(Type.Integer({ minimum: 1, maximum: 2147483647 })),
-  complete: Type.Optional(Type.Boolean())
-}, CLOSED)
-const Order = Type.Object({ id: Id, petId: Id, quantity: Type.Integer(), complete: Type.Boolean() })
-const NewMessage = Type.Object({ message: Text(10_000) }, CLOSED)
-const Message = Type.Object({
-  id: Type.String(),
-  message: Type.String(),
-  status: Type.String(),
-  createdAt: Type.String()
-})
-const Problem = Type.Object({ code: Type.String(), message: Type.String(), status: Type.Integer() })
-const PetParams = Type.Object({ petId: Id }, CLOSED)
-const PetQuery = Type.Object({
-  status: Type.Optional(Status),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
-  cursor: Type.Optional(Type.String({ pattern: '^[0-9a-z]{1,10}$' }))
-}, CLOSED)
 
 /** Serves the store on PORT until SIGTERM. */
 export async function serve (store: Store): Promise<void> {
@@ -118,7 +95,7 @@ export async function serve (store: Store): Promise<void> {
         .header('sunset', 'Thu, 05 Dec 2030 00:00:00 GMT')
         .header('link', `</pets?id=${petId}>; rel="successor-version"`)
       const pet = await store.findPet(accountOf(request), petId)
-      if (pet === undefined) return await reply.code(404).send(problem('pet_not_found', 404))
+      if (pet === undefined) return refuse(reply, petNotFound)
       reply.header('etag', `"${pet.version}"`)
       return pet
     }
@@ -151,13 +128,30 @@ export async function serve (store: Store): Promise<void> {
   )
 
   app.post('/pets', { schema: { body: NewPet, response: { 201: Pet } } }, async (request, reply) => {
-    const pet = await store.createPet(accountOf(request), request.body)
+    const pet = await store.createPet(accountOf(request), request.body, idempotencyOf(request))
     return answer(reply, pet, '/pets')
   })
 
   app.post('/store/orders', { schema: { body: NewOrder, response: { 201: Order } } }, async (request, reply) => {
-    const order = await store.placeOrder(accountOf(request), request.body)
+    const order = await store.placeOrder(accountOf(request), request.body, idempotencyOf(request))
     return answer(reply, order, '/store/orders')
+  })
+
+  app.patch(
+    '/pets/:petId',
+    { schema: { params: PetParams, body: PetUpdate, response: { 200: Pet } } },
+    async (request, reply) => {
+      const { params: { petId }, body: { name } } = request
+      const pet = await store.renamePet(accountOf(request), petId, name, versionsOf(request))
+      if (pet instanceof Refusal) return refuse(reply, pet)
+      reply.header('etag', `"${pet.version}"`)
+      return pet
+    }
+  )
+
+  app.delete('/store/orders/:orderId', { schema: { params: OrderParams } }, async (request, reply) => {
+    const refusal = await store.cancelOrder(accountOf(request), request.params.orderId)
+    return refusal === undefined ? await reply.code(204).send() : refuse(reply, refusal)
   })
 
   app.post('/messages', { schema: { body: NewMessage, response: { 201: Message } } }, async (request, reply) => {
@@ -204,11 +198,18 @@ function accountOf ({ key }: FastifyRequest): number {
 
 function answer<Record extends { id: number | string }> (
   reply: FastifyReply,
-  record: Record | Refusal,
+  written: Written<Record>,
   path: string
 ): never {
-  if (typeof record === 'string') return reply.code(409).send(problem(record, 409)) as never
+  if (written instanceof Refusal) return refuse(reply, written)
+  const isReplay = written instanceof Replay
+  const record = isReplay ? written.record : written
+  if (isReplay) reply.header('idempotency-replayed', 'true')
   return reply.code(201).header('etag', '"1"').header('location', `${path}/${record.id}`).send(record) as never
+}
+
+function refuse (reply: FastifyReply, { status, body }: Refusal): never {
+  return reply.code(status).header('cache-control', 'no-store').send(body) as never
 }
 
 function problem (code: string, status: number): { code: string, message: string, status: number } {

@@ -1,18 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { openFile } from '../../../src/database/sqlite/driver.ts'
+import { Refusal, refusalOfCancellation, refusalOfOrder, replayOf, unchanged, unknownCategory } from './refusals.ts'
 import {
-  refusalOf,
-  type Key,
-  type Message,
-  type Order,
-  type Pet,
-  type PetStatus,
-  type Refusal,
-  type Store,
-  type StoredPet
+  DELIVERY_MS, hasWebhooks, RECORD_MS, type Idempotency, type Key, type Message, type NewPet, type Order, type Pet,
+  type PetStatus, type Store, type StoredPet, type Written
 } from './store.ts'
 
-type Value = string | number
+type Value = string | number | null
 
 interface Statement<Values extends Value[], Row> {
   get: (...values: Values) => Row | undefined
@@ -72,8 +66,33 @@ export function openSqlite (file: string): Store {
   const event = prepare<[number, number, string, string, string]>(
     'INSERT INTO events (account_id, id, type, timestamp, data) VALUES (?, ?, ?, ?, ?)'
   )
+  const delivery = prepare<[number, string, string, number, string]>(`
+    INSERT INTO deliveries (account_id, event_id, webhook_id, next_try_at, give_up_at)
+    SELECT account_id, ?, id, ?, ? FROM webhooks WHERE account_id = ? AND enabled AND events LIKE '%"' || ? || '"%'`)
   const append = (account: number, type: string, now: string, data: object): void => {
-    event.run(account, counter.get(account)!, type, now, JSON.stringify(data))
+    const id = counter.get(account)!
+    event.run(account, id, type, now, JSON.stringify(data))
+    if (hasWebhooks) delivery.run(id, now, later(now, DELIVERY_MS), account, type)
+  }
+
+  const response = prepare<[number, string, string], { fingerprint: string, record: string | null }>(
+    'SELECT fingerprint, record FROM idempotency_records WHERE account_id = ? AND key = ? AND expires_at >= ?'
+  )
+  const saveResponse = prepare<[number, string, string, string, string, string]>(`
+    INSERT OR REPLACE INTO idempotency_records (account_id, key, fingerprint, record, etag, created_at, expires_at)
+    VALUES (?, ?, ?, ?, '"1"', ?, ?)`)
+  const once = <Result extends object>(
+    account: number, idempotency: Idempotency | undefined, work: (now: string) => Result | Refusal
+  ): Written<Result> => {
+    const now = new Date().toISOString()
+    if (idempotency === undefined) return work(now)
+    const { key, fingerprint } = idempotency
+    const stored = response.get(account, key, now)
+    if (stored !== undefined) return replayOf(stored, idempotency)
+    const result = work(now)
+    if (result instanceof Refusal) return result
+    saveResponse.run(account, key, fingerprint, JSON.stringify(result), now, later(now, RECORD_MS))
+    return result
   }
 
   const category = prepareValue<[number, number], number>('SELECT 1 FROM categories WHERE id = ? AND account_id = ?')
@@ -94,6 +113,19 @@ export function openSqlite (file: string): Store {
     'INSERT INTO orders (account_id, pet_id, quantity, complete) VALUES (?, ?, ?, ?)'
   )
 
+  const rename = prepare<[string, number, number, string, string | null], StoredPet & { quantity: number | null }>(`
+    UPDATE pets SET name = ?, version = version + 1
+    WHERE id = ? AND account_id = ? AND name <> ? AND version IN (SELECT value FROM json_each(coalesce(?, json_array(version))))
+    RETURNING id, name, category_id AS categoryId, status, version,
+      (SELECT quantity FROM inventory_items WHERE pet_id = pets.id) AS quantity`)
+
+  const orderById = prepare<[number, number], Omit<Order, 'complete'> & { complete: number }>(`
+    SELECT id, pet_id AS petId, quantity, complete FROM orders WHERE id = ? AND account_id = ?`)
+  const deleteOrder = prepare<[number]>('DELETE FROM orders WHERE id = ?')
+  const returnStock = prepare<[number, number], { quantity: number, status: PetStatus }>(`
+    UPDATE inventory_items SET quantity = quantity + ?, version = version + 1 WHERE pet_id = ?
+    RETURNING quantity, (SELECT status FROM pets WHERE id = pet_id) AS status`)
+
   const lastMessage = prepareValue<[], number>("SELECT seq FROM sqlite_sequence WHERE name = 'messages'")
   const newMessage = prepare<[number, string, number, string, string]>(`
     INSERT INTO messages (position, id, account_id, message, created_at) VALUES (?, ?, ?, ?, ?)`)
@@ -106,25 +138,34 @@ export function openSqlite (file: string): Store {
   const createPet = inTransaction(
     (
       account: number,
-      { name, categoryId, status = 'available' }: Omit<Pet, 'id' | 'status'> & { status?: PetStatus }
-    ): Pet | Refusal => {
-      if (category.get(categoryId, account) === undefined) return 'unknown_category'
-      const pet = {
-        id: Number(newPet.run(account, name, categoryId, status).lastInsertRowid),
-        name,
-        categoryId,
-        status
-      }
-      append(account, 'pet.created', new Date().toISOString(), { pet })
+      { name, categoryId, status = 'available' }: NewPet,
+      idempotency: Idempotency | undefined
+    ): Written<Pet> => once(account, idempotency, (now) => {
+      if (category.get(categoryId, account) === undefined) return unknownCategory
+      const id = Number(newPet.run(account, name, categoryId, status).lastInsertRowid)
+      const pet = { id, name, categoryId, status }
+      append(account, 'pet.created', now, { pet })
       return pet
+    })
+  )
+
+  const renamePet = inTransaction(
+    (account: number, id: number, name: string, versions: number[] | undefined): StoredPet | Refusal => {
+      const renamed = rename.get(name, id, account, name, versions === undefined ? null : JSON.stringify(versions))
+      if (renamed === undefined) return unchanged(petById.get(id, account), versions)
+      const { version, quantity, ...pet } = renamed
+      const inventory = quantity === null ? {} : { inventory: { petId: id, quantity, status: pet.status } }
+      append(account, 'pet.updated', new Date().toISOString(), { pet, ...inventory })
+      return { ...pet, version }
     }
   )
 
   const placeOrder = inTransaction(
-    (account: number, petId: number, quantity: number, complete: boolean): Order | Refusal => {
+    (
+      account: number, petId: number, quantity: number, complete: boolean, idempotency: Idempotency | undefined
+    ): Written<Order> => once(account, idempotency, (now) => {
       const left = takeStock.get(quantity, petId, account, quantity)
-      if (left === undefined) return refusalOf(stock.get(petId, account))
-      const now = new Date().toISOString()
+      if (left === undefined) return refusalOfOrder(stock.get(petId, account), quantity)
       const id = Number(newOrder.run(account, petId, quantity, complete ? 1 : 0).lastInsertRowid)
       const order = { id, petId, quantity, complete }
       const moved = left > 0 ? undefined : setStatus.get(isOpen.get(petId) === undefined ? 'sold' : 'pending', petId)
@@ -133,8 +174,24 @@ export function openSqlite (file: string): Store {
       if (complete) append(account, 'order.completed', now, data)
       if (moved !== undefined) append(account, 'pet.updated', now, { pet: moved, inventory: data.inventory })
       return order
-    }
+    })
   )
+
+  const cancelOrder = inTransaction((account: number, id: number): Refusal | undefined => {
+    const found = orderById.get(id, account)
+    const refusal = refusalOfCancellation(found)
+    if (refusal !== undefined) return refusal
+    const order = { ...found!, complete: false }
+    const { petId, quantity } = order
+    const now = new Date().toISOString()
+    deleteOrder.run(id)
+    const stock = returnStock.get(quantity, petId)!
+    const moved = stock.quantity > quantity ? undefined : setStatus.get('available', petId)
+    const inventory = { petId, quantity: stock.quantity, status: moved?.status ?? stock.status }
+    append(account, 'order.cancelled', now, { order, inventory })
+    if (moved !== undefined) append(account, 'pet.updated', now, { pet: moved, inventory })
+    return undefined
+  })
 
   const createMessage = inTransaction((account: number, text: string): Message => {
     const createdAt = new Date().toISOString()
@@ -163,13 +220,20 @@ export function openSqlite (file: string): Store {
     findPet: (account, id) => petById.get(id, account),
     listPets: (account, after, limit, status) =>
       status === undefined ? pets.all(account, after, limit) : petsOfStatus.all(account, status, after, limit),
-    createPet: (account, pet) => createPet(account, pet),
-    placeOrder: (account, { petId, quantity = 1, complete = false }) =>
-      placeOrder(account, petId, quantity, complete),
+    createPet,
+    renamePet,
+    placeOrder: (account, { petId, quantity = 1, complete = false }, idempotency) =>
+      placeOrder(account, petId, quantity, complete, idempotency),
+    cancelOrder,
     createMessage: (account, text) => createMessage(account, text),
     settleMessages: (limit) => settleMessages(limit),
     close: () => database.close()
   }
+}
+
+/** Returns the time that is so many ms later. */
+function later (time: string, ms: number): string {
+  return new Date(Date.parse(time) + ms).toISOString()
 }
 
 /** Returns `msg_`, the position in ten digits of base 36, and 16 random digits. */

@@ -1,3 +1,5 @@
+import type { Refusal } from './refusals.ts'
+
 /** The database interface of the routes of the baseline and prisma. Results can be synchronous or asynchronous. */
 export interface Store {
   findKey: (hash: string) => Eventually<Key | undefined>
@@ -6,8 +8,13 @@ export interface Store {
   findPet: (account: number, id: number) => Eventually<StoredPet | undefined>
   /** Lists pets by id, after one. */
   listPets: (account: number, after: number, limit: number, status?: PetStatus) => Eventually<Pet[]>
-  createPet: (account: number, pet: NewPet) => Eventually<Pet | Refusal>
-  placeOrder: (account: number, order: NewOrder) => Eventually<Order | Refusal>
+  createPet: (account: number, pet: NewPet, idempotency?: Idempotency) => Eventually<Written<Pet>>
+  /** Renames a pet. If `versions` is given, the pet must have one of them. */
+  renamePet: (
+    account: number, id: number, name: string, versions: number[] | undefined
+  ) => Eventually<StoredPet | Refusal>
+  placeOrder: (account: number, order: NewOrder, idempotency?: Idempotency) => Eventually<Written<Order>>
+  cancelOrder: (account: number, id: number) => Eventually<Refusal | undefined>
   createMessage: (account: number, message: string) => Eventually<Message>
   /** Delivers messages without a webhook, up to a limit. @returns their number */
   settleMessages: (limit: number) => Eventually<number>
@@ -31,11 +38,24 @@ export interface NewOrder { petId: number, quantity?: number, complete?: boolean
 export interface Order { id: number, petId: number, quantity: number, complete: boolean }
 export interface Message { id: string, message: string, status: 'queued', createdAt: string }
 
-/** Thrown when a write is refused, with the code of the 409. */
-export type Refusal = 'unknown_category' | 'unknown_pet' | 'pet_not_available' | 'insufficient_stock'
+/** The Idempotency-Key of a write, and what identifies its request. */
+export interface Idempotency { key: string, fingerprint: string }
 
-/** Returns why an order was refused, from the current pet and its stock. */
-export function refusalOf (pet: { status: string, quantity: number | null } | undefined): Refusal {
-  if (pet === undefined) return 'unknown_pet'
-  return pet.status === 'available' ? 'insufficient_stock' : 'pet_not_available'
+/** How long the response to a write with an Idempotency-Key is stored. */
+export const RECORD_MS = 24 * 60 * 60 * 1_000
+/** How long a delivery is tried. */
+export const DELIVERY_MS = 24 * 60 * 60 * 1_000
+
+/** The response to an earlier request with the same Idempotency-Key. */
+export class Replay<T> {
+  readonly record: T
+
+  constructor (json: string) {
+    this.record = JSON.parse(json) as T
+  }
 }
+
+export type Written<T> = T | Replay<T> | Refusal
+
+/** Whether the store has webhooks. Only then, events are looked up for them. */
+export const hasWebhooks = process.env['WEBHOOKS'] === 'true'
