@@ -5,8 +5,9 @@ import { comparison } from './comparison.ts'
 import type { Plan } from './measure.ts'
 import { measurePairs, type Pairs, type Side } from './paired.ts'
 import { builtIn, startServer, type Generator } from './processes.ts'
+import { ENVIRONMENT } from './seed.ts'
 import { openStores, type Stores } from './stores.ts'
-import { workloads } from './workloads.ts'
+import { MEASURED_SHAPES, shapeOf, workloads } from './workloads.ts'
 
 interface Build { name: string, folder: string | undefined, stores: Stores }
 
@@ -17,8 +18,8 @@ export async function measureAgainst (
   const pairs: Pairs[] = []
   builtIn(resolve(other))
   for (const database of plan.databases) {
-    for (const shape of ['usual', 'contended'] as const) {
-      const names = plan.workloads.filter((name) => (workloads[name]!.shape ?? 'usual') === shape)
+    for (const shape of MEASURED_SHAPES) {
+      const names = plan.workloads.filter((name) => shapeOf(name) === shape)
       if (names.length === 0) continue
       const builds: Build[] = []
       try {
@@ -48,7 +49,8 @@ async function measureBuilds (
   try {
     for (const { name, folder: root, stores } of builds) {
       const store = await stores.copy('paired')
-      const options = root === undefined ? {} : { command: builtIn(root) }
+      const environment = ENVIRONMENT[shapeOf(workload)]
+      const options = { environment, ...root === undefined ? {} : { command: builtIn(root) } }
       const server = await startServer('petstore', store.url, join(folder, `${name}.log`), options)
       sides.push({ name, servers: [server], stores, store })
     }

@@ -1,7 +1,8 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { Void, type Plan } from './measure.ts'
+import type { Plan } from './measure.ts'
 import { startServer, type Generator, type Server } from './processes.ts'
+import { Void } from './rows.ts'
 import { openStores, type Store, type Stores } from './stores.ts'
 
 const SMALL = 10_000

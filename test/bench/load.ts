@@ -1,7 +1,10 @@
 import { connect, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { performance } from 'node:perf_hooks'
-import { randomFrom, requestsOf, requestText, type Scope } from './workloads.ts'
+import {
+  newConnection, ownPet, randomFrom, requestText, statusOf, type Connection, type Exchange, type Scope
+} from './requests.ts'
+import { requestsOf, workloads } from './workloads.ts'
 
 /**
  * Makes the load in a process of its own, with one request in flight on each connection. A bare socket with a minimal
@@ -24,10 +27,20 @@ export interface Job {
 /** The share of the requests that belong to the first of several accounts. */
 const FIRST_SCOPE = 0.1
 
+/** The rows that the server must have left, by its answers. */
+export interface Left {
+  /** Pets, orders and messages; less by each that was deleted. */
+  records: number
+  /** Events of the writes. A message that is delivered has another one. */
+  events: number
+  idempotencyRecords: number
+}
+
 export interface Load {
   requests: number
   /** The number of answers by status. */
   statuses: Record<string, number>
+  left: Left
   /** The number of unexpected results, such as `GET 500` or a connection that ended. */
   unexpected: Record<string, number>
   /** The first unexpected answer, shortened. */
@@ -46,21 +59,26 @@ async function run ({ ports, scopes, workload, connections, seconds, seed, every
   const latencies: number[] = []
   const statuses: Record<string, number> = {}
   const unexpected: Record<string, number> = {}
+  const left = { records: 0, events: 0, idempotencyRecords: 0 }
+  let requests = 0
   let example: string | undefined
   const sockets = await Promise.all(
     Array.from({ length: connections }, async (_, i) => await open(ports[i % ports.length]!))
   )
+  const states = sockets.map((_, i) => newConnection(i))
+  if (workloads[workload]?.isTagged) await Promise.all(states.map(async (state) => { await readTag(state) }))
   const cpu = process.cpuUsage()
   const start = performance.now()
   const end = start + seconds * 1_000
-  await Promise.all(sockets.map(drive))
+  await Promise.all(sockets.map(async (socket, i) => { await drive(socket, states[i]!) }))
   const elapsed = performance.now() - start
   const { user, system } = process.cpuUsage(cpu)
   for (const socket of sockets) socket.destroy()
   const sorted = Float64Array.from(latencies).sort()
   return {
-    requests: latencies.length,
+    requests,
     statuses,
+    left,
     unexpected,
     ...(example === undefined ? {} : { example }),
     seconds: elapsed / 1_000,
@@ -74,19 +92,27 @@ async function run ({ ports, scopes, workload, connections, seconds, seed, every
     return scopes[1 + Math.floor(random() * (scopes.length - 1))]!
   }
 
+  /** Reads the entity tag of the connection's pet, which earlier runs have changed. */
+  async function readTag (state: Connection): Promise<void> {
+    const [scope] = scopes as [Scope]
+    const url = `http://127.0.0.1:${ports[0]}/pets/${ownPet(scope, state)}`
+    const answer = await fetch(url, { headers: { authorization: `Bearer ${scope.key}` } })
+    await answer.text()
+    state.etag = answer.headers.get('etag')!
+  }
+
   /** Sends sequential requests until the time is over and the last one is answered. */
-  async function drive (socket: Socket): Promise<void> {
+  async function drive (socket: Socket, state: Connection): Promise<void> {
     await new Promise<void>((resolve) => {
       let since = 0
-      let due = ''
+      let exchange: Exchange
       let text = ''
 
       function send (): void {
         since = performance.now()
         if (since >= end) return resolve()
         const scope = anyScope()
-        const exchange = next(random, scope)
-        due = exchange.method === 'POST' ? '201' : '200'
+        exchange = next(random, scope, state)
         socket.write(requestText(exchange, scope.key), 'latin1')
       }
 
@@ -96,12 +122,17 @@ async function run ({ ports, scopes, workload, connections, seconds, seed, every
         if (head === -1) return
         const [, length] = /\r\ncontent-length: *(\d+)/i.exec(text) ?? []
         if (text.length < head + 4 + Number(length ?? 0)) return
-        latencies.push(performance.now() - since)
+        requests++
+        if (exchange.isPreparation !== true) latencies.push(performance.now() - since)
         const status = text.slice(9, 12)
         count(statuses, status)
-        if (status !== due) {
-          count(unexpected, `${status} instead of ${due}`)
+        if (status !== String(statusOf(exchange))) {
+          count(unexpected, `${status} instead of ${statusOf(exchange)}`)
           example ??= text.slice(head + 4, head + 400)
+        } else if (exchange.method !== 'GET' && exchange.refusal === undefined) {
+          add(left, exchange)
+          const answer = text
+          exchange.learn?.(state, (name) => new RegExp(`\\r\\n${name}: *([^\\r]*)`, 'i').exec(answer)?.[1])
         }
         text = ''
         const pause = since + everyMs - performance.now()
@@ -115,6 +146,12 @@ async function run ({ ports, scopes, workload, connections, seconds, seed, every
       send()
     })
   }
+}
+
+function add (left: Left, { method, headers }: Exchange): void {
+  if (method !== 'PATCH') left.records += method === 'POST' ? 1 : -1
+  left.events++
+  if (headers?.['idempotency-key'] !== undefined) left.idempotencyRecords++
 }
 
 async function open (port: number): Promise<Socket> {

@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Void, type Plan } from './measure.ts'
+import type { Plan } from './measure.ts'
 import { startServer, type Generator } from './processes.ts'
+import { Void } from './rows.ts'
 import { openStores } from './stores.ts'
 
 const MB = 1024 * 1024

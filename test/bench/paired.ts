@@ -1,7 +1,7 @@
 import type { DatabaseName } from '../../src/database/dialect.ts'
 import type { Load } from './load.ts'
-import { Void } from './measure.ts'
 import type { Generator, Server } from './processes.ts'
+import { startRowCheck, Void, type RowCheck } from './rows.ts'
 import { untilSettled, type Store, type Stores } from './stores.ts'
 
 /** What is compared: the processes of a service over one store. */
@@ -41,15 +41,19 @@ export async function measurePairs (
 ): Promise<Pairs> {
   const { database, title, rounds, seconds, connections } = trial
   const samples: PairedSample[] = []
+  const checks = new Map<Side, RowCheck>()
+  for (const side of sides) checks.set(side, await startRowCheck(side.store))
   for (let round = 0; round <= rounds; round++) {
     const first = round % sides.length
     for (const side of [...sides.slice(first), ...sides.slice(0, first)]) {
       const time = round === 0 ? seconds / 2 : seconds
       const sample = await measureSide(side, { ...trial, seconds: time }, round, generator)
+      checks.get(side)!.add(sample.left)
       if (round > 0) samples.push(sample)
     }
     if (round > 0) say(`${database} · ${title} · ${connections} connections · round ${round} of ${rounds}`)
   }
+  for (const [{ name }, rows] of checks) await rows.check(`${title} on ${database}, ${name}`)
   return { ...trial, sides: sides.map(({ name }) => name), samples }
 }
 

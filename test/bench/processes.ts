@@ -48,7 +48,7 @@ export function builtIn (folder: string): string[] {
 export interface ServerOptions {
   /** The arguments of Node, if not those of the server's name. */
   command?: string[]
-  environment?: Record<string, string>
+  environment?: Record<string, string> | undefined
 }
 
 /** Far longer than any start: a server that does not listen by then is stuck. */

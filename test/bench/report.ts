@@ -179,14 +179,18 @@ function crowd (summary: Summary[], { connections }: Plan): string {
   ]]
   for (const { database, workload, baseline, p99, prisma, generator } of summary) {
     const { title, targets } = workloads[workload]!
-    const reached = ({ perSecond, cpu }: Ratio, target: number): string =>
-      verdict(cpu.median >= target && (generator > GENERATOR_LIMIT || perSecond.median >= target))
+    const reached = ({ perSecond, cpu }: Ratio, target: number | undefined): string[] => target === undefined
+      ? ['', '']
+      : [
+          `≥ ${target}`,
+          verdict(cpu.median >= target && (generator > GENERATOR_LIMIT || perSecond.median >= target))
+        ]
     lines.push([
       `${database} · ${title}`,
-      times(baseline.perSecond), times(baseline.cpu), `≥ ${targets.baseline[database]}`, reached(baseline, targets.baseline[database]),
+      times(baseline.perSecond), times(baseline.cpu), ...reached(baseline, targets?.baseline[database]),
       times(p99),
-      times(baseline.net!.perSecond), times(baseline.net!.cpu), targets.net === undefined ? '' : `${targets.net[database]}`,
-      times(prisma.perSecond), times(prisma.cpu), `≥ ${targets.prisma}`, reached(prisma, targets.prisma)
+      times(baseline.net!.perSecond), times(baseline.net!.cpu), String(targets?.net?.[database] ?? ''),
+      times(prisma.perSecond), times(prisma.cpu), ...reached(prisma, targets?.prisma)
     ])
   }
   return columns(lines)
@@ -199,8 +203,8 @@ function alone (summary: Summary[]): string {
     '', 'CPU', 'p50 ÷ prisma'
   ]]
   for (const { database, workload, one, alone } of summary) {
-    const { title, inserts } = workloads[workload]!
-    const limit = inserts.length === 0 ? ALONE_LIMITS.read : ALONE_LIMITS.write
+    const { title, isRead } = workloads[workload]!
+    const limit = isRead ? ALONE_LIMITS.read : ALONE_LIMITS.write
     lines.push([
       `${database} · ${title}`,
       fixed(one.petstore.p50, 3), fixed(one.baseline.p50, 3), times(alone.p50), `≤ ${limit}`,

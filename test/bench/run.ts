@@ -11,9 +11,11 @@ import { measureGrowth } from './growth.ts'
 import { measureLab } from './lab.ts'
 import { measureMemory, measureStart } from './long.ts'
 import { measureManyAccounts } from './many-accounts.ts'
-import { measure, Void, type Plan, type Sample } from './measure.ts'
+import { measure, type Plan, type Sample } from './measure.ts'
 import { startGenerator } from './processes.ts'
 import { summarise, table, verdicts } from './report.ts'
+import { connectionsFor } from './requests.ts'
+import { Void } from './rows.ts'
 import { measureSlowDisk } from './slow-disk.ts'
 import { measureTwoProcesses } from './two-processes.ts'
 import { workloads } from './workloads.ts'
@@ -22,17 +24,33 @@ const HELP = `
 npm run bench -- [options]
 
 Compares petstore with the same service on the bare drivers (baseline), written as Prisma's guides
-teach (prisma), and with petstore's framework around a constant answer (floor). Takes about an hour on an idle
+teach (prisma), and with petstore's framework around a constant answer (floor). Takes about two hours on an idle
 machine. Stores are created in the system's folder for temporary files: set TMPDIR if that is not on a disk.
 
   --quick               about two minutes: SQLite, four workloads, two rounds; not for published figures
   --pets N              pets in the store (10000)
   --database NAME       sqlite or postgresql (both)
-  --workload NAME       ${Object.keys(workloads).join(', ')} (all; repeatable)
+  --workload NAME       one of those below (all; repeatable)
   --rounds N            measurements of each server, interleaved (5)
   --seconds N           of each measurement (4)
-  --connections N       at once, besides a single one: at least 2 (64)
+  --connections N       at once, besides a single one: at least 2, at most a fifth of the pets (64)
   --help
+
+Workloads:
+
+${Object.entries(workloads).map(([name, { title }]) => `  ${name.padEnd(22)}${title}`).join('\n')}
+
+  Of each workload, the run measures the connections at once, and a single one. It checks that every answer has
+  the expected status, and that the rows agree with the answers.
+
+  keyedOrder, keyedCreate  each request has a new Idempotency-Key
+  patch                    each connection changes a pet of its own; If-Match is the ETag of the last answer
+  cancel                   each connection places an order, then cancels it: requests/s and CPU are of both,
+                           latency is of cancellations
+  webhook                  the account has a webhook for order.placed; no server sends its deliveries
+                           (DELIVERY=false), since a receiver would use the machine that is measured
+  real                     of 100 requests 60 reads, 10 lists, 15 orders and 10 new pets with keys, 5 patches; a
+                           tenth of the writes is refused: unknown pet or category, sold out, stale ETag
 
 Instead of that:
 
@@ -160,6 +178,7 @@ function planned (): Plan {
     numbers.some((number) => !(number > 0)) ||
     plan.pets < 1_000 ||
     plan.connections < 2 ||
+    plan.connections > connectionsFor(plan.pets) ||
     (database !== undefined && !['sqlite', 'postgresql'].includes(database))
   ) {
     throw new Error(`These options are not valid.\n${HELP}`)

@@ -1,6 +1,6 @@
 import type { Credential } from '../../src/accounts/api-key.ts'
 import type { DatabaseName } from '../../src/database/dialect.ts'
-import type { Scope } from './workloads.ts'
+import type { Scope } from './requests.ts'
 
 /** The units of a pet: more than any load orders. */
 const ENOUGH = 1_000_000_000
@@ -11,6 +11,13 @@ export const LAST_UNIT = 3
 /** The categories of each account. */
 const CATEGORIES = 20
 
+/** The settings of the servers on a store, if not the defaults. */
+export const ENVIRONMENT: Partial<Record<Shape, Record<string, string>>> = {
+  // Deliveries are queued and not sent: a receiver would use the machine that is measured. `WEBHOOKS` is for the other
+  // servers, which look for webhooks only where there are any.
+  webhook: { DELIVERY: 'false', WEBHOOKS: 'true' }
+}
+
 /** The small accounts of the shape `many`, and the pets of each. */
 const SMALL_ACCOUNTS = 1_000
 const SMALL_PETS = 20
@@ -20,9 +27,10 @@ const SMALL_PETS = 20
  *
  * - `usual`: one account; three in five of its pets are available, one is pending, one is sold.
  * - `contended`: the same, but all pets are available.
+ * - `webhook`: the same as `usual`, and a webhook for `order.placed`.
  * - `many`: the same as `usual`, and 1,000 accounts with 20 pets each. Each pet has an order.
  */
-export type Shape = 'usual' | 'contended' | 'many'
+export type Shape = 'usual' | 'contended' | 'webhook' | 'many'
 
 export interface Seed { shape: Shape, pets: number, credentials: Credential[] }
 
@@ -74,6 +82,10 @@ export function seedStatements (database: DatabaseName, { shape, pets, credentia
     ...(shape === 'many'
       ? [`INSERT INTO orders (id, account_id, pet_id, quantity, complete)
           SELECT i, ${owner}, i, 1, i % 2 = 0 FROM ${numbers(all)}`]
+      : []),
+    ...(shape === 'webhook'
+      ? [`INSERT INTO webhooks (account_id, url, events, secret, created_at)
+          VALUES (1, 'https://receiver.example/', '["order.placed"]', 'whsec_bench', ${now})`]
       : []),
     ...(sqlite ? [] : sequences.map(([table, last]) => `SELECT setval('${table}_id_seq', ${last})`))
   ]

@@ -9,7 +9,7 @@ import { migrate } from '../../src/database/migrations/migrate.ts'
 import { SqliteConnection } from '../../src/database/sqlite/connection.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { accountsOf, scopesOf, seedStatements, type Shape } from './seed.ts'
-import type { Scope } from './workloads.ts'
+import type { Scope } from './requests.ts'
 
 /** Stores with the same rows on one database. */
 export interface Stores {
@@ -52,14 +52,15 @@ export interface StoreOptions {
 
 type Prepare = (url: string, execute: (sql: string) => Promise<unknown>) => Promise<void>
 
-/** The number of pets of the shapes that need many. */
+/** The shapes that need many pets, and their number. */
+const LARGE: Shape[] = ['contended', 'many']
 const MANY_PETS = 100_000
 
 export async function openStores (
   database: DatabaseName, folder: string, { pets, shape = 'usual', ...options }: StoreOptions
 ): Promise<Stores> {
   const credentials = Array.from({ length: accountsOf(shape) }, createCredential)
-  const seed = { shape, pets: shape === 'usual' ? pets : Math.max(pets, MANY_PETS), credentials }
+  const seed = { shape, pets: LARGE.includes(shape) ? Math.max(pets, MANY_PETS) : pets, credentials }
   const scopes = scopesOf(seed)
   const analyzed = options.analyzed ?? database === 'postgresql'
   const prepare: Prepare = async (url, execute) => {
