@@ -50,7 +50,7 @@ const NOT_RUN: Array<[command: RegExp, because: string]> = [
   [/^(java -jar openapi-generator|oapi-codegen|openapi-python-client)/, 'needs Java, Go or Python'],
   [/^cargo progenitor /, 'needs Rust'],
   [/^litestream /, 'needs another program, and a bucket'],
-  [/^npm run bench$/, 'takes about an hour of an idle machine']
+  [/^npm run bench$/, 'takes about two hours of an idle machine']
 ]
 
 /** Returns each command of the `sh` blocks of a page, without the settings before it. */
