@@ -13,7 +13,7 @@ export const deliveryTable: Table = { name: 'deliveries', id: 'id', columns: {} 
 
 /** Locks a webhook's row, which stands for its deliveries. */
 export function lockWebhook (webhookId: number): RowLock {
-  return { table: { name: 'webhooks', id: 'id' }, ids: [webhookId], mode: 'update' }
+  return { table: { name: 'webhooks', id: 'id' }, ids: [webhookId] }
 }
 
 /**

@@ -18,7 +18,6 @@ const MAX_USED_FAULTS = 1_000
 
 export const createFault: Command<{ account: number, fault: NewFault }, Fault> = {
   name: 'createFault',
-  creates: faultTable,
   runsAlone: 'with its kind',
   async run (tx, inputs) {
     const counts = await countRows(tx, faultTable, inputs, 'r.hits < r.times')

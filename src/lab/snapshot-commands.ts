@@ -16,7 +16,6 @@ const MAX_SNAPSHOTS = 20
 
 export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot }, Snapshot> = {
   name: 'createSnapshot',
-  creates: snapshotTable,
   runsAlone: true,
   // Otherwise the store could grow between the look at its size and the copy.
   locksAccount: true,

@@ -41,7 +41,7 @@ export interface MessageStep {
 
 /** Locks a message, after the webhook whose delivery it waits for. */
 export function lockMessage (position: number): RowLock {
-  return { table: messageTable, ids: [position], mode: 'update' }
+  return { table: messageTable, ids: [position] }
 }
 
 interface TrackedMessage extends MessageProgress {

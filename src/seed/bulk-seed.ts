@@ -25,13 +25,13 @@ export const seedCategories: Command<{ account: number }, number[]> = {
   async run (tx, inputs) {
     const outcomes = []
     for (const { account } of inputs) {
-      const existing = await (await tx.prisma()).category.findMany({
-        where: { accountId: account }, select: { id: true }, orderBy: { id: 'asc' }, take: ANIMALS.length
-      })
+      const existing = await tx.query<{ id: number }>(`
+        SELECT c.id FROM ${tx.dialect.jsonRows('i', { account: 'bigint' })} JOIN categories c ON c.account_id = i.account
+        ORDER BY c.id LIMIT ${ANIMALS.length}`, [{ account }])
       const missing = ANIMALS.slice(existing.length)
         .map(({ name, description }) => ({ category: { name, description } }))
       const created = await runWithin(tx, account, createCategory, missing)
-      outcomes.push({ record: [...existing.map(({ id }) => Number(id)), ...created.map(({ record }) => record.id)] })
+      outcomes.push({ record: [...existing.map(({ id }) => id), ...created.map(({ record }) => record.id)] })
     }
     return outcomes
   }
@@ -43,7 +43,7 @@ export const seedCategories: Command<{ account: number }, number[]> = {
  */
 export const seedPets: Command<{ account: number, categories: number[], pets: number }, undefined> = {
   name: 'seedPets',
-  locks: ({ categories }) => [{ table: categoryTable, ids: categories, mode: 'key share' }],
+  locks: ({ categories }) => [{ table: categoryTable, ids: categories }],
   async run ({ dialect, execute, allocateIdRanges }, inputs) {
     for (const { account, categories, pets } of inputs) {
       const ranges = (await allocateIdRanges(petTable, pets)).map((range) => ({ account, ...range }))

@@ -18,8 +18,6 @@ export interface Command<Input, Record> {
   accounts?: (input: Input) => number[]
   /** Returns the rows that it decides about; they are locked before the first command of the group runs. */
   locks?: (input: Input) => RowLock[]
-  /** The table in which each input creates one row at most: ids are allocated before the command runs. */
-  creates?: Table
   /**
    * It can take long, or locks whole accounts or rows that only its statements know, and so shares its transaction with
    * no other command: with none at all (`true`), or with requests of the same command only (`'with its kind'`).
@@ -33,13 +31,10 @@ export interface Command<Input, Record> {
   run: (tx: Transaction, inputs: Input[]) => Promise<Array<CommandResult<Record>>>
 }
 
-/** Rows that a command changes (`update`) or only refers to (`key share`). */
+/** Rows that are locked for changes. */
 export interface RowLock {
   table: Pick<Table, 'name' | 'id'>
   ids: number[]
-  mode: 'update' | 'key share'
-  /** `ids` are of this table, whose `column` holds the ids of the rows to lock. */
-  through?: { table: Pick<Table, 'name' | 'id'>, column: string }
 }
 
 /** A coded error refuses one input and leaves the others alone; that input must have changed nothing. */

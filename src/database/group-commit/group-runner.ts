@@ -8,7 +8,7 @@ import { runWrites, type QueuedWrite } from '../unit-of-work/run-writes.ts'
 import {
   runInTransaction, type CommittedGroup, type GroupTransactionOptions, type QueuedPerform
 } from './group-transaction.ts'
-import { IdempotencyKeyLocked } from './idempotency-records.ts'
+import { IdempotencyKeyLocked } from '../unit-of-work/first-message.ts'
 import { createLockWaiters, type LockWaiters } from './lock-waiters.ts'
 import { Outdated } from './transaction.ts'
 

@@ -1,13 +1,15 @@
 import { Unauthorized } from '../../errors.ts'
 import { REAL_TIME, type AccountClocks } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
+import type { Dialect } from '../dialect.ts'
+import type { OwnStatement } from '../statements.ts'
 import type { Table } from '../table.ts'
+import { sendFirstMessage } from '../unit-of-work/first-message.ts'
+import { responsesOf } from '../unit-of-work/idempotency.ts'
 import {
   ACCOUNT_DELETED, mergeChanges, type Changes, type Command, type CommandSuccess, type CompletedCommand, type EventLog,
-  type QueuedCommand
+  type QueuedCommand, type RowLock
 } from './command.ts'
-import { claimIdempotencyKeys, storeResponses } from './idempotency-records.ts'
-import { lockRowsAndAllocateIds } from './row-locks.ts'
 import { createTransaction, type Transaction } from './transaction.ts'
 
 export interface GroupTransactionOptions {
@@ -29,32 +31,29 @@ export interface CommittedGroup {
   changes: Changes
 }
 
-/** Runs a group's commands in one transaction. The caller gives the answers, once COMMIT has returned. */
+/**
+ * Runs commands with statements of their own in one transaction. The caller gives the answers, once COMMIT has
+ * returned.
+ */
 export async function runInTransaction (
-  database: Database,
-  group: QueuedPerform[],
+  database: Database, group: QueuedPerform[],
   { tables, eventLog, clocks = REAL_TIME, lockTimeoutMs }: GroupTransactionOptions
 ): Promise<CommittedGroup> {
+  const { dialect } = database
   return await database.transact(async (access) => {
-    const tx = createTransaction(access, database.dialect, tables, clocks)
     const answers: Array<() => void> = []
-    if (lockTimeoutMs !== undefined && database.dialect.hasRowLocks) {
-      await tx.query(`SELECT set_config('lock_timeout', '${lockTimeoutMs}ms', true)`)
-    }
-    // A claim locks its account as well, by its foreign key, but less than such a command: of two commands, each would
-    // then wait for the other to give up that lock.
-    const locksAccount = group.some(({ command }) => command.locksAccount)
-    if (locksAccount) await lockRowsAndAllocateIds(tx, group)
-    const { fresh, replays } = await claimIdempotencyKeys(tx, group)
-    for (const { entry, result } of replays) {
-      answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
-    }
-    if (!locksAccount) await lockRowsAndAllocateIds(tx, fresh)
+    const accounts = new Set(group.flatMap(({ command, input, context: { account } }) =>
+      [...account === null ? [] : [account], ...command.accounts?.(input) ?? []]))
+    const lock = group.some(({ command }) => command.locksAccount) ? 'update' : 'key share'
+    const rowLocks = rowLocksOf(dialect, tables, group)
+    const { fresh, offsets } = await sendFirstMessage(
+      access.connection, dialect, group, [...accounts], rowLocks, { clocks, lockTimeoutMs, lock }, answers)
+    const tx = createTransaction(access, dialect, tables, clocks, offsets)
     const accepted: QueuedPerform[] = []
     const rejected: QueuedCommand[] = []
     for (const entry of fresh) {
       const { account, rejection } = entry.context
-      const error = account === null || tx.lockedAccounts.has(account) ? rejection : new Unauthorized(ACCOUNT_DELETED)
+      const error = account === null || offsets.has(account) ? rejection : new Unauthorized(ACCOUNT_DELETED)
       if (error === undefined) {
         accepted.push(entry)
       } else {
@@ -63,18 +62,45 @@ export async function runInTransaction (
       }
     }
     const { completed, refused } = await runCommands(tx, accepted, answers)
-    storeResponses(tx, completed, [...rejected, ...refused])
     const changes: Changes = {}
     for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
-    const { statements, changesOf, countersOf } = eventLog(database.dialect, completed, tx.now)
+    const { statements, changesOf, countersOf } = eventLog(dialect, completed, tx.now)
+    const responses = completed.map(({ entry, success: { record, etag } }) => ({ entry, record, etag }))
+    const rows = await tx.run([...statements, ...responsesOf(dialect, responses, [...rejected, ...refused])])
     if (statements.length > 0) {
-      const rows = await tx.run(statements)
       for (const { id, ahead } of countersOf(rows)) tx.confirmClock(id, ahead * 1000)
       mergeChanges(changes, changesOf(rows))
     }
-    await tx.flush()
     return { answers, changes }
   })
+}
+
+/**
+ * Returns the statements that lock the rows which commands declare: tables in the order of their registration, and ids
+ * ascending, so that two groups never wait for each other. A row stands for its children, too.
+ *
+ * @throws when a table is not registered
+ */
+function rowLocksOf (dialect: Dialect, tables: readonly Table[], group: readonly QueuedPerform[]): OwnStatement[] {
+  const byTable = new Map<string, { table: RowLock['table'], ids: Set<number> }>()
+  for (const { command, input } of group) {
+    for (const { table, ids } of command.locks?.(input) ?? []) {
+      const locked = byTable.get(table.name) ?? { table, ids: new Set() }
+      byTable.set(table.name, locked)
+      for (const id of ids) locked.ids.add(id)
+    }
+  }
+  const positions = new Map(tables.map(({ name }, i) => [name, i]))
+  for (const name of byTable.keys()) {
+    if (!positions.has(name)) throw new Error(`rows of ${name} cannot be locked: no resource registers this table`)
+  }
+  if (!dialect.hasRowLocks) return []
+  return [...byTable.values()].sort((a, b) => positions.get(a.table.name)! - positions.get(b.table.name)!)
+    .map(({ table: { name, id }, ids }) => ({
+      sql: `SELECT r.${id} ${dialect.fromByIds(name, 'r', id, `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`)}
+        ORDER BY r.${id} ${dialect.forUpdate}`,
+      values: [JSON.stringify(Array.from(ids, (id) => ({ id })))]
+    }))
 }
 
 async function runCommands (

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { QueuedCommand } from './command.ts'
-import { IdempotencyKeyLocked } from './idempotency-records.ts'
+import { IdempotencyKeyLocked } from '../unit-of-work/first-message.ts'
 
 /** Maximum time that a write waits for another process that uses its Idempotency-Key, in ms. */
 const KEY_WAIT_MS = 2_000

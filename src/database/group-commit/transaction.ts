@@ -28,14 +28,10 @@ export interface Transaction extends Statements {
   tables: readonly Table[]
   /** Inserts rows, deferred, with allocated ids. */
   insert: (table: Table, rows: readonly object[]) => void
-  /** Returns ids for new rows, ascending: those allocated when the group began, if they suffice. */
+  /** Returns ids for new rows, ascending. */
   allocateIds: (table: Table, count: number) => Promise<number[]>
   /** As `allocateIds`, but returns ranges without gaps. */
   allocateIdRanges: (table: Table, count: number) => Promise<IdRange[]>
-  /** Adds to the ids that `allocateIds` returns. */
-  addAllocatedIds: (table: Pick<Table, 'name'>, ids: number[]) => void
-  /** The accounts of a table's locked rows, by id; filled for the rows that commands only refer to. */
-  owners: (table: Pick<Table, 'name'>) => Map<number, number>
   /** Returns Prisma Client within the transaction, for writes whose speed does not matter. */
   prisma: () => Promise<TransactionClient>
 }
@@ -45,25 +41,27 @@ export interface IdRange { first: number, last: number }
 /** The transaction relied on something that another one has changed: the group runs again. */
 export class Outdated extends Error {}
 
+/** @param locked the accounts that are locked, and how far their clocks are ahead, in ms */
 export function createTransaction (
-  { connection, prisma }: TransactionAccess, dialect: Dialect, tables: readonly Table[], clocks: AccountClocks
+  { connection, prisma }: TransactionAccess, dialect: Dialect, tables: readonly Table[], clocks: AccountClocks,
+  locked: ReadonlyMap<number, number>
 ): Transaction {
   const statements = createStatements(connection)
-  const owners = new Map<string, Map<number, number>>()
+  async function allocateIdRanges ({ name, id }: Table, count: number): Promise<IdRange[]> {
+    const input = dialect.jsonRows('i', { count: 'bigint' })
+    const ranges = await statements.query<IdRange>(dialect.allocateIds(name, id, input), [{ count }])
+    return ranges.sort((a, b) => a.first - b.first)
+  }
   return {
     dialect,
     tables,
-    lockedAccounts: new Set(),
-    ...createTimes(clocks),
+    lockedAccounts: new Set(locked.keys()),
+    ...createTimes(clocks, locked),
     ...statements,
-    ...createIds(dialect, statements.query),
+    allocateIdRanges,
+    allocateIds: async (table, count) => (await allocateIdRanges(table, count)).flatMap(idsOf),
     insert (table, rows) {
       statements.defer(insertSql(dialect, table), rows)
-    },
-    owners ({ name }) {
-      const known = owners.get(name) ?? new Map<number, number>()
-      owners.set(name, known)
-      return known
     },
     async prisma () {
       await statements.flush()
@@ -72,41 +70,15 @@ export function createTransaction (
   }
 }
 
-type Ids = Pick<Transaction, 'allocateIds' | 'allocateIdRanges' | 'addAllocatedIds'>
-
-/** Returns functions that allocate ids, with the ids that are allocated already. */
-function createIds (dialect: Dialect, query: Transaction['query']): Ids {
-  const allocated = new Map<string, number[]>()
-
-  async function allocateIdRanges ({ name, id }: Table, count: number): Promise<IdRange[]> {
-    // SQLite would allocate them a second time.
-    allocated.delete(name)
-    const input = dialect.jsonRows('i', { count: 'bigint' })
-    const ranges = await query<IdRange>(dialect.allocateIds(name, id, input), [{ count }])
-    return ranges.sort((a, b) => a.first - b.first)
-  }
-
-  return {
-    allocateIdRanges,
-    async allocateIds (table, count) {
-      const ready = allocated.get(table.name) ?? []
-      return ready.length >= count ? ready.splice(0, count) : (await allocateIdRanges(table, count)).flatMap(idsOf)
-    },
-    addAllocatedIds ({ name }, ids) {
-      allocated.set(name, [...allocated.get(name) ?? [], ...ids])
-    }
-  }
-}
-
 type Times = Pick<Transaction, 'startedAt' | 'now' | 'clockOffset' | 'advanceClock' | 'confirmClock'>
 
 /** Returns the times of a transaction that begins now. */
-function createTimes (clocks: AccountClocks): Times {
+function createTimes (clocks: AccountClocks, locked: ReadonlyMap<number, number>): Times {
   const startedMs = Date.now()
   const startedAt = new Date(startedMs).toISOString()
   const { moves } = clocks
   /** The clocks that this transaction relies on, or has moved itself. A move by another one does not change them. */
-  const offsets = new Map<number, number>()
+  const offsets = new Map(locked)
   const clockOffset = (account: number | null): number => {
     if (account === null) return 0
     const offset = offsets.get(account) ?? clocks.offsetOf(account)

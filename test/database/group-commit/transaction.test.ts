@@ -8,7 +8,7 @@ import type { TransactionAccess } from '../../../src/database/transact.ts'
 
 t.test('a clock that moves while a transaction runs does not change its times', (t) => {
   const clocks = new AccountClocks()
-  const { now, confirmClock } = createTransaction({} as TransactionAccess, sqlite, [], clocks)
+  const { now, confirmClock } = createTransaction({} as TransactionAccess, sqlite, [], clocks, new Map())
   const before = now(1)
   // Another process has moved the clock, and this one learns of it before the transaction reads the account's row.
   clocks.advance(1, 60_000)

@@ -49,12 +49,14 @@ export async function fillStore (client: pg.Client, owner: Owner, part: Part): P
   await run(`INSERT INTO messages (id, account_id, message, status, created_at)
     SELECT 'large' || n, ${account}, 'Hi', 'delivered'::message_status, now() FROM ${large}
     UNION ALL SELECT 'small' || i, ${SMALL}, 'Hi', 'delivered', now() FROM ${small}`)
+  // The numbers first: the service writes events meanwhile.
+  const count = Math.round(LARGE_ROWS * (part[1] - part[0]))
+  const { rows: [numbered] } = await client.query<{ before: string }>(`
+    UPDATE accounts SET last_event_id = last_event_id + ${count} WHERE id = ${account}
+    RETURNING last_event_id - ${count} AS before`)
   await run(`INSERT INTO events (account_id, id, type, timestamp, data)
-    SELECT a.id, a.last_event_id + n, 'pet.created', now(), '{}'
-    FROM accounts a, generate_series(1, ${Math.round(LARGE_ROWS * (part[1] - part[0]))}) n WHERE a.id = ${account}
+    SELECT ${account}, ${numbered!.before} + n, 'pet.created', now(), '{}' FROM generate_series(1, ${count}) n
     UNION ALL SELECT ${SMALL}, n, 'pet.created', now(), '{}' FROM ${small}, generate_series(1, ${ROWS}) n`)
-  await run(`UPDATE accounts SET last_event_id = (SELECT max(id) FROM events WHERE account_id = ${account})
-    WHERE id = ${account}`)
   await run(`INSERT INTO idempotency_records (account_id, key, fingerprint, created_at, expires_at)
     SELECT ${account}, 'k' || n, 'f', now(), now() + interval '1 day' FROM ${large}
     UNION ALL SELECT ${SMALL}, 'k', 'f', now(), now() + CASE WHEN i % 5 = 0 THEN '-1 day' ELSE '1 day' END::interval

@@ -1,0 +1,84 @@
+import type { AccountClocks } from '../account-clocks.ts'
+import type { Dialect } from '../dialect.ts'
+import { classifyError } from '../error-classification.ts'
+import type { QueuedCommand } from '../group-commit/command.ts'
+import { runAll, type Connection, type OwnStatement } from '../statements.ts'
+import { claimsOf, type Replay } from './idempotency.ts'
+
+/** Another transaction has locked one of the keys, for longer than a group waits. */
+export class IdempotencyKeyLocked extends Error {}
+
+export interface FirstMessage<Entry> {
+  /** The entries whose keys were not used before. */
+  fresh: Entry[]
+  /** How far the clocks of the accounts are ahead, in ms; deleted accounts are missing. */
+  offsets: Map<number, number>
+  /** The rows of the statements behind. */
+  rows: object[][]
+}
+
+export interface FirstMessageOptions {
+  clocks: AccountClocks
+  /** Maximum time to wait for a row that another process has locked, in ms; by default that of the connection. */
+  lockTimeoutMs?: number | undefined
+  /** How the accounts are locked: `update` lets no other transaction write rows of theirs. */
+  lock?: 'key share' | 'update'
+}
+
+/**
+ * Sends what every transaction of a group begins with, and statements behind it, in one round trip: locks the accounts,
+ * so that none is deleted and none of their clocks is moved until the end, and claims the Idempotency-Keys.
+ *
+ * @param answers gets the answers of repeated requests
+ * @throws IdempotencyKeyLocked
+ */
+export async function sendFirstMessage<Entry extends QueuedCommand> (
+  connection: Connection, dialect: Dialect, group: readonly Entry[], accounts: readonly number[],
+  behind: readonly OwnStatement[], { clocks, lockTimeoutMs, lock = 'key share' }: FirstMessageOptions,
+  answers: Array<() => void>
+): Promise<FirstMessage<Entry>> {
+  const keyed = group.filter(({ context }) => context.idempotency !== undefined)
+  const claims = keyed.length === 0 ? undefined : claimsOf(dialect, keyed)
+  const limits = lockTimeoutMs === undefined || !dialect.hasRowLocks
+    ? []
+    : [{ sql: `SELECT set_config('lock_timeout', '${lockTimeoutMs}ms', true)`, values: [] }]
+  const ids = JSON.stringify(accounts.map((id) => ({ id })))
+  const locks = accounts.length === 0 ? [] : [{ sql: accountsSql(dialect, lock), values: [ids] }]
+  const statements = [...limits, ...locks, ...claims?.statements ?? [], ...behind]
+  const firstClaim = limits.length + locks.length
+
+  const rows = statements.length === 0
+    ? []
+    : await runAll(connection, statements).catch((error: unknown) => {
+      const { statement = firstClaim + (claims?.claim ?? 0) } = error as { statement?: number }
+      if (claims !== undefined && statement === firstClaim + claims.claim && classifyError(error) === 'conflict') {
+        throw new IdempotencyKeyLocked('a key is in use', { cause: error })
+      }
+      throw error
+    })
+  const offsets = new Map<number, number>()
+  const found = accounts.length === 0 ? [] : rows[limits.length] as Array<{ id: number, ahead: number }>
+  for (const { id, ahead } of found) {
+    clocks.advance(id, ahead * 1000)
+    offsets.set(id, ahead * 1000)
+  }
+  const replays = claims?.replaysOf(rows.slice(firstClaim, statements.length - behind.length)) ??
+    new Map<QueuedCommand, Replay>()
+  for (const [entry, result] of replays) {
+    answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
+  }
+  return {
+    fresh: group.filter((entry) => !replays.has(entry)),
+    offsets,
+    rows: rows.slice(statements.length - behind.length)
+  }
+}
+
+/** PostgreSQL evaluates the condition again after it waited for a lock: an account that was deleted is not found. */
+function accountsSql (dialect: Dialect, lock: 'key share' | 'update'): string {
+  const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
+  return `
+    SELECT a.id, a.clock_offset_seconds AS ahead
+    ${dialect.fromByIds('accounts', 'a', 'id', ids)} AND a.deleted_at IS NULL
+    ${dialect.hasRowLocks ? `ORDER BY a.id ${lock === 'update' ? dialect.forUpdate : dialect.forKeyShare}` : ''}`
+}
