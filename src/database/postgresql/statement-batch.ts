@@ -82,7 +82,7 @@ export class StatementBatch {
   }
 
   handleRowDescription ({ fields }: { fields: Array<{ name: string, dataTypeID: number }> }): void {
-    this.#columns = fields.map(({ name, dataTypeID }) => ({ name, parse: this.#parserOf(name, dataTypeID) }))
+    this.#columns = fields.map(({ name, dataTypeID }) => ({ name, parse: PARSERS[dataTypeID] ?? asText }))
   }
 
   handleDataRow ({ fields }: { fields: Array<string | null> }): void {
@@ -124,32 +124,18 @@ export class StatementBatch {
     if (this.#rows.length === 0 && this.#statements[0]!.sql === BEGIN.sql) this.#wire?.stream.destroy()
     this.callback(Object.assign(error, { statement: this.#rows.length }))
   }
+}
 
-  #parserOf (column: string, type: number): Column['parse'] {
-    const parse = type >= FIRST_TYPE_OF_SCHEMA ? asText : PARSERS[type]
-    if (parse === undefined) this.#failure ??= new Error(`column ${column} has the type ${type}: cast it`)
-    return parse ?? asText
-  }
+/**
+ * Values as the service works with them, by PostgreSQL's ids of their types (`SELECT oid, typname FROM pg_type`). Ids
+ * and counts fit a double, because the contract keeps ids below 2^53. All other values stay texts: a value that could
+ * not be read would make a failure of what is committed.
+ */
+const PARSERS: Partial<Record<number, Column['parse']>> = {
+  16: (text) => text === 't', // bool
+  20: Number, // int8
+  21: Number, // int2
+  23: Number // int4
 }
 
 const asText = (text: string): string => text
-/** Ids and counts fit a double, because the contract keeps ids below 2^53. */
-const asNumber = Number
-const asBoolean = (text: string): boolean => text === 't'
-
-/** The types of results, by PostgreSQL's ids (`SELECT oid, typname FROM pg_type`). */
-const PARSERS: Partial<Record<number, Column['parse']>> = {
-  16: asBoolean, // bool
-  20: asNumber, // int8
-  21: asNumber, // int2
-  23: asNumber, // int4
-  25: asText, // text
-  114: asText, // json
-  1043: asText, // varchar
-  1700: asText, // numeric
-  2278: asText, // void
-  3802: asText // jsonb
-}
-
-/** Types with such ids are the enumerations of the schema. */
-const FIRST_TYPE_OF_SCHEMA = 16_384
