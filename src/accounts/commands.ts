@@ -1,6 +1,5 @@
-import {
-  ACCOUNT_DELETED, type Changes, type Command
-} from '../database/group-commit/command.ts'
+import { ACCOUNT_DELETED, type Command } from '../database/group-commit/command.ts'
+import type { Changes } from '../database/unit-of-work/success.ts'
 import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
 import { all, type Write } from '../database/unit-of-work/write.ts'
 import { Unauthorized } from '../errors.ts'

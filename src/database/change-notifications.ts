@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from 'pg'
-import { mergeChanges, type Changes } from './group-commit/command.ts'
+import { mergeChanges, type Changes } from './unit-of-work/success.ts'
 import type { Database } from './database.ts'
 import { TOO_MANY_CONNECTIONS } from './error-classification.ts'
 import { prepareSession, schemaOf } from './postgresql/session.ts'

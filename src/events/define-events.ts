@@ -1,5 +1,5 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox'
-import type { NewEvent } from '../database/group-commit/command.ts'
+import type { NewEvent } from '../database/unit-of-work/success.ts'
 import type { EventDefinition } from '../database/resource.ts'
 
 /** The members of an event's data, by their schemas. */

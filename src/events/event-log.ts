@@ -1,5 +1,6 @@
 import { oncePerDialect, type Dialect } from '../database/dialect.ts'
-import type { Changes, CompletedCommand, EventLog, NewEvent } from '../database/group-commit/command.ts'
+import type { CompletedCommand, EventLog } from '../database/group-commit/command.ts'
+import type { Changes, NewEvent } from '../database/unit-of-work/success.ts'
 import type { OwnStatement } from '../database/statements.ts'
 
 /** The subscribers of events: what they need to know of an event is written in the event's own transaction. */

@@ -1,5 +1,5 @@
 import { nextVersionSql } from '../database/entity-tag.ts'
-import type { NewEvent } from '../database/group-commit/command.ts'
+import type { NewEvent } from '../database/unit-of-work/success.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { messageRecord } from '../messages/queries.ts'
 import { messageEvents, type Message } from '../messages/schemas.ts'

@@ -1,5 +1,6 @@
 import { nextVersion, nextVersionSql } from '../database/entity-tag.ts'
-import type { Command, NewEvent, RowLock } from '../database/group-commit/command.ts'
+import type { Command, RowLock } from '../database/group-commit/command.ts'
+import type { NewEvent } from '../database/unit-of-work/success.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import { messageRecord, messageTable } from './queries.ts'
 import { nextMessageStatus, type DeliveryOutcome, type MessageProgress } from './rules.ts'

@@ -1,5 +1,5 @@
 import { nextVersion } from '../database/entity-tag.ts'
-import type { NewEvent } from '../database/group-commit/command.ts'
+import type { NewEvent } from '../database/unit-of-work/success.ts'
 import type { AccountRows } from '../database/unit-of-work/account-rows.ts'
 import { inventoryItems, pets, type InventoryItemRow, type PetRow } from '../generated/tables.ts'
 import { petEvents } from './events.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Changes } from '../../src/database/group-commit/command.ts'
+import type { Changes } from '../../src/database/unit-of-work/success.ts'
 import { startApp } from '../support/app.ts'
 import { newCategory, newPet } from '../support/fixtures.ts'
 import { inOneGroup } from '../support/groups.ts'

@@ -2,6 +2,7 @@ import type { FastifyError } from '@fastify/error'
 import type { Dialect } from '../dialect.ts'
 import type { OwnStatement } from '../statements.ts'
 import type { Table } from '../table.ts'
+import type { Changes, CommandSuccess } from '../unit-of-work/success.ts'
 import type { Write } from '../unit-of-work/write.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -39,18 +40,6 @@ export interface RowLock {
 
 /** A coded error refuses one input and leaves the others alone; that input must have changed nothing. */
 export type CommandResult<Record> = CommandSuccess<Record> | FastifyError
-
-export interface CommandSuccess<Record> {
-  record: Record
-  etag?: string | undefined
-  /** The events of the change for the account's feed; none when nothing changed. */
-  events?: NewEvent[]
-  /** What other parts of the service are told of after COMMIT, beside the events. */
-  changes?: Changes
-}
-
-/** Ids of what changed, by channel. A channel without ids says only that something changed. */
-export type Changes = Record<string, number[]>
 
 /** The account and the Idempotency-Key of a write. */
 export interface WriteContext {
@@ -105,25 +94,9 @@ export interface EventWrites {
   countersOf: (rows: object[][]) => Array<{ id: number, ahead: number }>
 }
 
-/** An event before the event log gives it a number and a time. */
-export interface NewEvent {
-  type: string
-  /** Whole records as they are after the change. */
-  data: object
-  /** The account of its feed, where that is not the writer's. */
-  account?: number
-  /** Identifies, for its subscribers, what follows the deliveries of this event. */
-  tracks?: number
-}
-
 /** Identifies repetitions of a request. */
 export interface IdempotencyKey {
   key: string
   /** A hash over method, path and JSON value of the request. */
   fingerprint: string
-}
-
-/** Adds changes to others, channel by channel. */
-export function mergeChanges (into: Changes, from: Changes): void {
-  for (const [channel, ids] of Object.entries(from)) into[channel] = [...into[channel] ?? [], ...ids]
 }

@@ -2,9 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable } from '../../errors.ts'
 import type { Instrumentation } from '../../monitoring/instrumentation.ts'
 import type { Database } from '../database.ts'
-import {
-  type Changes, type Command, type QueuedCommand, type WriteContext, type WriteResult
-} from './command.ts'
+import type { Command, QueuedCommand, WriteContext, WriteResult } from './command.ts'
+import type { Changes } from '../unit-of-work/success.ts'
 import { GroupRunner, rejectAll } from './group-runner.ts'
 import type { CommittedGroup, GroupTransactionOptions } from './group-transaction.ts'
 import { idempotencyTable } from './idempotency-records.ts'

@@ -1,9 +1,11 @@
 import { nextVersion } from '../entity-tag.ts'
 import type { ModelTable } from '../model-table.ts'
-import type { Values } from './write.ts'
 
 export type Row = Record<string, unknown>
 type Id = number | string
+
+/** Values by field. */
+export type Values = { [field: string]: number | string | boolean }
 
 /** A row as it is stored, and as the writes of the group have left it; `undefined` where there is none. */
 export interface Entry {

@@ -2,9 +2,9 @@ import type { Dialect } from '../dialect.ts'
 import { idsOf } from '../group-commit/transaction.ts'
 import type { ModelTable } from '../model-table.ts'
 import type { OwnStatement } from '../statements.ts'
-import type { IdentityMap, Row } from './account-rows.ts'
+import type { IdentityMap, Row, Values } from './account-rows.ts'
 import { childrenSql, idOf, loadAllSql, loadSql } from './row-statements.ts'
-import type { Need, Through, Values, WantedValues } from './write.ts'
+import type { Need, Through, WantedValues } from './write.ts'
 
 /** A statement, and what is done with its rows. */
 export interface Load {

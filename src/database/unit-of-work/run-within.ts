@@ -1,4 +1,4 @@
-import type { CommandSuccess } from '../group-commit/command.ts'
+import type { CommandSuccess } from './success.ts'
 import type { Transaction } from '../group-commit/transaction.ts'
 import { AccountRows, IdentityMap } from './account-rows.ts'
 import { loadsOf } from './load.ts'

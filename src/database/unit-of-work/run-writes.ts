@@ -1,10 +1,8 @@
 import { Unauthorized, isApiError } from '../../errors.ts'
 import { timeText } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
-import {
-  ACCOUNT_DELETED, mergeChanges, type Changes, type CommandSuccess, type CompletedCommand, type EventLog,
-  type QueuedCommand
-} from '../group-commit/command.ts'
+import { ACCOUNT_DELETED, type CompletedCommand, type EventLog, type QueuedCommand } from '../group-commit/command.ts'
+import { mergeChanges, type Changes, type CommandSuccess } from './success.ts'
 import { answerOf, type CommittedGroup } from '../group-commit/group-transaction.ts'
 import { runAll, type Connection, type OwnStatement } from '../statements.ts'
 import { AccountRows, IdentityMap, type Row } from './account-rows.ts'

@@ -1,4 +1,4 @@
-import type { CommandSuccess } from '../group-commit/command.ts'
+import type { CommandSuccess } from './success.ts'
 import type { ModelTable } from '../model-table.ts'
 import type { AccountRows } from './account-rows.ts'
 
@@ -48,10 +48,7 @@ interface AllNeed {
   table: ModelTable
 }
 
-/** Values by field. */
-export type Values = { [field: string]: number | string | boolean }
-
-/** The first of them may be in a column of another row. */
+/** Values by field. The first may be in a column of another row. */
 export type WantedValues = { [field: string]: number | string | boolean | Through }
 
 /** Needs a row to change it. The row stands for its children, too: a pet for its stock and its orders. */

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import t from 'tap'
-import type { Changes } from '../../../src/database/group-commit/command.ts'
+import type { Changes } from '../../../src/database/unit-of-work/success.ts'
 import { createMessage, messageSecret } from '../../../src/messages/commands.ts'
 import { startApp, type Answer, type Client, type TestApp } from '../../support/app.ts'
 import { database } from '../../support/database.ts'
