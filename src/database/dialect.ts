@@ -64,8 +64,8 @@ export interface Dialect {
    * `last`. Only inside a commit.
    */
   allocateIds: (table: string, column: string, input: string) => string
-  /** The next id of a table. Only inside a commit that writes a row with it. */
-  nextId: (table: string, column: string) => string
+  /** Allocates a few ids of a table, as many as the parameter says, in the same form. */
+  newIds: (table: string, column: string) => string
 }
 
 export type Keyset = (

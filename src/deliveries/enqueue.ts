@@ -28,7 +28,7 @@ export const webhookSubscribers: EventSubscribers = {
     return {
       insert: `
         INSERT INTO deliveries (account_id, event_id, webhook_id, message_position, next_try_at, give_up_at)
-        SELECT i.account, c.last - i.later, w.id, i.tracks, ${dialect.toTime('i.now')}, ${dialect.toTime('i."giveUp"')}
+        SELECT i.account, c.last - i.later, w.id, i.tracks, ${dialect.toTime('c.now')}, ${dialect.toTime('c."giveUp"')}
         FROM ${events} JOIN ${counters} ON c.id = i.account JOIN webhooks w ON ${subscribed}
         RETURNING message_position AS position`,
       track: dialect.supportsWritableCtes

@@ -9,8 +9,9 @@ export interface EventSubscribers {
    * Returns statements that enqueue events for their subscribers, as parts of one statement if the database allows
    * that. The first returns a row for each that it enqueues.
    *
-   * @param events a FROM item with the events: account, later, type, tracks, now and giveUp
-   * @param counters a FROM item with the accounts, as `c`: the id of an event is `c.last - i.later`
+   * @param events a FROM item with the events, as `i`: account, later, type and tracks
+   * @param counters a FROM item with the accounts, as `c`: id, last, now and giveUp. The id of an event is
+   *   `c.last - i.later`.
    */
   enqueue: (dialect: Dialect, events: string, counters: string) => { insert: string, track: string }
   /** How long an event is tried to be delivered, in ms. */
@@ -27,12 +28,10 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
   return (dialect, completed, timeOf) => {
     const byAccount = eventsByAccount(completed)
     if (byAccount.size === 0) return { statements: [], changesOf: () => ({}), countersOf: () => [] }
-    const counts = JSON.stringify([...byAccount].map(([account, { length }]) => ({ account, count: length })))
-    const events = [...byAccount].flatMap(([account, list]) => {
-      const [now, giveUp] = [timeOf(account), timeOf(account, subscribers.lifetimeMs)]
-      return list.map(({ type, data, tracks }, i) =>
-        ({ account, later: list.length - 1 - i, type, data, tracks, now, giveUp }))
-    })
+    const counts = JSON.stringify([...byAccount].map(([account, { length: count }]) =>
+      ({ account, count, now: timeOf(account), giveUp: timeOf(account, subscribers.lifetimeMs) })))
+    const events = [...byAccount].flatMap(([account, list]) => list.map(({ type, data, tracks }, i) =>
+      ({ account, later: list.length - 1 - i, type, data, tracks })))
     const rows = JSON.stringify(events)
     // What an event tracks is settled by its deliveries, or by a worker when there are none.
     const tracked = events.filter(({ tracks }) => tracks !== undefined)
@@ -41,8 +40,8 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
       ? [{ sql: all, values: [counts, rows] }]
       : [
           { sql: count, values: [counts] },
-          { sql: insert, values: [rows] },
-          { sql: enqueue, values: [rows] },
+          { sql: insert, values: [rows, counts] },
+          { sql: enqueue, values: [rows, counts] },
           ...tracked.length === 0 ? [] : [{ sql: track, values: [JSON.stringify(tracked)] }]
         ]
     return {
@@ -92,19 +91,22 @@ interface EventTexts {
 }
 
 const EVENT_COLUMNS = {
-  account: 'bigint', later: 'bigint', type: 'text', data: 'text', tracks: 'bigint', now: 'text', giveUp: 'text'
+  account: 'bigint', later: 'bigint', type: 'text', data: 'text', tracks: 'bigint'
 } as const
 
+const COUNT_COLUMNS = { account: 'bigint', count: 'bigint', now: 'text', giveUp: 'text' } as const
+
 function eventStatements (dialect: Dialect, subscribers: EventSubscribers): EventTexts {
-  const counts = dialect.jsonRows('i', { account: 'bigint', count: 'bigint' })
-  const live = 'JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL'
+  const counts = dialect.jsonRows('i', COUNT_COLUMNS)
   const insert = (events: string, counters: string): string => `
     INSERT INTO events (account_id, id, type, timestamp, data)
-    SELECT i.account, c.last - i.later, i.type, ${dialect.toTime('i.now')}, i.data
+    SELECT i.account, c.last - i.later, i.type, ${dialect.toTime('c.now')}, i.data
     FROM ${events} JOIN ${counters} ON c.id = i.account`
   const events = dialect.jsonRows('i', EVENT_COLUMNS, dialect.supportsWritableCtes ? 2 : 1)
   if (!dialect.supportsWritableCtes) {
-    const counters = '(SELECT id, last_event_id AS last FROM accounts WHERE deleted_at IS NULL) AS c'
+    const counters = `(
+      SELECT a.id, a.last_event_id AS last, k.now, k."giveUp" FROM ${dialect.jsonRows('k', COUNT_COLUMNS)}
+      JOIN accounts a ON a.id = k.account AND a.deleted_at IS NULL) AS c`
     const { insert: enqueue, track } = subscribers.enqueue(dialect, events, counters)
     return {
       all: undefined,
@@ -119,10 +121,13 @@ function eventStatements (dialect: Dialect, subscribers: EventSubscribers): Even
   }
   const { insert: enqueue, track } = subscribers.enqueue(dialect, events, 'counted AS c')
   const all = `
-    WITH locked AS (SELECT a.id, i.count FROM ${counts} ${live} ORDER BY a.id FOR NO KEY UPDATE OF a),
+    WITH locked AS (
+      SELECT a.id, i.count, i.now, i."giveUp" FROM ${counts}
+      JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL ORDER BY a.id FOR NO KEY UPDATE OF a),
     counted AS (
       UPDATE accounts SET last_event_id = last_event_id + locked.count FROM locked WHERE accounts.id = locked.id
-      RETURNING accounts.id, accounts.last_event_id AS last, accounts.clock_offset_seconds AS ahead),
+      RETURNING accounts.id, accounts.last_event_id AS last, accounts.clock_offset_seconds AS ahead, locked.now,
+        locked."giveUp"),
     inserted AS (${insert(events, 'counted AS c')}),
     enqueued AS (${enqueue}),
     tracked AS (${track})

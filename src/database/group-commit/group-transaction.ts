@@ -6,7 +6,9 @@ import type { OwnStatement } from '../statements.ts'
 import type { Table } from '../table.ts'
 import { sendFirstMessage } from '../unit-of-work/first-message.ts'
 import { responsesOf } from '../unit-of-work/idempotency.ts'
-import { ACCOUNT_DELETED, type Command, type CompletedCommand, type EventLog, type QueuedCommand, type RowLock } from './command.ts'
+import {
+  ACCOUNT_DELETED, type Command, type CompletedCommand, type EventLog, type QueuedCommand, type RowLock
+} from './command.ts'
 import { mergeChanges, type Changes, type CommandSuccess } from '../unit-of-work/success.ts'
 import { createTransaction, type Transaction } from './transaction.ts'
 

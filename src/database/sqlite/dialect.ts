@@ -47,5 +47,5 @@ export const sqlite: Dialect = {
   allocateIds: (table, _column, input) => `
     SELECT s.seq + 1 AS first, s.seq + i.count AS last
     FROM (SELECT ${lastId(table)} AS seq) AS s, ${input}`,
-  nextId: (table) => `${lastId(table)} + 1`
+  newIds: (table) => `SELECT s.seq + 1 AS first, s.seq + CAST(? AS integer) AS last FROM (SELECT ${lastId(table)} AS seq) AS s`
 }

@@ -136,9 +136,8 @@ function sent (value: WantedValues[string]): number | string | boolean {
 }
 
 function idLoad (dialect: Dialect, table: ModelTable, count: number, map: IdentityMap): Load {
-  const sql = dialect.allocateIds(table.name, idOf(table), dialect.jsonRows('i', { count: 'bigint' }))
   return {
-    statement: { sql, values: [JSON.stringify([{ count }])] },
+    statement: { sql: dialect.newIds(table.name, idOf(table)), values: [count] },
     onRows: (rows) => {
       const ranges = (rows as unknown as Array<{ first: number, last: number }>).toSorted((a, b) => a.first - b.first)
       map.addIds(table, ranges.flatMap(idsOf))

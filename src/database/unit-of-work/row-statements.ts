@@ -89,13 +89,11 @@ export function childrenSql (
   })
 }
 
-export function insertSql (dialect: Dialect, table: ModelTable): string {
-  return once(dialect, `insert ${table.name}`, () => {
-    const fields = Object.keys(table.columns)
-    return `
-      INSERT INTO ${table.name} (${fields.map((field) => columnOf(table, field)).join(', ')})
-      SELECT ${fields.map((field) => valueOf(dialect, table, field)).join(', ')} FROM ${rowsOf(dialect, table, fields)}`
-  })
+/** @param fields those of which a row has another value than the default */
+export function insertSql (dialect: Dialect, table: ModelTable, fields: string[]): string {
+  return once(dialect, `insert ${table.name} ${fields.join()}`, () => `
+    INSERT INTO ${table.name} (${fields.map((field) => columnOf(table, field)).join(', ')})
+    SELECT ${fields.map((field) => valueOf(dialect, table, field)).join(', ')} FROM ${rowsOf(dialect, table, fields)}`)
 }
 
 /** Sets all columns of rows but those that never change. */

@@ -24,11 +24,22 @@ export function savesOf (dialect: Dialect, tables: readonly string[], map: Ident
       else if (stored === undefined) inserted.push(current)
       else updated.push(current)
     }
-    if (inserted.length > 0) inserts.push(statementOf(insertSql(dialect, table), inserted))
+    if (inserted.length > 0) {
+      const fields = givenFields(table, inserted)
+      inserts.push({ sql: insertSql(dialect, table, fields), values: [JSON.stringify(inserted, fields)] })
+    }
     if (updated.length > 0) inserts.push(statementOf(updateSql(dialect, table), updated))
     if (deleted.length > 0) deletes.unshift(statementOf(deleteSql(dialect, table), deleted))
   }
   return [...inserts, ...deletes]
+}
+
+/** Returns the fields of which a row has another value than the default. */
+function givenFields ({ columns }: ModelTable, rows: readonly Row[]): string[] {
+  return Object.keys(columns).filter((field) => {
+    const { default: known = null } = columns[field]!
+    return rows.some((row) => row[field] !== known)
+  })
 }
 
 function statementOf (sql: string, rows: Row[]): OwnStatement {
