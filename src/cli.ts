@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs'
 import { CommanderError } from 'commander'
 import { createProgram } from './cli/program.ts'
 import { ValidationFailed } from './errors.ts'
+import { packageInfo } from './folders.ts'
 import { printable } from './printable.ts'
 import { explainFailure } from './start/explain-failure.ts'
 
-const program = createProgram().version(packageVersion())
+const program = createProgram().version(packageInfo.version)
 
 // The database and its copies hold secrets of webhooks: no other user of the machine may read them.
 process.umask(0o077)
@@ -18,11 +18,6 @@ try {
   await program.parseAsync()
 } catch (error) {
   process.exit(reportError(error))
-}
-
-function packageVersion (): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
 }
 
 /**

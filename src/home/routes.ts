@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
-import { MODULES, PACKAGE } from '../folders.ts'
+import { MODULES, PACKAGE, packageInfo } from '../folders.ts'
 import { cachedContent, contentOf, sendCached } from '../http/cached-content.ts'
 import { originOf } from '../http/request-origin.ts'
 
@@ -14,8 +14,6 @@ export interface HomeOptions {
 
 /** The files of the page, unbundled. */
 const FOLDER = join(MODULES, 'home/page')
-
-const VERSION = (JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as { version: string }).version
 
 const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
@@ -52,7 +50,7 @@ export async function homeRoutes (app: FastifyInstance, { signup, lab }: HomeOpt
       server: (app.publicUrl || originOf(request)) + app.basePath,
       signup,
       needsKey: signup === 'open' ? 'Create a store first.' : 'Enter an API key first.',
-      version: VERSION
+      version: packageInfo.version
     })
     reply.header('content-security-policy', POLICY)
     return sendCached(request, reply, 'text/html; charset=utf-8', contentOf(text))
