@@ -19,7 +19,7 @@ try {
   await page.locator('#order:enabled').click()
   await page.locator('#count-orders').getByText('1', { exact: true }).waitFor()
   mkdirSync(dirname(FILE), { recursive: true })
-  await page.evaluate('document.querySelector("#glance-title").scrollIntoView()')
+  await page.evaluate('document.querySelector("#glance-title").closest("section").scrollIntoView()')
   await page.screenshot({ path: FILE })
 } finally {
   await browser.close()

@@ -69,6 +69,28 @@ t.test('the store at a glance', { skip: withoutBrowser }, async (t) => {
     t.same(complaints, [])
   })
 
+  await t.test('counts the pets that it does not show at every width, and shows them on request', async (t) => {
+    const client = await service.openAccount()
+    const { body: { id: categoryId } } = await client.post('/categories', { name: 'Fish' })
+    await Promise.all(Array.from({ length: 21 }, async (_, i) =>
+      await client.post('/pets', { name: `Fish ${i}`, categoryId })))
+    const { page, figure } = await glanceOf(client)
+    await figure('available', '21')
+    const rows = page.locator('#shelf tr:visible')
+    const events = page.locator('#events li:visible')
+    for (const [width, shown, rest, listed] of [[1280, 8, 13, 8], [390, 3, 18, 2]] as const) {
+      await page.setViewportSize({ width, height: 800 })
+      const more = page.getByRole('button', { name: `Show ${rest} more` })
+      await more.waitFor()
+      t.same([await rows.count(), await events.count()], [shown, listed], `${width} px`)
+      await more.click()
+      const fewer = page.getByRole('button', { name: 'Show fewer pets' })
+      await fewer.waitFor()
+      t.equal(await rows.count(), 21)
+      await fewer.click()
+    }
+  })
+
   await t.test('a broken stream reconnects after a delay, and loses and repeats no event', async (t) => {
     const client = await service.openAccount()
     const { body: category } = await client.post('/categories', { name: 'Cats' })

@@ -1,5 +1,6 @@
 import { byId, copy, onAction, write } from './dom.js'
 import { confirmStore, shortKey } from './linked-store.js'
+import { clearAnswers, showRequest } from './requests.js'
 import { ApiError, loadFormerKey, loadKey, send, storeFormerKey, storeKey } from './service.js'
 
 /** Delay before the page tries a key again that the service could not check. */
@@ -33,7 +34,7 @@ export function setUpAccount ({ enter, leave }) {
     const account = await response.json()
     byId('new-key-text').textContent = account.apiKey
     byId('new-key').hidden = false
-    show(account.apiKey, { name: account.name, mayWrite: true })
+    show(account.apiKey, { name: account.name, mayWrite: true }, true)
     byId('new-key').focus()
   })
 
@@ -120,8 +121,9 @@ export function setUpAccount ({ enter, leave }) {
   /**
    * @param {string} key
    * @param {{ name: string, mayWrite: boolean }} owner
+   * @param {boolean} [isNew] whether this page has just created the store
    */
-  function show (key, { name: storeName, mayWrite }) {
+  function show (key, { name: storeName, mayWrite }, isNew = false) {
     attempts++
     current = key
     storeKey(key)
@@ -129,6 +131,9 @@ export function setUpAccount ({ enter, leave }) {
     byId('entrance').hidden = true
     byId('present').hidden = false
     write('present-name', storeName)
+    write('open-heading', isNew ? 'Create a store' : `You are in ${storeName}`)
+    if (!isNew) clearAnswers()
+    showRequest('open', isNew ? {} : undefined)
     write('present-key', shortKey(key))
     const former = loadFormerKey()
     byId('back').hidden = former === undefined || former === key
@@ -149,6 +154,8 @@ export function setUpAccount ({ enter, leave }) {
     byId('new-key').hidden = true
     byId('present').hidden = true
     byId('entrance').hidden = false
+    write('open-heading', 'Create a store')
+    showRequest('open', {})
     byId('needs-key').hidden = false
     byId('read-only').hidden = true
     write('open-error', '')

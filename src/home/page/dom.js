@@ -12,6 +12,9 @@ export function byId (id, type) {
   return /** @type {T} */ (element)
 }
 
+/** Matches phones. page.css has the same width. */
+export const NARROW = matchMedia('(max-width: 56rem)')
+
 /**
  * Creates an element with text and other elements inside.
  *
@@ -61,6 +64,27 @@ export function onAction (source, errorId, act) {
       source.removeAttribute('aria-busy')
     }
   })
+}
+
+/**
+ * Asks a question.
+ *
+ * @param {string} id the dialog, whose button with the value `yes` confirms
+ * @returns {Promise<boolean>} whether the user confirmed
+ */
+export async function ask (id) {
+  const dialog = byId(id, HTMLDialogElement)
+  const closed = () => new Promise((resolve) => { dialog.addEventListener('close', resolve, { once: true }) })
+  // A new question replaces an earlier one, whose answer is no.
+  if (dialog.open) {
+    const earlier = closed()
+    dialog.close()
+    await earlier
+  }
+  dialog.returnValue = ''
+  dialog.showModal()
+  await closed()
+  return dialog.returnValue === 'yes'
 }
 
 /**

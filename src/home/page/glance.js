@@ -1,12 +1,12 @@
-import { byId, make, onAction, write } from './dom.js'
+import { byId, make, NARROW, onAction, write } from './dom.js'
 import { clearAnswers, showRequest } from './requests.js'
 import { onAnswer, post, send } from './service.js'
 import { countStore, describeEvent, pickOrderable } from './store.js'
 
 /** @import { Store } from './store.js' */
 
-/** Maximum number of pets in the table. */
-const MAX_PETS = 8
+/** Maximum numbers of pets and events on a wide screen and on a phone. The user can ask for all pets. */
+const LIMITS = { wide: { pets: 8, events: 8 }, narrow: { pets: 3, events: 2 } }
 
 /** Time without a change after which screen readers get a summary. */
 const QUIET_MS = 1_500
@@ -28,11 +28,19 @@ export function setUpGlance (keyOf) {
   let store
   let mayWrite = true
   let isDrawScheduled = false
+  let showsAll = false
   let announced = ''
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let announcement
   const fill = byId('fill', HTMLButtonElement)
   const order = byId('order', HTMLButtonElement)
+  const more = byId('more-pets', HTMLButtonElement)
+
+  more.addEventListener('click', () => {
+    showsAll = !showsAll
+    draw()
+  })
+  NARROW.addEventListener('change', draw)
 
   onAnswer(({ method, path, status }) => {
     if (!/^\/(categories|pets|inventory|store)\b/.test(path)) return
@@ -86,8 +94,12 @@ export function setUpGlance (keyOf) {
     }
     fill.classList.toggle('main', store.pets.size === 0)
     order.classList.toggle('main', store.pets.size > 0)
-    showPets(store)
-    showEvents(store)
+    const limits = NARROW.matches ? LIMITS.narrow : LIMITS.wide
+    showPets(store, showsAll ? Infinity : limits.pets)
+    showEvents(store, limits.events)
+    more.hidden = store.pets.size <= limits.pets
+    more.textContent = showsAll ? 'Show fewer pets' : `Show ${(store.pets.size - limits.pets).toLocaleString('en')} more`
+    more.setAttribute('aria-expanded', String(showsAll))
     // What an earlier state of the store caused.
     write('glance-error', '')
     const orderable = mayWrite ? pickOrderable(store) : undefined
@@ -121,6 +133,8 @@ export function setUpGlance (keyOf) {
       store = undefined
       clearAnswers()
       for (const name of ['order', 'events']) showRequest(name, undefined)
+      showsAll = false
+      more.hidden = true
       byId('sent').hidden = true
       byId('sent-list').replaceChildren()
       clearTimeout(announcement)
@@ -138,24 +152,21 @@ export function setUpGlance (keyOf) {
   }
 }
 
-/** @param {Store} store */
-function showPets ({ pets, units, orders }) {
+/** @param {Store} store @param {number} limit */
+function showPets ({ pets, units, orders }, limit) {
   const open = new Map()
   for (const { petId } of orders.values()) open.set(petId, (open.get(petId) ?? 0) + 1)
-  const rows = [...pets.values()].slice(0, MAX_PETS).map(({ id, name, status }) => make('tr', {},
+  const rows = [...pets.values()].slice(0, limit).map(({ id, name, status }) => make('tr', {},
     make('th', { scope: 'row' }, name),
     make('td', {}, make('span', { class: 'chip', 'data-status': status }, status)),
     make('td', { class: 'figure' }, units.get(id)?.toLocaleString('en') ?? 'not counted'),
     make('td', { class: 'figure' }, String(open.get(id) ?? 0))))
-  const more = pets.size - rows.length
-  if (more > 0) rows.push(hintRow(`and ${more.toLocaleString('en')} more`))
-  if (rows.length === 0) rows.push(emptyRow())
-  byId('shelf').replaceChildren(...rows)
+  byId('shelf').replaceChildren(...rows.length === 0 ? [emptyRow()] : rows)
 }
 
-/** @param {Store} store */
-function showEvents (store) {
-  const items = store.events.map((event) => make('li', {},
+/** @param {Store} store @param {number} limit */
+function showEvents (store, limit) {
+  const items = store.events.slice(0, limit).map((event) => make('li', {},
     make('time', { datetime: event.timestamp }, new Date(event.timestamp).toLocaleTimeString('en-GB')),
     ' ', make('span', {}, describeEvent(store, event)),
     ' ', make('code', {}, event.type)))
@@ -163,11 +174,7 @@ function showEvents (store) {
 }
 
 function emptyRow () {
-  return hintRow('No pets yet.')
-}
-
-function hintRow (/** @type {string} */ text) {
-  return make('tr', {}, make('td', { colspan: '4', class: 'hint' }, text))
+  return make('tr', {}, make('td', { colspan: '4', class: 'hint' }, 'No pets yet.'))
 }
 
 function emptyItem () {

@@ -1,72 +1,120 @@
-import { byId, make, onAction, write } from './dom.js'
+import { ask, byId, make, onAction, write } from './dom.js'
+import { LOST_RESPONSE, showRequest } from './requests.js'
 import { ApiError, loadKey, newIdempotencyKey, readList, send, Unreachable } from './service.js'
+import { shorten } from './store.js'
 
-/** Attempts to place the order whose answer is lost. */
+/** Attempts to place the order whose response is lost. */
 const MAX_ATTEMPTS = 3
 
-/** Interval at which the panel looks whether the page uses a key. */
-const CHECK_MS = 500
+/** A time after the sunset of GET /pets/{petId}. */
+const AFTER_SUNSET = '2030-12-06T00:00:00Z'
 
-/** The snapshot that the panel restores. @type {number | undefined} */
+/** The snapshot that the panel restores. @type {{ id: number, label?: string } | undefined} */
 let snapshot
+/** How far the clock of the store is ahead of real time. */
+let offsetSeconds = 0
+/** Counts the keys of this tab: a response to a former one is too late. */
+let entries = 0
 
-const BUTTONS = ['lab-lose', 'lab-sunset', 'lab-snapshot', 'lab-empty']
+document.addEventListener('keychange', enter)
+enter()
 
-setInterval(showState, CHECK_MS)
-showState()
+/** Reads what the panel shows of the store that the page has entered. */
+async function enter () {
+  const entry = ++entries
+  snapshot = undefined
+  offsetSeconds = 0
+  byId('lab-log').replaceChildren()
+  write('lab-error', '')
+  showState()
+  const key = keyInUse()
+  if (key === undefined) return
+  try {
+    const [[newest], clock] = await Promise.all(['lab/snapshots?limit=1&sort=-id', 'lab/clock'].map(async (path) =>
+      await (await send('GET', path, { key })).json()))
+    if (entry !== entries) return
+    snapshot ??= newest
+    offsetSeconds = Math.max(offsetSeconds, clock.offsetSeconds)
+    showState()
+  } catch (error) {
+    if (entry === entries) write('lab-error', error instanceof Error ? error.message : String(error))
+  }
+}
 
-/** Enables the buttons while the page uses a key that may write. */
+/** The key, once the page knows whether it may write. */
+function keyInUse () {
+  return document.documentElement.dataset['key'] === undefined ? undefined : loadKey()
+}
+
 function showState () {
-  const hasKey = loadKey() !== undefined && document.documentElement.dataset['key'] === 'writes'
-  for (const id of BUTTONS) byId(id, HTMLButtonElement).disabled = !hasKey
-  byId('lab-restore', HTMLButtonElement).disabled = !hasKey || snapshot === undefined
+  const mayWrite = document.documentElement.dataset['key'] === 'writes'
+  for (const id of ['lab-lose', 'lab-sunset', 'lab-snapshot', 'lab-empty']) {
+    byId(id, HTMLButtonElement).disabled = !mayWrite
+  }
+  byId('lab-restore', HTMLButtonElement).disabled = !mayWrite || snapshot === undefined
+  const label = snapshot?.label === undefined ? '' : `: ${shorten(snapshot.label)}`
+  write('lab-restore', snapshot === undefined ? 'Restore a snapshot' : `Restore snapshot ${snapshot.id}${label}`)
+  const reason = byId(keyInUse() === undefined ? 'needs-key' : 'read-only').textContent ?? ''
+  write('lab-why', mayWrite ? '' : reason)
+  showRequest('fault', mayWrite ? {} : undefined)
+  const date = new Date(Date.now() + offsetSeconds * 1000).toISOString().slice(0, 10)
+  write('lab-clock', offsetSeconds === 0 ? 'The clock shows real time.' : `The clock of this store shows ${date}.`)
 }
 
 on('lab-lose', async (key) => {
   const petId = await petInStock(key)
-  await request(key, 'POST', 'lab/faults', { operation: 'placeOrder', effect: { type: 'lose_answer' } })
-  log('The next answer to an order will be lost.')
+  await request(key, 'POST', 'lab/faults', LOST_RESPONSE)
+  log('The response to the next order will be lost.')
   const headers = { 'Idempotency-Key': newIdempotencyKey() }
-  // Some browsers send the request again by themselves: then the first attempt succeeds.
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     try {
       const response = await send('POST', 'store/orders', { key, body: { petId }, headers })
       const { id } = await response.json()
-      const replayed = response.headers.get('Idempotency-Replayed') === 'true' ? ', which was stored' : ''
-      log(`Attempt ${attempt}: the service answered with order ${id}${replayed}. There is one order.`)
+      const isReplayed = response.headers.get('Idempotency-Replayed') === 'true'
+      // Browsers repeat a request by themselves if the connection closes that an earlier request has used.
+      log(`Attempt ${attempt}: ${attempt > 1 || !isReplayed
+        ? ''
+        : 'the response was lost. Your browser repeated the request by itself, and '}the service answered with ${
+        isReplayed ? 'the stored ' : ''}order ${id}. There is one order.`)
       return
     } catch (error) {
       if (!(error instanceof Unreachable)) throw error
-      log(`Attempt ${attempt}: the connection was closed without an answer. The order is committed.`)
+      log(`Attempt ${attempt}: the connection was closed without a response. The order is committed.`)
     }
   }
 })
 
 on('lab-sunset', async (key) => {
   const petId = await anyPet(key)
-  const { now } = await request(key, 'POST', 'lab/clock/advance', { to: '2030-12-06T00:00:00Z' })
-  write('lab-clock', `The clock of this store shows ${now.slice(0, 10)}.`)
+  if (Date.now() + offsetSeconds * 1000 < Date.parse(AFTER_SUNSET)) {
+    write('clock-name', byId('present-name').textContent ?? '')
+    if (!await ask('move-clock')) return
+    const clock = await request(key, 'POST', 'lab/clock/advance', { to: AFTER_SUNSET })
+    offsetSeconds = clock.offsetSeconds
+  }
   try {
     await send('GET', `pets/${petId}`, { key })
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    log(`GET /pets/${petId} is answered ${error.status} ${error.code}, to this store alone.`)
+    log(`GET /pets/${petId} now returns ${error.status} ${error.code}, for this store only.`)
   }
 })
 
 on('lab-snapshot', async (key) => {
   const taken = await request(key, 'POST', 'lab/snapshots', { label: 'From the first page' })
-  snapshot = taken.id
+  snapshot = taken
   log(`Took snapshot ${taken.id} of ${taken.counts.pets} pets and ${taken.counts.orders} orders.`)
 })
 
 on('lab-empty', async (key) => {
+  write('empty-name', byId('present-name').textContent ?? '')
+  if (!await ask('empty-store')) return
   await request(key, 'POST', 'lab/reset', {})
   log('The store is empty.')
 })
 
 on('lab-restore', async (key) => {
-  const { counts } = await request(key, 'POST', `lab/snapshots/${snapshot}/restore`)
+  const { counts } = await request(key, 'POST', `lab/snapshots/${snapshot?.id}/restore`)
   log(`Restored ${counts.pets} pets and ${counts.orders} orders, with the same ids and ETags.`)
 })
 
@@ -76,7 +124,7 @@ on('lab-restore', async (key) => {
  */
 function on (id, act) {
   onAction(byId(id, HTMLButtonElement), 'lab-error', async () => {
-    const key = loadKey()
+    const key = keyInUse()
     if (key !== undefined) await act(key)
     showState()
   })

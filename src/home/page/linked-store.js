@@ -1,4 +1,4 @@
-import { byId, write } from './dom.js'
+import { ask, write } from './dom.js'
 
 /**
  * Asks whether to open the store of a link in place of the user's own. A link can come from a stranger, who could read
@@ -9,16 +9,10 @@ import { byId, write } from './dom.js'
  * @returns {Promise<boolean>}
  */
 export async function confirmStore (other, ownName) {
-  const dialog = byId('other-store', HTMLDialogElement)
-  // An earlier link has lost to this one.
-  if (dialog.open) dialog.close()
   write('other-name', other.name)
   write('other-key', shortKey(other.key))
   write('own-name', ownName)
-  dialog.returnValue = ''
-  dialog.showModal()
-  await new Promise((resolve) => { dialog.addEventListener('close', resolve, { once: true }) })
-  return dialog.returnValue === 'open'
+  return await ask('other-store')
 }
 
 /** Returns the part of a key that is no secret. */

@@ -1,6 +1,6 @@
 import { byId, make, onAction, write } from './dom.js'
 import { showRequest } from './requests.js'
-import { newIdempotencyKey, send, Unreachable } from './service.js'
+import { newIdempotencyKey, readList, send, Unreachable } from './service.js'
 
 /** @import { StoreEvent } from './feed.js' */
 /** @typedef {{ id: string, message: string, status: string, createdAt: string }} Message */
@@ -77,6 +77,17 @@ export function setUpMessages (keyOf) {
     write('message-status', `The message is ${status}.`)
     finalEvents.delete(id)
     shown.delete(id)
+    if (status === 'delivered') explainDelivery(entry.item).catch(() => { /* The text says less. */ })
+  }
+
+  /** Says so if the store has no webhook that receives messages: nobody got this one. */
+  async function explainDelivery (/** @type {HTMLElement} */ item) {
+    const key = keyOf()
+    if (key === undefined) return
+    const { records, complete } = await readList('webhooks', {}, key, 1, AbortSignal.timeout(SLOW_MS))
+    const isSubscribed = ({ enabled = false, events = [''] }) => enabled && events.includes('message.created')
+    if (!complete || records.some(isSubscribed)) return
+    setStatusText(item, `${item.querySelector('.how')?.textContent}: no webhook had to accept it`)
   }
 
   return {

@@ -22,6 +22,7 @@ const account = setUpAccount({
     session = new AbortController()
     byId('message-form').querySelector('fieldset')?.toggleAttribute('disabled', !mayWrite)
     document.documentElement.dataset['key'] = mayWrite ? 'writes' : 'reads'
+    announceKey()
     messages.open(mayWrite)
     watch(key, mayWrite, session.signal)
   },
@@ -29,6 +30,7 @@ const account = setUpAccount({
     session?.abort()
     byId('message-form').querySelector('fieldset')?.setAttribute('disabled', '')
     delete document.documentElement.dataset['key']
+    announceKey()
     messages.clear()
     glance.close()
     showState('off', byId('needs-key').textContent ?? '')
@@ -38,6 +40,11 @@ offerRequests(keyOf)
 if (keyOf() === undefined) for (const name of ['message', 'order', 'events']) showRequest(name, undefined)
 for (const id of ['open-form', 'key-form']) byId(id).querySelector('fieldset')?.removeAttribute('disabled')
 
+/** Tells the panel of the lab, which not every service has. */
+function announceKey () {
+  document.dispatchEvent(new Event('keychange'))
+}
+
 /**
  * Reads the store and follows its events, until `signal` aborts or the key is rejected.
  *
@@ -46,11 +53,12 @@ for (const id of ['open-form', 'key-form']) byId(id).querySelector('fieldset')?.
  * @param {AbortSignal} signal
  */
 async function watch (key, mayWrite, signal) {
+  const names = new Map()
   while (!signal.aborted) {
     try {
       showState('waiting', 'Reading the store …')
       const replaced = new AbortController()
-      const store = await readStore(key, signal)
+      const store = await readStore(key, signal, names)
       glance.open(store, mayWrite)
       await follow({
         key,

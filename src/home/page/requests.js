@@ -1,4 +1,4 @@
-import { byId, copy, make } from './dom.js'
+import { byId, copy, make, NARROW } from './dom.js'
 import { onAnswer } from './service.js'
 import { inCurl, inJavaScript, inPython } from './languages.js'
 
@@ -13,12 +13,16 @@ const RESULT_MS = 2_000
 /** @type {Record<string, (request: Shown, server: string) => string>} */
 const LANGUAGES = { curl: inCurl, javascript: inJavaScript, python: inPython }
 
+/** The fault that loses the response to an order. */
+export const LOST_RESPONSE = { operation: 'placeOrder', effect: { type: 'lose_answer' } }
+
 /** The requests of the page, by the block that shows them. @type {Record<string, Shown>} */
 const requests = {
   open: { operation: 'createAccount', method: 'POST', path: '/accounts', body: { name: 'My store' }, isPublic: true },
   message: { operation: 'createMessage', method: 'POST', path: '/messages', body: { message: 'Hello' } },
   order: { operation: 'placeOrder', method: 'POST', path: '/store/orders', body: { petId: 1 } },
-  events: { operation: 'followEvents', method: 'GET', path: '/events' }
+  events: { operation: 'followEvents', method: 'GET', path: '/events' },
+  fault: { operation: 'createFault', method: 'POST', path: '/lab/faults', body: LOST_RESPONSE }
 }
 
 let language = 'curl'
@@ -30,29 +34,31 @@ let language = 'curl'
  * @param {() => string | undefined} keyOf
  */
 export function offerRequests (keyOf) {
+  // Without the lab, the page has no block for its request.
+  if (document.querySelector('[data-request="fault"]') === null) delete requests['fault']
+  const select = byId('language', HTMLSelectElement)
+  // Some browsers keep the choice over a reload.
+  language = select.value
   for (const name of Object.keys(requests)) offerRequest(name, keyOf)
-  for (const button of byId('languages').querySelectorAll('button')) {
-    button.addEventListener('click', () => {
-      language = button.value
-      for (const other of byId('languages').querySelectorAll('button')) {
-        other.setAttribute('aria-pressed', String(other === button))
-      }
-      for (const name of Object.keys(requests)) draw(name)
-    })
-  }
+  select.addEventListener('change', () => {
+    language = select.value
+    for (const name of Object.keys(requests)) draw(name)
+  })
   byId('languages').hidden = false
   // Short enough to scroll on a phone.
-  if (matchMedia('(max-width: 56rem)').matches) {
+  if (NARROW.matches) {
     for (const block of document.querySelectorAll('details[data-request]')) block.removeAttribute('open')
   }
   bodyFollows('store-name', 'open', (name) => ({ name }))
   bodyFollows('message-text', 'message', (message) => ({ message }))
-  onAnswer(({ method, path, status, text }) => {
+  onAnswer(({ method, path, body, status, text }) => {
     const [name] = Object.entries(requests)
       .find(([, request]) => request.method === method && request.path === path) ?? []
     const pre = name === undefined ? null : document.querySelector(`[data-request="${name}"] .answer`)
     if (pre === null) return
-    pre.textContent = `${status}\n${text.replace(/"psk_[^"]*"/, '"psk_…"')}`
+    // With its request: the block above may already show the next one.
+    const request = `${method} ${path}${body === undefined ? '' : ` ${JSON.stringify(body)}`}`
+    pre.textContent = `${request}\n${status}\n${text.replace(/"psk_[^"]*"/, '"psk_…"')}`
     pre.removeAttribute('hidden')
   })
 }

@@ -26,7 +26,14 @@ export class Unreachable extends Error {
  * @property {AbortSignal} [signal]
  */
 
-/** @typedef {{ method: string, path: string, status: string, text: string }} Sent */
+/**
+ * @typedef {object} Sent
+ * @property {string} method
+ * @property {string} path
+ * @property {unknown} body of the request
+ * @property {string} status
+ * @property {string} text of the response
+ */
 
 /** @type {Array<(sent: Sent) => void>} */
 const listeners = []
@@ -62,7 +69,7 @@ export async function send (method, path, { key, body, headers = {}, signal } = 
   if (method !== 'GET') {
     const text = await response.clone().text()
     const status = `${response.status} ${response.statusText}`
-    for (const listener of listeners) listener({ method, path: `/${path}`, status, text })
+    for (const listener of listeners) listener({ method, path: `/${path}`, body, status, text })
   }
   if (response.ok) return response
   throw new ApiError(await errorOf(response))

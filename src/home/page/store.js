@@ -1,4 +1,4 @@
-import { readList, send } from './service.js'
+import { ApiError, readList, send } from './service.js'
 
 /** @import { StoreEvent } from './feed.js' */
 
@@ -13,6 +13,7 @@ const MAX_EVENTS = 8
  *
  * @typedef {object} Store
  * @property {Map<number, { id: number, name: string, status: string }>} pets
+ * @property {Map<number, string>} names of the pets that this page has seen, also of those that are gone
  * @property {Map<number, number>} units in stock, by pet
  * @property {Map<number, { id: number, petId: number, quantity: number }>} orders the open ones
  * @property {StoreEvent[]} events the last ones, newest first
@@ -26,9 +27,10 @@ const MAX_EVENTS = 8
  *
  * @param {string} key
  * @param {AbortSignal} signal
+ * @param {Map<number, string>} names of the pets that this page has seen in the store
  * @returns {Promise<Store>}
  */
-export async function readStore (key, signal) {
+export async function readStore (key, signal, names) {
   const { headers } = await send('GET', 'events?limit=1', { key, signal })
   const position = Number(headers.get('Event-Id'))
   const [pets, stock, orders, events] = await Promise.all([
@@ -37,7 +39,9 @@ export async function readStore (key, signal) {
     readList('store/orders', { complete: 'false' }, key, MAX_PAGES, signal),
     lastEvents(position, key, signal)
   ])
+  for (const pet of [...events.flatMap(({ data }) => data['pet'] ?? []), ...pets.records]) names.set(pet.id, pet.name)
   return {
+    names,
     pets: new Map(pets.records.map((pet) => [pet.id, pet])),
     units: new Map(stock.records.map(({ petId, quantity }) => [petId, quantity])),
     orders: new Map(orders.records.map((order) => [order.id, order])),
@@ -47,17 +51,17 @@ export async function readStore (key, signal) {
   }
 }
 
-/** Reads the latest events. Returns none if they have expired. */
+/** Reads the latest events that the service still has. */
 async function lastEvents (/** @type {number} */ newest, /** @type {string} */ key, /** @type {AbortSignal} */ signal) {
-  try {
-    const after = Math.max(0, newest - MAX_EVENTS)
-    const response = await send('GET', `events?limit=${MAX_EVENTS}&after=${after}`, { key, signal })
-    const events = /** @type {StoreEvent[]} */ (await response.json())
-    return events.filter(({ id }) => id <= newest).reverse()
-  } catch (error) {
-    if (/** @type {{ status?: number }} */ (error).status === 410) return []
-    throw error
-  }
+  const path = `events?limit=${MAX_EVENTS}`
+  const response = await send('GET', `${path}&after=${Math.max(0, newest - MAX_EVENTS)}`, { key, signal })
+    .catch(async (error) => {
+      if (!(error instanceof ApiError) || error.status !== 410) throw error
+      // Some of them have expired, as after an advance of the clock: the service has fewer, and starts with the oldest.
+      return await send('GET', path, { key, signal })
+    })
+  const events = /** @type {StoreEvent[]} */ (await response.json())
+  return events.filter(({ id }) => id <= newest).reverse()
 }
 
 /**
@@ -73,6 +77,7 @@ export function apply (store, event) {
     store.units.delete(pet.id)
   } else if (pet !== undefined) {
     store.pets.set(pet.id, pet)
+    store.names.set(pet.id, pet.name)
   }
   if (order !== undefined) {
     if (type === 'order.cancelled' || order.complete) store.orders.delete(order.id)
@@ -110,8 +115,9 @@ export function pickOrderable ({ pets, units }) {
  * @param {Store} store
  * @param {StoreEvent} event
  */
-export function describeEvent ({ pets }, { type, data: { pet, category, order, inventory, message } }) {
-  const name = (/** @type {number} */ id) => pets.get(id)?.name ?? `pet ${id}`
+export function describeEvent ({ names }, { type, data }) {
+  const { pet, category, order, inventory, message, snapshot } = data
+  const name = (/** @type {number} */ id) => names.get(id) ?? `pet ${id}`
   switch (type) {
     case 'pet.created': return `${pet.name} was added`
     case 'pet.updated': return `${pet.name} is ${pet.status}`
@@ -128,11 +134,36 @@ export function describeEvent ({ pets }, { type, data: { pet, category, order, i
     case 'message.processing': return `Message “${shorten(message.message)}” is tried again`
     case 'message.delivered': return `Message “${shorten(message.message)}” was delivered`
     case 'message.failed': return `Message “${shorten(message.message)}” failed`
+    case 'fault.hit': return describeHit(data)
+    case 'clock.advanced': return `The clock moved to ${data['to'].slice(0, 16).replace('T', ' ')}`
+    case 'store.replaced':
+      return snapshot === undefined ? 'The store was reset' : `The store was restored from snapshot ${snapshot.id}`
     default: return type
   }
 }
 
-function shorten (/** @type {string} */ text) {
+/** What a fault did, by the type of its effect. @type {Record<string, string>} */
+const HITS = {
+  delay: 'delayed the response to',
+  refuse: 'refused',
+  reset: 'closed the connection of',
+  lose_answer: 'lost the response to',
+  replace_answer: 'replaced the response to',
+  truncate: 'cut the response to',
+  trickle: 'slowed the response to',
+  corrupt: 'corrupted the response to'
+}
+
+/** @param {StoreEvent['data']} data */
+function describeHit ({ fault, operation }) {
+  const { id, effect: { type } } = fault
+  // A corrupted call is sent to the webhook. It has no response yet.
+  const hit = operation === 'webhook' && type === 'corrupt' ? 'corrupted' : HITS[type] ?? 'hit'
+  return `Fault ${id} ${hit} ${operation === 'webhook' ? 'a call of a webhook' : operation}`
+}
+
+/** Shortens a text of a user, for a line. */
+export function shorten (/** @type {string} */ text) {
   const characters = [...text]
   return characters.length > 40 ? `${characters.slice(0, 40).join('')}…` : text
 }
