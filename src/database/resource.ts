@@ -35,6 +35,8 @@ export interface Tag {
    */
   position: number
   description: string
+  /** The name for readers, if it is not `name` with a capital letter. */
+  title?: string
 }
 
 /** A type of event, such as `pet.created`, with the members of its `data`. */

@@ -23,11 +23,11 @@ export function navigation (resources: Resource[]): { tags: Tag[], 'x-tagGroups'
   for (const { name: group, description } of GROUPS) {
     const own = leaves.filter((leaf) => leaf.group === group)
     if (description !== undefined) tags.push({ name: group, description })
-    for (const { name, description: text } of own) {
+    for (const { name, title, description: text } of own) {
       tags.push({
         name,
         description: text,
-        'x-displayName': name.charAt(0).toUpperCase() + name.slice(1),
+        'x-displayName': title ?? name.charAt(0).toUpperCase() + name.slice(1),
         ...description === undefined ? {} : { 'x-parent': group }
       })
     }
@@ -37,7 +37,7 @@ export function navigation (resources: Resource[]): { tags: Tag[], 'x-tagGroups'
 }
 
 /** Returns the introduction of the document, in Markdown. Generators copy it into each file, so it is short. */
-export function introduction (server: string): string {
+export function introduction (server: string, hasLab: boolean): string {
   return `A pet store API: pets in categories, their stock, orders and messages. \
 Each account is a store of its own and cannot see any other.
 
@@ -59,5 +59,8 @@ curl ${server}/messages \\
 - A write with an \`Idempotency-Key\` takes effect once, however often you send it within 24 hours.
 - Send an \`ETag\` in \`If-None-Match\` to read only what has changed, and in \`If-Match\` to write only over what you \
 have read.
-- Branch on the \`code\` of an error. Quote the \`Request-Id\` when you report a problem.`
+- Branch on the \`code\` of an error. Quote the \`Request-Id\` when you report a problem.
+- \`GET /events\` lists the changes of your store or streams them. Webhooks receive them.
+${hasLab ? '- The lab injects faults, moves the clock and restores snapshots of your store, to test your client.\n' : ''}\
+- \`petstore-lab/client\` in the npm package of this service is a client for JavaScript and TypeScript.`
 }

@@ -78,7 +78,7 @@ export interface Document {
   openapi: string
   info: { title: string, version: string, description: string }
   servers: Array<{ url: string }>
-  tags: Array<{ name: string }>
+  tags: Array<{ name: string, 'x-displayName'?: string }>
   components: { schemas: Record<string, Schema>, headers: Record<string, Header> }
   paths: Record<string, Record<string, Operation>>
 }

@@ -1,10 +1,11 @@
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Config } from '../config.ts'
+import { hasLab, type Config } from '../config.ts'
 import type { Resource } from '../database/resource.ts'
 import * as commonErrors from '../errors.ts'
 import type { ErrorClass } from '../errors.ts'
+import { packageInfo } from '../folders.ts'
 import { codeSamples } from './code-samples.ts'
 import type { Document, Sample, Schema } from './document.ts'
 import { HEADERS } from './headers.ts'
@@ -61,9 +62,8 @@ export const openapi = fp(async function openapi (app: FastifyInstance, { config
       info: {
         title: 'Petstore',
         version: '1.0.0',
-        description: introduction(server),
-        // The first page of the service leads to its documentation.
-        contact: { name: 'Petstore', url: `${server}/` },
+        description: introduction(server, hasLab(config)),
+        contact: { name: 'Report a problem', url: packageInfo.bugs },
         license: { name: 'MIT', url: 'https://opensource.org/license/mit' }
       },
       servers: [{ url: server, description: 'This service' }],

@@ -10,7 +10,7 @@ import * as schemas from './schemas.ts'
 export function pets ({ PET_READ_SUNSET }: Config): Resource {
   return {
     name: 'pets',
-    tag: { name: 'animals', group: 'Pets', position: 1, description: 'The pets that the store offers.' },
+    tag: { name: 'animals', title: 'Pets', group: 'Pets', position: 1, description: 'The pets that the store offers.' },
     tables: [petTable],
     schemas: namedSchemas(schemas),
     errors,

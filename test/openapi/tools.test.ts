@@ -146,7 +146,11 @@ t.test('the document for generators, viewers and test tools', async (t) => {
   })
 
   await t.test('names its contact, and describes its tags in order', async (t) => {
-    t.match(document.info, { contact: { name: String, url: /^https?:/ } })
+    t.match(document.info, { contact: { name: String, url: /^https:.*\/issues$/ } }, 'not the service itself')
+    const names = document.tags.map((tag) => tag['x-displayName'] ?? tag.name)
+    t.same(names.slice(0, 3), ['Pets', 'Pets', 'Categories'])
+    const { description } = document.info
+    for (const word of ['GET /events', 'Webhooks', 'lab', 'petstore-lab/client']) t.match(description, word)
     const tags = document.tags.map(({ name }) => name)
     const groups = document['x-tagGroups'].flatMap(({ name, tags }) => [name, ...tags])
     t.same(tags, groups.filter((name) => tags.includes(name)))
