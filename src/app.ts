@@ -60,7 +60,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   await app.register(gracefulShutdown, config)
   await app.register(admission)
   await app.register(requestHead)
-  await app.register(methodNotAllowed)
+  await app.register(methodNotAllowed, { lab: hasLab(config) })
 
   if (config.METRICS_PORT !== undefined) {
     const { metrics } = await import('./monitoring/metrics.ts')

@@ -44,7 +44,7 @@ export const ReadOnlyKey = defineError(
 
 // 404
 export const RouteNotFound = defineError(
-  'route_not_found', 'No route matches this path. GET %s lists all routes.', 404, '/openapi.json')
+  'route_not_found', 'No route matches this path. %s', 404, 'GET /openapi.json lists all routes.')
 
 // 405
 export const MethodNotAllowed = defineError(

@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { setWwwAuthenticate } from './authentication.ts'
 import * as errors from '../errors.ts'
+import { routeNotFound } from './method-not-allowed.ts'
 import { isUnfinished } from './unfinished-requests.ts'
 
 /** Delay before a retry: the shortest that `Retry-After` can express. */
@@ -35,7 +36,7 @@ export const errorHandler = fp(async function errorHandler (app: FastifyInstance
     const body = { code: reply.errorCode, message, status }
     return reply.code(status).headers({ 'cache-control': 'no-store' }).send(body)
   })
-  app.setNotFoundHandler(async () => { throw new errors.RouteNotFound(`${app.basePath}/openapi.json`) })
+  app.setNotFoundHandler(async () => { throw routeNotFound(app) })
 }, { name: 'error-handler', dependencies: ['public-url', 'rate-limits', 'request-logging'] })
 
 /** Counts a bad credential. Replaces the 401 by a 429 if the client sent too many; a valid key is never counted. */

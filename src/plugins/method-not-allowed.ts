@@ -5,12 +5,22 @@ import { ACCEPT_PATCH } from './content-type-parsers.ts'
 import { MethodNotAllowed, RouteNotFound } from '../errors.ts'
 import { MAX_HEAD_BYTES } from './request-head.ts'
 
+export interface MethodNotAllowedOptions {
+  /** Whether the lab is on. Without it, the 404 of its paths says how to turn it on. */
+  lab: boolean
+}
+
 /**
  * Answers requests that match no route: 404, 405 with `Allow`, or 204 for OPTIONS. Runs in `onRequest`, before
  * authentication and body parsing. Register it before the routes: it learns them from `onRoute`.
  */
-export const methodNotAllowed = fp(async function methodNotAllowed (app: FastifyInstance) {
-  const notFound = (): Error => new RouteNotFound(`${app.basePath}/openapi.json`)
+export const methodNotAllowed = fp(async function methodNotAllowed (
+  app: FastifyInstance, { lab }: MethodNotAllowedOptions
+) {
+  const labPaths = `${app.basePath}/lab/`
+  const notFound = (path: string): Error => !lab && path.startsWith(labPaths)
+    ? new RouteNotFound('The lab is off. Start the service with LAB=true to turn it on.')
+    : routeNotFound(app)
   const paths = FindMyWay({ maxParamLength: MAX_HEAD_BYTES })
   const methodsByPath = new Map<string, Set<string>>()
 
@@ -27,12 +37,12 @@ export const methodNotAllowed = fp(async function methodNotAllowed (app: Fastify
 
   app.addHook('onRequest', (request, reply, done) => {
     if (!request.is404 && request.method !== 'OPTIONS') {
-      return done(hasEmptyParam(request.params) ? notFound() : undefined)
+      return done(hasEmptyParam(request.params) ? routeNotFound(app) : undefined)
     }
     const [path = ''] = request.url.split('?')
     if (path === '*') return sendServerOptions(reply)
     const found = paths.find('GET', path)
-    if (found === null || hasEmptyParam(found.params)) throw notFound()
+    if (found === null || hasEmptyParam(found.params)) throw notFound(path)
     const methods = found.store as Set<string>
     reply.header('allow', [...methods, 'OPTIONS'].join(', '))
     if (request.method !== 'OPTIONS') throw new MethodNotAllowed(request.method)
@@ -40,6 +50,10 @@ export const methodNotAllowed = fp(async function methodNotAllowed (app: Fastify
     reply.code(204).send()
   })
 }, { name: 'method-not-allowed', dependencies: ['cors', 'public-url', 'request-head'] })
+
+export function routeNotFound ({ basePath }: FastifyInstance): Error {
+  return new RouteNotFound(`GET ${basePath}/openapi.json lists all routes.`)
+}
 
 /** Answers `OPTIONS *`, which asks for the methods of the service and not of a path (RFC 9110 section 9.3.7). */
 function sendServerOptions (reply: FastifyReply): void {

@@ -144,6 +144,19 @@ t.test('an unknown path is a 404 before all other checks', async (t) => {
   }
 })
 
+t.test('without the lab, the 404 of its paths says how to turn it on', async (t) => {
+  const LAB_OFF = 'No route matches this path. The lab is off. Start the service with LAB=true to turn it on.'
+  const { nobody, withKey } = await startApp(t, { LAB: 'false', BASE_PATH: '/v1' })
+  for (const client of [nobody, withKey('psk_nonsense')]) {
+    for (const request of ['POST /v1/lab/reset', 'GET /v1/lab/faults/1?x', 'OPTIONS /v1/lab/clock']) {
+      const [method = '', path = ''] = request.split(' ')
+      assertError(t, await client.request(method, path), 404, 'route_not_found', LAB_OFF)
+    }
+    const ALL_ROUTES = 'No route matches this path. GET /v1/openapi.json lists all routes.'
+    assertError(t, await client.get('/v1/labs'), 404, 'route_not_found', ALL_ROUTES)
+  }
+})
+
 t.test('the query does not affect routing', async (t) => {
   const { client } = await addresses(t)
   t.equal((await client.get('/livez?x=1&x=%')).status, 200, 'service routes ignore theirs')
