@@ -70,3 +70,16 @@ t.test('compose.yaml migrates before it serves, and nothing in it may write wher
   t.ok([petstore, migrate, postgres].every((service) => service.read_only))
   t.match(postgres.image, /^postgres:\d+\.\d+/)
 })
+
+t.test('a release runs .ci/run first, and builds the image for both processors', async (t) => {
+  const workflow = (name: string): any => parse(readFileSync(`${ROOT}.github/workflows/${name}.yml`, 'utf8'))
+  const { check, package: npm, image } = workflow('release').jobs
+  t.equal(check.uses, './.github/workflows/ci.yml')
+  t.ok('workflow_call' in workflow('ci').on)
+  t.match(workflow('ci').jobs.ci.steps.at(-1), { run: 'bash .ci/run' })
+  t.match([npm.needs, image.needs], ['check', 'package'])
+  t.match(JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')).repository.url, npm.if.split("'")[1])
+  const { platforms, tags } = image.steps.at(-1).with
+  t.equal(platforms, 'linux/amd64,linux/arm64')
+  t.match(tags, `ghcr.io/${npm.if.split("'")[1]}:\${{ env.VERSION }}`)
+})
