@@ -27,8 +27,14 @@ export function isPublicAddress (text: string): boolean {
   return !PLATFORM_NETWORKS.some((network) => address.match(network))
 }
 
-/** Returns the IP address that is a URL's host, in its usual notation; `undefined` when the host is a name. */
-export function literalAddress (url: string): string | undefined {
+/** The names of this machine: `localhost`, and every name below it (RFC 6761 section 6.3). */
+const LOCALHOST = /(?:^|\.)localhost\.?$/i
+
+/**
+ * Tells whether a URL itself says that its host is not public: by an IP address, in any notation, or by a name of this
+ * machine. Of another name, its addresses decide, when it is called.
+ */
+export function hasPrivateHost (url: string): boolean {
   const host = new URL(url).hostname.replace(/^\[|\]$/g, '')
-  return ipaddr.isValid(host) ? host : undefined
+  return LOCALHOST.test(host) || (ipaddr.isValid(host) && !isPublicAddress(host))
 }

@@ -5,7 +5,7 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { Webhook } from 'standardwebhooks'
-import { isPublicAddress, literalAddress } from './address-policy.ts'
+import { hasPrivateHost, isPublicAddress } from './address-policy.ts'
 import { explain, ExplainedError } from './explained-errors.ts'
 
 export interface WebhookRequest {
@@ -62,6 +62,9 @@ const MAX_BYTES_BEFORE_HEAD = (MAX_INFORMATIONAL + 1) * maxHeaderSize
 const MAX_BODY_BYTES = 16_384
 const BODY_TIMEOUT_MS = 1_000
 
+/** Ends the reason why a private address was not called. */
+const UNLESS_ALLOWED = ', and WEBHOOKS_ALLOW_PRIVATE is not true'
+
 /** Time for which an idle connection stays open: less than the keep-alive time of most servers. */
 const IDLE_TIMEOUT_MS = 4_000
 
@@ -76,8 +79,6 @@ class StaleConnectionError extends Error {}
  * while a name server is silent: dead names of one account would delay other accounts and database connections.
  */
 const resolveByDns: Resolve = (host, done) => {
-  // RFC 6761 section 6.3.
-  if (/(^|\.)localhost\.?$/i.test(host)) return done(null, [{ address: '127.0.0.1', family: 4 }])
   const resolver = new dns.Resolver(DNS_QUERY)
   void Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]).then((results): void => {
     const addresses = results.flatMap((result, i) => result.status === 'rejected'
@@ -107,10 +108,7 @@ export function createWebhookClient (options: WebhookClientOptions): WebhookClie
   const connections: Connections = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) }
 
   async function send (request: WebhookRequest, signal: AbortSignal): Promise<WebhookResponse> {
-    const literal = literalAddress(request.url)
-    if (literal !== undefined && !allowPrivate && !isPublicAddress(literal)) {
-      return { error: 'The address is not public' }
-    }
+    if (!allowPrivate && hasPrivateHost(request.url)) return { error: `The address is not public${UNLESS_ALLOWED}` }
     const deadline = Date.now() + timeoutMs
     for (;;) {
       try {
@@ -139,7 +137,7 @@ function createLookup (resolve: Resolve, allowPrivate: boolean): LookupFunction 
     resolve(host, (error, addresses) => {
       if (error !== null) return done(error, '')
       if (!allowPrivate && !addresses.every(({ address }) => isPublicAddress(address))) {
-        return done(new ExplainedError('The host name resolves to an address that is not public'), '')
+        return done(new ExplainedError(`The host name resolves to an address that is not public${UNLESS_ALLOWED}`), '')
       }
       const [first] = addresses
       if (first === undefined) return done(new ExplainedError('The host name resolves to no address'), '')

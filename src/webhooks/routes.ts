@@ -7,7 +7,7 @@ import { ValidationFailed } from '../errors.ts'
 import { WebhookLimitReached, WebhookNotFound } from './errors.ts'
 import { recordWriteContext, writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
-import { isPublicAddress, literalAddress } from '../deliveries/address-policy.ts'
+import { hasPrivateHost } from '../deliveries/address-policy.ts'
 import { WebhookAttemptSchema } from '../deliveries/schemas.ts'
 import { createWebhook, deleteWebhook, rotateSecret, testWebhook, updateWebhook, webhookSecret } from './commands.ts'
 import { findAttempts, findWebhook, listWebhooks } from './queries.ts'
@@ -181,9 +181,9 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
   }
 }
 
-/** Rejects an address literal that is not public. Each attempt resolves a host name and checks its address. */
+/** Rejects a host that is not public. Each attempt resolves any other name, and checks its addresses. */
 function checkTarget (url: string | undefined, allowPrivate: boolean): void {
-  const address = url === undefined ? undefined : literalAddress(url)
-  if (address === undefined || allowPrivate || isPublicAddress(address)) return
-  throw new ValidationFailed('url must not be a private, loopback, link-local or otherwise reserved address')
+  if (url === undefined || allowPrivate || !hasPrivateHost(url)) return
+  throw new ValidationFailed('url must not have a private, loopback, link-local or otherwise reserved address, ' +
+    'unless the service runs with WEBHOOKS_ALLOW_PRIVATE=true')
 }

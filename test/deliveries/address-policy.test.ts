@@ -1,7 +1,7 @@
 // Only on SQLite: calls a pure function.
 
 import t from 'tap'
-import { isPublicAddress, literalAddress } from '../../src/deliveries/address-policy.ts'
+import { hasPrivateHost, isPublicAddress } from '../../src/deliveries/address-policy.ts'
 
 t.test('only addresses of the public internet are public', async (t) => {
   for (const address of [
@@ -20,10 +20,15 @@ t.test('only addresses of the public internet are public', async (t) => {
   ]) t.equal(isPublicAddress(address), false, address)
 })
 
-t.test('the literal address of a URL is found in every notation that URLs allow', async (t) => {
-  for (const [url, address] of [
-    ['http://127.0.0.1/', '127.0.0.1'], ['http://2130706433/', '127.0.0.1'], ['http://0x7f.1/', '127.0.0.1'],
-    ['http://127.1:80', '127.0.0.1'], ['http://①②⑦.⓪.⓪.①/', '127.0.0.1'], ['http://[::1]:8080/', '::1'],
-    ['http://user@10.0.0.1/', '10.0.0.1'], ['http://localhost/', undefined], ['https://example.com./', undefined]
-  ] as const) t.equal(literalAddress(url), address, url)
+t.test('a URL with a private host is found in every notation that URLs allow', async (t) => {
+  for (const url of [
+    'http://127.0.0.1/', 'http://2130706433/', 'http://0x7f.1/', 'http://0177.0.0.1/', 'http://127.1:80', 'http://0/',
+    'http://127.0.0.1./', 'http://①②⑦.⓪.⓪.①/', 'http://%31%32%37.0.0.1/', 'http://[::1]:8080/', 'HTTPS://[::]/',
+    'http://[::ffff:127.0.0.1]/', 'http://[::FFFF:A00:1]/', 'http://user@10.0.0.1/', 'http://localhost/',
+    'HTTPS://LOCALHOST.:8443/x', 'http://a.b.localhost/', 'http://%6c%6Fcalhost/', 'http://localhost%2e/'
+  ]) t.equal(hasPrivateHost(url), true, url)
+  for (const url of [
+    'http://8.8.8.8/', 'http://[2606:4700::1111]/', 'https://example.com./', 'http://localhost.example/',
+    'http://notlocalhost/', 'http://example.com/?localhost', 'http://localhost@example.com/'
+  ]) t.equal(hasPrivateHost(url), false, url)
 })

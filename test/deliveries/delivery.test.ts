@@ -176,29 +176,21 @@ t.test('a redirection is not followed', async (t) => {
   t.equal(other.received.length, 0)
 })
 
-t.test('a host name that resolves to a private address is not called', async (t) => {
-  const service = await startApp(t, { DELIVERY: 'true' })
-  const ada = await service.openAccount()
-  const receiver = await openReceiver(t)
-  const { body: { id } } = await ada.post('/webhooks', { url: receiver.url.replace('127.0.0.1', 'localhost') })
-  await send(ada)
-  await eventually(async () => (await attemptsOf(ada, `/webhooks/${id}`)).length > 0)
-  const [attempt] = await attemptsOf(ada, `/webhooks/${id}`)
-  t.match(attempt, { error: 'The host name resolves to an address that is not public', nextTryAt: String })
-  t.equal(attempt.status, undefined)
-  t.equal(receiver.received.length, 0)
-})
-
-t.test('a private address that was allowed before is not called either', async (t) => {
+t.test('a private address that was allowed before is not called any more', async (t) => {
   const before = await startApp(t, { WEBHOOKS_ALLOW_PRIVATE: 'true' })
   const ada = await before.openAccount()
   const receiver = await openReceiver(t)
-  const { body: { id } } = await ada.post('/webhooks', { url: receiver.url })
+  const urls = [receiver.url, receiver.url.replace('127.0.0.1', 'localhost')]
+  const hooks = await Promise.all(urls.map(async (url) => (await ada.post('/webhooks', { url })).body))
   await send(ada)
   const now = await startApp(t, { DELIVERY: 'true', DATABASE_URL: before.config.DATABASE_URL })
   const client = now.withKey(ada.key!)
-  await eventually(async () => (await attemptsOf(client, `/webhooks/${id}`)).length > 0)
-  t.equal((await attemptsOf(client, `/webhooks/${id}`))[0].error, 'The address is not public')
+  for (const { id } of hooks) {
+    await eventually(async () => (await attemptsOf(client, `/webhooks/${id}`)).length > 0)
+    const [attempt] = await attemptsOf(client, `/webhooks/${id}`)
+    t.match(attempt, { error: /^The address is not public, .* WEBHOOKS_ALLOW_PRIVATE/, nextTryAt: String })
+    t.equal(attempt.status, undefined)
+  }
   t.equal(receiver.received.length, 0)
 })
 

@@ -116,7 +116,7 @@ t.test('webhooks', async (t) => {
     }
   })
 
-  await t.test('an address of a private network is refused, in whatever spelling', async (t) => {
+  await t.test('a private address or a name of this machine is refused, in whatever spelling', async (t) => {
     const ada = await openAccount()
     const id = await newWebhook(ada)
     for (const host of [
@@ -153,26 +153,32 @@ t.test('webhooks', async (t) => {
       '[fec0::1]',
       '[ff02::1]',
       '[2001:db8::1]',
-      '[100::1]'
+      '[100::1]',
+      '127.0.0.1.',
+      '%31%32%37.0.0.1',
+      'localhost',
+      'LOCALHOST.',
+      'hooks.localhost',
+      '%6cocalhost'
     ]) {
       assertError(
         t,
         await ada.post('/webhooks', { url: `http://${host}/` }),
         400,
         'validation_failed',
-        'must not be a private',
+        'WEBHOOKS_ALLOW_PRIVATE=true',
         host
       )
       assertError(
         t,
-        await ada.patch(`/webhooks/${id}`, { url: `https://${host}:8443/x` }),
+        await ada.patch(`/webhooks/${id}`, { url: `HTTPS://${host}:8443/x` }),
         400,
         'validation_failed',
-        'must not be a private',
+        'WEBHOOKS_ALLOW_PRIVATE=true',
         host
       )
     }
-    for (const host of ['8.8.8.8', '[2606:4700::1111]', 'localhost', 'example.com:8080']) {
+    for (const host of ['8.8.8.8', '[2606:4700::1111]', 'localhost.example', 'example.com:8080']) {
       t.equal((await ada.post('/webhooks', { url: `http://${host}/` })).status, 201, host)
     }
   })
