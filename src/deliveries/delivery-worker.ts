@@ -55,6 +55,9 @@ const SERVED_CHECK_INTERVAL_MS = 1_000
 /** Interval of checks of a disabled webhook: the first of its deliveries is not always the first to expire. */
 const DISABLED_CHECK_INTERVAL_MS = 3_600_000
 
+/** Limits these checks, of which each is two commands, to a few milliseconds: the worker may see 20,000 at once. */
+const MAX_CHECKS_PER_POLL = 8
+
 /** Limits the time that a stop waits for the database. Leases return to the queue what it could not store. */
 const STOP_TIMEOUT_MS = 2_000
 
@@ -66,6 +69,8 @@ interface Worker {
   dispatchers: Map<number, WebhookDispatcher>
   /** Time in ms of the last check of a disabled webhook. */
   disabledCheckedAt: Map<number, number>
+  /** Number of these that the current poll may still check. The next passes check the others. */
+  checksLeft: number
   /** Delivery of messages without webhooks. It runs beside the polls, because a backlog takes a while. */
   unsubscribed: {
     state: 'idle' | 'running'
@@ -128,6 +133,7 @@ export function createDeliveryWorker (options: WorkerOptions): DeliveryWorker {
     context,
     dispatchers: new Map(),
     disabledCheckedAt: new Map(),
+    checksLeft: 0,
     unsubscribed: { state: 'idle', upTo: 0 },
     polls: { after: 0, current: undefined, notBefore: 0, dueAt: Infinity, scheduledAt: Infinity, timer: undefined },
     stop,
@@ -181,6 +187,7 @@ async function poll (worker: Worker): Promise<void> {
   const pause = Math.max(MIN_POLL_INTERVAL_MS, Math.min(PAUSE_PER_POLL * (now - began), MAX_POLL_PAUSE_MS))
   polls.notBefore = now + pause
   polls.after = next
+  worker.checksLeft = MAX_CHECKS_PER_POLL
   for (const webhook of webhooks) notifyWhenDue(worker, webhook, now)
   forgetEnabled(worker, webhooks, after, next)
   if (newestMessage === 0) return
@@ -189,14 +196,20 @@ async function poll (worker: Worker): Promise<void> {
 }
 
 function notifyWhenDue (worker: Worker, webhook: DueWebhook, now: number): void {
-  const { id, at, disabled, leasedUntil } = webhook
-  const { disabledCheckedAt } = worker
-  const dueAt = disabled ? Math.min(at, (disabledCheckedAt.get(id) ?? 0) + DISABLED_CHECK_INTERVAL_MS) : at
-  if (dueAt > now) return schedulePollBefore(worker, dueAt)
+  const { at, leasedUntil } = webhook
+  if (at > now && !checksDisabled(worker, webhook, now)) return schedulePollBefore(worker, at)
   // A claim would lock the webhook, and get nothing.
   if (leasedUntil > now) return schedulePollBefore(worker, Math.min(leasedUntil, now + SERVED_CHECK_INTERVAL_MS))
-  if (disabled) disabledCheckedAt.set(id, now)
   dispatcherOf(worker, webhook).notify()
+}
+
+function checksDisabled (worker: Worker, { id, disabled }: DueWebhook, now: number): boolean {
+  const { disabledCheckedAt, checksLeft } = worker
+  if (!disabled || checksLeft === 0) return false
+  if (now < (disabledCheckedAt.get(id) ?? 0) + DISABLED_CHECK_INTERVAL_MS) return false
+  worker.checksLeft--
+  disabledCheckedAt.set(id, now)
+  return true
 }
 
 function forgetEnabled ({ disabledCheckedAt }: Worker, webhooks: DueWebhook[], after: number, next: number): void {

@@ -1,8 +1,11 @@
 import t from 'tap'
+import type { Commit } from '../../src/database/group-commit/committer.ts'
+import type { Read } from '../../src/database/reads/query.ts'
 import { findDueWork } from '../../src/deliveries/find-due.ts'
 import { startApp } from '../support/app.ts'
 import { becomes, DELIVERING, send } from '../support/delivery.ts'
-import { openReceiver } from '../support/receiver.ts'
+import { eventually, openReceiver } from '../support/receiver.ts'
+import { startDeliveryWorker } from './workers.ts'
 
 t.test('a poll looks at a page of webhooks, and the next one goes on behind it', async (t) => {
   const { app, config, openAccount } = await startApp(t, { ...DELIVERING, DELIVERY: 'false' })
@@ -28,6 +31,25 @@ t.test('a poll looks at a page of webhooks, and the next one goes on behind it',
   }
   t.same(pages.map(({ length }) => length), [500, 500, 100])
   t.same(pages.flat(), ids)
+
+  await t.test('a pass checks few disabled webhooks', async (t) => {
+    let polls = 0
+    let claims = 0
+    const read: Read = async (query, input) => {
+      const row = await app.read(query, input)
+      polls++
+      return row
+    }
+    const commit: Commit = async (command, input, context) => {
+      if (command.name === 'claimDeliveries') claims++
+      return await app.commit(command, input, context)
+    }
+    const watched = Object.assign(Object.create(app) as typeof app, { read, commit })
+    const worker = startDeliveryWorker(t, watched, {})
+    await eventually(() => polls >= pages.length && claims > 0)
+    await worker.close()
+    t.ok(claims < 100, `${claims} of ${ids.length} were checked`)
+  })
 
   const worker = await startApp(t, { ...DELIVERING, DATABASE_URL: config.DATABASE_URL })
   const ada = worker.withKey((await openAccount()).key!)
