@@ -26,7 +26,8 @@ ${text}`)
 })
 
 function tableOf ({ name, dbName, fields, primaryKey }, enums) {
-  const columns = fields.filter(({ kind, documentation = '' }) => kind !== 'object' && !documentation.includes(COMPUTED))
+  const columns = fields.filter(({ kind, documentation = '' }) =>
+    kind !== 'object' && !documentation.includes(COMPUTED))
   const id = primaryKey?.fields.at(-1) ?? columns.find(({ isId }) => isId).name
   const rows = columns.map((field) => `  ${field.name}: ${valueOf(field, enums)}${field.isRequired ? '' : ' | null'}`)
   const specified = columns.map((field) => {

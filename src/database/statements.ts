@@ -40,6 +40,7 @@ export async function queryRows<Row> (
 
 /** Runs statements, in one round trip where each would cost one. Returns the rows of each. */
 export async function runAll (connection: Connection, statements: readonly OwnStatement[]): Promise<object[][]> {
+  if (statements.length === 0) return []
   if (connection.runTogether !== undefined) return await connection.runTogether(statements)
   const results: object[][] = []
   for (const { sql, values } of statements) results.push(await connection.runOwn!(sql, values))

@@ -22,6 +22,9 @@ export function lockWebhook (webhookId: number): RowLock {
  * meanwhile, so that the due times, by which deliveries are started, ascend with the events.
  */
 export const webhookSubscribers: EventSubscribers = {
+  table: 'webhooks',
+  // For EXISTS, PostgreSQL may read the webhooks of all accounts into a hash table.
+  exist: (account) => `(SELECT w.id FROM webhooks w WHERE w.account_id = ${account} AND w.enabled LIMIT 1) IS NOT NULL`,
   lifetimeMs: DELIVERY_LIFETIME_MS,
   enqueue (dialect, events, counters) {
     const subscribed = "w.account_id = i.account AND w.enabled AND w.events LIKE '%\"' || i.type || '\"%'"

@@ -1,5 +1,5 @@
 import { oncePerDialect, type Dialect } from '../database/dialect.ts'
-import type { CompletedCommand, EventLog } from '../database/group-commit/command.ts'
+import type { CompletedCommand, EventLog, EventWrites } from '../database/group-commit/command.ts'
 import type { Changes, NewEvent } from '../database/unit-of-work/success.ts'
 import type { OwnStatement } from '../database/statements.ts'
 
@@ -14,6 +14,10 @@ export interface EventSubscribers {
    *   `c.last - i.later`.
    */
   enqueue: (dialect: Dialect, events: string, counters: string) => { insert: string, track: string }
+  /** Returns an SQL condition: whether an account, named by an SQL expression, has any subscriber. */
+  exist: (account: string) => string
+  /** Their table. */
+  table: string
   /** How long an event is tried to be delivered, in ms. */
   lifetimeMs: number
 }
@@ -25,7 +29,9 @@ export interface EventSubscribers {
  */
 export function eventLog (subscribers: EventSubscribers): EventLog {
   const textsOf = oncePerDialect((dialect) => eventStatements(dialect, subscribers))
-  return (dialect, completed, timeOf) => {
+  return { hasSubscriber: subscribers.exist, subscribers: subscribers.table, write }
+
+  function write (...[dialect, completed, timeOf, mayBeSubscribed]: Parameters<EventLog['write']>): EventWrites {
     const byAccount = eventsByAccount(completed)
     if (byAccount.size === 0) return { statements: [], changesOf: () => ({}), countersOf: () => [] }
     const counts = JSON.stringify([...byAccount].map(([account, { length: count }]) =>
@@ -35,15 +41,16 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
     const rows = JSON.stringify(events)
     // What an event tracks is settled by its deliveries, or by a worker when there are none.
     const tracked = events.filter(({ tracks }) => tracks !== undefined)
-    const { all, count, insert, enqueue, track } = textsOf(dialect)
-    const statements: OwnStatement[] = all !== undefined
-      ? [{ sql: all, values: [counts, rows] }]
+    const { all, logged, count, insert, enqueue, track } = textsOf(dialect)
+    const following = !mayBeSubscribed
+      ? []
       : [
-          { sql: count, values: [counts] },
-          { sql: insert, values: [rows, counts] },
           { sql: enqueue, values: [rows, counts] },
           ...tracked.length === 0 ? [] : [{ sql: track, values: [JSON.stringify(tracked)] }]
         ]
+    const statements: OwnStatement[] = dialect.supportsWritableCtes
+      ? [{ sql: mayBeSubscribed ? all : logged, values: [counts, rows] }]
+      : [{ sql: count, values: [counts] }, { sql: insert, values: [rows, counts] }, ...following]
     return {
       statements,
       countersOf: ([counters]) => counters as Counter[],
@@ -82,7 +89,9 @@ interface Counter {
 
 interface EventTexts {
   /** Everything in one statement, where the database allows several that write. */
-  all: string | undefined
+  all: string
+  /** The same without subscribers. */
+  logged: string
   /** The same in a statement each. */
   count: string
   insert: string
@@ -109,7 +118,8 @@ function eventStatements (dialect: Dialect, subscribers: EventSubscribers): Even
       JOIN accounts a ON a.id = k.account AND a.deleted_at IS NULL) AS c`
     const { insert: enqueue, track } = subscribers.enqueue(dialect, events, counters)
     return {
-      all: undefined,
+      all: '',
+      logged: '',
       count: `
         UPDATE accounts SET last_event_id = last_event_id + i.count FROM ${counts}
         WHERE accounts.id = i.account AND deleted_at IS NULL
@@ -120,7 +130,7 @@ function eventStatements (dialect: Dialect, subscribers: EventSubscribers): Even
     }
   }
   const { insert: enqueue, track } = subscribers.enqueue(dialect, events, 'counted AS c')
-  const all = `
+  const log = `
     WITH locked AS (
       SELECT a.id, i.count, i.now, i."giveUp" FROM ${counts}
       JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL ORDER BY a.id FOR NO KEY UPDATE OF a),
@@ -128,9 +138,10 @@ function eventStatements (dialect: Dialect, subscribers: EventSubscribers): Even
       UPDATE accounts SET last_event_id = last_event_id + locked.count FROM locked WHERE accounts.id = locked.id
       RETURNING accounts.id, accounts.last_event_id AS last, accounts.clock_offset_seconds AS ahead, locked.now,
         locked."giveUp"),
-    inserted AS (${insert(events, 'counted AS c')}),
+    inserted AS (${insert(events, 'counted AS c')})`
+  const all = `${log},
     enqueued AS (${enqueue}),
     tracked AS (${track})
     SELECT id, ahead, (SELECT count(*) FROM enqueued) AS enqueued FROM counted`
-  return { all, count: '', insert: '', enqueue: '', track: '' }
+  return { all, logged: `${log} SELECT id, ahead FROM counted`, count: '', insert: '', enqueue: '', track: '' }
 }

@@ -74,17 +74,30 @@ export interface CompletedCommand {
   success: CommandSuccess<unknown>
 }
 
-/**
- * Returns the statements that write the events of a group, when all of its commands have run.
- *
- * @param timeOf returns the time of an account, or the time some ms later
- */
-export type EventLog = (
-  dialect: Dialect, completed: readonly CompletedCommand[], timeOf: (account: number, ms?: number) => string
-) => EventWrites
+/** Writes the events of groups. */
+export interface EventLog {
+  /** Returns an SQL condition: whether an account, named by an SQL expression, has any subscriber. */
+  hasSubscriber: (account: string) => string
+  /** The table of the subscribers. */
+  subscribers: string
+  /**
+   * Returns the statements that write the events of a group, when all of its commands have run.
+   *
+   * @param timeOf returns the time of an account, or the time some ms later
+   * @param mayBeSubscribed false if no account of the events has a subscriber
+   */
+  write: (
+    dialect: Dialect, completed: readonly CompletedCommand[], timeOf: (account: number, ms?: number) => string,
+    mayBeSubscribed: boolean
+  ) => EventWrites
+}
 
 /** Writes no events. */
-export const NO_EVENTS: EventLog = () => ({ statements: [], changesOf: () => ({}), countersOf: () => [] })
+export const NO_EVENTS: EventLog = {
+  hasSubscriber: () => 'false',
+  subscribers: '',
+  write: () => ({ statements: [], changesOf: () => ({}), countersOf: () => [] })
+}
 
 export interface EventWrites {
   statements: OwnStatement[]

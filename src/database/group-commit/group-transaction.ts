@@ -64,7 +64,7 @@ export async function runInTransaction (
     const { completed, refused } = await runCommands(tx, accepted, answers)
     const changes: Changes = {}
     for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
-    const { statements, changesOf, countersOf } = eventLog(dialect, completed, tx.now)
+    const { statements, changesOf, countersOf } = eventLog.write(dialect, completed, tx.now, true)
     const responses = completed.map(({ entry, success: { record, etag } }) => ({ entry, record, etag }))
     const rows = await tx.run([...statements, ...responsesOf(dialect, responses, [...rejected, ...refused])])
     if (statements.length > 0) {

@@ -13,6 +13,8 @@ export interface FirstMessage<Entry> {
   fresh: Entry[]
   /** How far the clocks of the accounts are ahead, in ms; deleted accounts are missing. */
   offsets: Map<number, number>
+  /** Whether an account has a subscriber, if `hasSubscriber` is given. */
+  isSubscribed: boolean
   /** The rows of the statements behind. */
   rows: object[][]
 }
@@ -23,6 +25,8 @@ export interface FirstMessageOptions {
   lockTimeoutMs?: number | undefined
   /** How the accounts are locked: `update` lets no other transaction write rows of theirs. */
   lock?: 'key share' | 'update'
+  /** An SQL condition on an account `a`: whether it has a subscriber. */
+  hasSubscriber?: string
 }
 
 /**
@@ -34,7 +38,8 @@ export interface FirstMessageOptions {
  */
 export async function sendFirstMessage<Entry extends QueuedCommand> (
   connection: Connection, dialect: Dialect, group: readonly Entry[], accounts: readonly number[],
-  behind: readonly OwnStatement[], { clocks, lockTimeoutMs, lock = 'key share' }: FirstMessageOptions,
+  behind: readonly OwnStatement[],
+  { clocks, lockTimeoutMs, lock = 'key share', hasSubscriber = 'false' }: FirstMessageOptions,
   answers: Array<() => void>
 ): Promise<FirstMessage<Entry>> {
   const keyed = group.filter(({ context }) => context.idempotency !== undefined)
@@ -43,7 +48,7 @@ export async function sendFirstMessage<Entry extends QueuedCommand> (
     ? []
     : [{ sql: `SELECT set_config('lock_timeout', '${lockTimeoutMs}ms', true)`, values: [] }]
   const ids = JSON.stringify(accounts.map((id) => ({ id })))
-  const locks = accounts.length === 0 ? [] : [{ sql: accountsSql(dialect, lock), values: [ids] }]
+  const locks = accounts.length === 0 ? [] : [{ sql: accountsSql(dialect, lock, hasSubscriber), values: [ids] }]
   const statements = [...limits, ...locks, ...claims?.statements ?? [], ...behind]
   const firstClaim = limits.length + locks.length
 
@@ -57,7 +62,7 @@ export async function sendFirstMessage<Entry extends QueuedCommand> (
       throw error
     })
   const offsets = new Map<number, number>()
-  const found = accounts.length === 0 ? [] : rows[limits.length] as Array<{ id: number, ahead: number }>
+  const found = accounts.length === 0 ? [] : rows[limits.length] as AccountRow[]
   for (const { id, ahead } of found) {
     clocks.advance(id, ahead * 1000)
     offsets.set(id, ahead * 1000)
@@ -70,15 +75,19 @@ export async function sendFirstMessage<Entry extends QueuedCommand> (
   return {
     fresh: group.filter((entry) => !replays.has(entry)),
     offsets,
+    isSubscribed: found.some(({ subscribed }) => Boolean(subscribed)),
     rows: rows.slice(statements.length - behind.length)
   }
 }
 
+/** SQLite's booleans are 0 and 1. */
+interface AccountRow { id: number, ahead: number, subscribed: boolean | number }
+
 /** PostgreSQL evaluates the condition again after it waited for a lock: an account that was deleted is not found. */
-function accountsSql (dialect: Dialect, lock: 'key share' | 'update'): string {
+function accountsSql (dialect: Dialect, lock: 'key share' | 'update', hasSubscriber: string): string {
   const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
   return `
-    SELECT a.id, a.clock_offset_seconds AS ahead
+    SELECT a.id, a.clock_offset_seconds AS ahead, ${hasSubscriber} AS subscribed
     ${dialect.fromByIds('accounts', 'a', 'id', ids)} AND a.deleted_at IS NULL
     ${dialect.hasRowLocks ? `ORDER BY a.id ${lock === 'update' ? dialect.forUpdate : dialect.forKeyShare}` : ''}`
 }

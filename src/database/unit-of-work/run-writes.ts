@@ -40,8 +40,10 @@ export async function runWrites (
       account === null || command.needs === undefined ? [] : [{ account, needs: command.needs(input) }])
     const loads = loadsOf(dialect, options.tables, needed, createdBy(group.map(({ command }) => command)), map)
     const statements = loads.map(({ statement }) => statement)
-    const { fresh, offsets, rows: loaded } =
-      await sendFirstMessage(connection, dialect, group, accounts, statements, options, answers)
+    const { eventLog } = options
+    const first = { ...options, hasSubscriber: eventLog.hasSubscriber('a.id') }
+    const { fresh, offsets, rows: loaded, isSubscribed } =
+      await sendFirstMessage(connection, dialect, group, accounts, statements, first, answers)
     loads.forEach(({ onRows }, i) => { onRows(loaded[i] as Row[]) })
     // After the accounts were locked: their clocks are not moved any more.
     const startedMs = Date.now()
@@ -51,7 +53,9 @@ export async function runWrites (
 
     const changes: Changes = {}
     for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
-    const events = options.eventLog(dialect, completed, timeOf)
+    // A subscriber that another transaction adds meanwhile begins with the next events.
+    const mayBeSubscribed = isSubscribed || [...map.tables.keys()].some(({ name }) => name === eventLog.subscribers)
+    const events = eventLog.write(dialect, completed, timeOf, mayBeSubscribed)
     const responses = completed.map(({ entry, success: { record, etag } }) => ({ entry, record, etag }))
     const saves = savesOf(dialect, options.tables, map)
     const rows = await commit(connection, [...saves, ...events.statements, ...responsesOf(dialect, responses, refused)])
