@@ -103,6 +103,30 @@ t.test('a foreign pet or category is unknown', async (t) => {
   t.match(pet, { status: 409, body: { code: 'unknown_category' } })
 })
 
+t.test('in one group, each account sees its own rows only, whatever ids it names', async (t) => {
+  const service = await startApp(t)
+  const [ada, eve] = [await openStore(service), await openStore(service)]
+  const { body: order } = await ada.client.post('/store/orders', { petId: ada.pets.stocked })
+  const answers = await inOneGroup(service.app, [
+    async () => await ada.client.post('/store/orders', { petId: ada.pets.stocked }),
+    async () => await eve.client.post('/store/orders', { petId: ada.pets.stocked }),
+    async () => await eve.client.patch(`/pets/${ada.pets.stocked}`, { name: 'Mine' }),
+    async () => await eve.client.delete(`/store/orders/${order.id}`),
+    async () => await ada.client.post('/store/orders', { petId: eve.pets.stocked }),
+    async () => await eve.client.patch(`/inventory/${ada.pets.stocked}`, { quantity: 0 }),
+    async () => await eve.client.post('/pets', { name: 'Rex', categoryId: ada.category }),
+    async () => await ada.client.patch(`/categories/${ada.category}`, { name: 'Dogs' }),
+    async () => await eve.client.delete(`/categories/${ada.category}`),
+    async () => await eve.client.post('/store/orders', { petId: eve.pets.stocked })
+  ])
+  t.same(answers.map(({ status, body }) => status < 300 ? status : body.code), [
+    201, 'unknown_pet', 'pet_not_found', 'order_not_found', 'unknown_pet', 'pet_not_found', 'unknown_category', 200,
+    'category_not_found', 201
+  ])
+  t.match((await ada.client.get(`/inventory/${ada.pets.stocked}`)).body, { quantity: 7, status: 'available' })
+  t.equal((await ada.client.get(`/pets/${ada.pets.stocked}`)).headers.etag, '"1"')
+})
+
 t.test('a message can have an id that is known before', async (t) => {
   const service = await startApp(t)
   const { client: { account } } = await openStore(service)
