@@ -318,6 +318,24 @@ t.test('a write sees what another process has changed', { skip }, async (t) => {
   })
 })
 
+t.test('a write that names a foreign row waits for no lock of it', { skip }, async (t) => {
+  const service = await startApp(t)
+  const [ada, eve] = [await openStore(service), await openStore(service)]
+  const { body: order } = await ada.client.post('/store/orders', { petId: ada.pets.stocked })
+  await inSession(service, async (session) => {
+    await session.query('BEGIN')
+    for (const [table, id] of [['pets', ada.pets.stocked], ['orders', order.id], ['categories', ada.category]]) {
+      await session.query(`SELECT 1 FROM ${table} WHERE id = $1 FOR UPDATE`, [id])
+    }
+    // Otherwise 503, when the time-out of a lock ends.
+    t.equal((await eve.client.patch(`/pets/${ada.pets.stocked}`, { name: 'Mine' })).status, 404)
+    t.equal((await eve.client.delete(`/store/orders/${order.id}`)).status, 404)
+    t.equal((await eve.client.delete(`/categories/${ada.category}`)).status, 404)
+    t.equal((await eve.client.post('/store/orders', { petId: ada.pets.stocked })).status, 409)
+    await session.query('COMMIT')
+  })
+})
+
 t.test('on PostgreSQL, writes of a group share statements', { skip }, async (t) => {
   const send = async ({ client, category }: Store, petId: number, i: number, key?: string): Promise<Answer> => {
     const headers = key === undefined ? {} : { 'idempotency-key': key }
