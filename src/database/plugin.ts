@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { AccountClocks } from './account-clocks.ts'
+import { ACCOUNT_TABLES } from './account-tables.ts'
 import { createNotifier } from './change-notifications.ts'
 import { withDeadline } from './error-classification.ts'
 import type { EventLog } from './group-commit/command.ts'
@@ -10,7 +11,7 @@ import { deleteExpiredIdempotencyRecords, idempotencyTable } from './group-commi
 import { migrationNames } from './migrations/history.ts'
 import { openDatabase } from './open-database.ts'
 import { type Database, type DatabaseOptions } from './database.ts'
-import { tablesOfAccounts, type Client } from './prisma-client.ts'
+import type { Client } from './prisma-client.ts'
 import { createRead } from './read-batching.ts'
 import { OtherWork } from './reads/other-work.ts'
 import type { Read } from './reads/query.ts'
@@ -53,7 +54,7 @@ export const database = fp(async function database (app: FastifyInstance, option
     ...options,
     onSlowDisk: () => { app.log.info('the disk is slow: transactions run in a thread of their own') }
   })
-  checkTables(opened.reader, [...options.tables, idempotencyTable])
+  checkTables([...options.tables, idempotencyTable])
 
   const otherWork = new OtherWork()
   const onWrite = (): void => { otherWork.writeSeen() }
@@ -126,9 +127,9 @@ export const database = fp(async function database (app: FastifyInstance, option
 }, { name: 'database' })
 
 /** @throws when a table of accounts is not registered: deleting an account would leave its rows, or fail */
-function checkTables (client: Client, tables: readonly Table[]): void {
+function checkTables (tables: readonly Table[]): void {
   const registered = new Set(tables.map(({ name }) => name))
-  const missing = tablesOfAccounts(client).filter((name) => !registered.has(name))
+  const missing = ACCOUNT_TABLES.filter((name) => !registered.has(name))
   if (missing.length > 0) throw new Error(`no resource registers the table ${missing.join(', ')}`)
 }
 

@@ -21,13 +21,3 @@ export function createClient (
     transactionOptions: { maxWait: timeout, timeout }
   })
 }
-
-interface DataModel { models: Record<string, { dbName: string | null, fields: Array<{ name: string }> }> }
-
-/** Returns the names of the tables whose models have an `accountId`. */
-export function tablesOfAccounts (client: Client): string[] {
-  const { models } = (client as unknown as { _runtimeDataModel: DataModel })._runtimeDataModel
-  return Object.entries(models)
-    .filter(([, { fields }]) => fields.some(({ name }) => name === 'accountId'))
-    .map(([name, { dbName }]) => dbName ?? name)
-}

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { eraseRows } from '../../src/accounts/erasure.ts'
-import { tablesOfAccounts, type Client as PrismaClient } from '../../src/database/prisma-client.ts'
+import { ACCOUNT_TABLES } from '../../src/database/account-tables.ts'
+import type { Client as PrismaClient } from '../../src/database/prisma-client.ts'
 import { startApp, type Client } from '../support/app.ts'
 import { assertError } from '../support/checks.ts'
 import { freshDatabase } from '../support/database.ts'
@@ -14,7 +15,7 @@ const DELETED = /was revoked|was deleted/
 
 /** Returns the number of rows that an account has in all tables, and 1 for its own. */
 async function rowsOf (client: PrismaClient, { account }: Client): Promise<number> {
-  const counts = tablesOfAccounts(client).map((table) => `(SELECT count(*) FROM ${table} WHERE account_id = ${account})`)
+  const counts = ACCOUNT_TABLES.map((table) => `(SELECT count(*) FROM ${table} WHERE account_id = ${account})`)
   const [row] = await client.$queryRawUnsafe<Array<{ rows: bigint }>>(
     `SELECT (SELECT count(*) FROM accounts WHERE id = ${account}) + ${counts.join(' + ')} AS rows`)
   return Number(row!.rows)

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Client as PrismaClient } from '../../src/database/prisma-client.ts'
-import { tablesOfAccounts } from '../../src/database/prisma-client.ts'
+import { ACCOUNT_TABLES } from '../../src/database/account-tables.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { build } from '../support/cli.ts'
 import { database as databaseName, freshDatabase } from '../support/database.ts'
@@ -30,7 +30,7 @@ async function request (origin: string, { apiKey }: Account, method = 'GET', pat
 
 /** Returns the number of rows that an account has in all tables, and 1 for its own. */
 async function rowsOf (client: PrismaClient, { id }: Account): Promise<number> {
-  const counts = tablesOfAccounts(client).map((table) => `(SELECT count(*) FROM ${table} WHERE account_id = ${id})`)
+  const counts = ACCOUNT_TABLES.map((table) => `(SELECT count(*) FROM ${table} WHERE account_id = ${id})`)
   const [row] = await client.$queryRawUnsafe<Array<{ rows: bigint }>>(
     `SELECT (SELECT count(*) FROM accounts WHERE id = ${id}) + ${counts.join(' + ')} AS rows`)
   return Number(row!.rows)
