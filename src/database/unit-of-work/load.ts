@@ -3,7 +3,7 @@ import { idsOf } from '../group-commit/transaction.ts'
 import type { ModelTable } from '../model-table.ts'
 import type { OwnStatement } from '../statements.ts'
 import type { IdentityMap, Row, Values } from './account-rows.ts'
-import { childrenSql, idOf, loadAllSql, loadSql } from './row-statements.ts'
+import { childrenSql, idOf, loadAllSql, loadSql, lockAllSql } from './row-statements.ts'
 import type { Need, Through, WantedValues } from './write.ts'
 
 /** A statement, and what is done with its rows. */
@@ -80,8 +80,10 @@ function rowLoads (dialect: Dialect, table: ModelTable, { lock, ids, all }: Tabl
   const onRows = (rows: Row[]): void => { map.addLoaded(table, rows.map((row) => converted(dialect, table, row))) }
   const loads: Load[] = []
   if (all.size > 0) {
-    const inputs = Array.from(all, (account) => ({ account }))
-    loads.push({ statement: { sql: loadAllSql(dialect, table), values: [JSON.stringify(inputs)] }, onRows })
+    const values = [JSON.stringify(Array.from(all, (account) => ({ account })))]
+    // A statement that waited for the lock of a row does not see the rows that were added meanwhile: the next one does.
+    if (dialect.hasRowLocks) loads.push({ statement: { sql: lockAllSql(dialect, table), values }, onRows: () => {} })
+    loads.push({ statement: { sql: loadAllSql(dialect, table), values }, onRows })
   }
   if (ids.size > 0) {
     const direct = ids.get('')

@@ -50,10 +50,19 @@ export function loadSql (
 
 /** Loads and locks all rows of accounts, in the order of ids. */
 export function loadAllSql (dialect: Dialect, table: ModelTable): string {
-  return once(dialect, `all ${table.name}`, () => `
-    SELECT ${columnsOf(dialect, table, 'r')} FROM ${dialect.jsonRows('i', { account: 'bigint' })}
+  return once(dialect, `all ${table.name}`, () => ofAccounts(dialect, table, columnsOf(dialect, table, 'r')))
+}
+
+/** Locks them, and returns nothing of them. */
+export function lockAllSql (dialect: Dialect, table: ModelTable): string {
+  return once(dialect, `lock ${table.name}`, () => ofAccounts(dialect, table, `r.${idOf(table)}`))
+}
+
+function ofAccounts (dialect: Dialect, table: ModelTable, columns: string): string {
+  return `
+    SELECT ${columns} FROM ${dialect.jsonRows('i', { account: 'bigint' })}
     ${inOrder(dialect)} ${table.name} r ON r.account_id = i.account
-    ${locking(dialect, table, dialect.forUpdate)}`)
+    ${locking(dialect, table, dialect.forUpdate)}`
 }
 
 /**
