@@ -251,11 +251,17 @@ async function untilLoaded (page: Page): Promise<void> {
   await page.locator(TEST_BUTTON).first().waitFor({ state: 'attached' })
 }
 
-/** Scrolls to an operation, and waits until the viewer has rendered its section. */
+/** Time after which the viewer may have scrolled away, to the section of the address: it does when it has loaded. */
+const SCROLL_AGAIN_MS = 1_000
+
+/** Scrolls to an operation until the viewer has rendered its section. */
 async function show (page: Page, operationId: string): Promise<Locator> {
   const section = sectionOf(page, operationId)
-  await section.evaluate((element: any) => element.scrollIntoView())
-  await section.locator(TEST_BUTTON).waitFor({ state: 'attached' })
+  const button = section.locator(TEST_BUTTON)
+  while (await button.count() === 0) {
+    await section.evaluate((element: any) => element.scrollIntoView())
+    await button.waitFor({ state: 'attached', timeout: SCROLL_AGAIN_MS }).catch(() => {})
+  }
   return section
 }
 
