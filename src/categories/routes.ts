@@ -35,8 +35,8 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
       response: { 201: ref(CategorySchema) }
     }
   }, async (request, reply) => {
-    const { auth: { account }, body: category } = request
-    const created = await app.commit(createCategory, { account, category }, writeContext(request))
+    const { body: category } = request
+    const created = await app.commit(createCategory, { category }, writeContext(request))
     return sendWriteResult(reply, 201, created, `/categories/${created.record.id}`)
   })
 
@@ -69,8 +69,8 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
     },
     config: { errors: [CategoryNotFound] }
   }, async (request, reply) => {
-    const { auth: { account }, params: { categoryId }, body: patch } = request
-    const input = { account, categoryId, patch, conditions: conditionsOf(request) }
+    const { params: { categoryId }, body: patch } = request
+    const input = { categoryId, patch, conditions: conditionsOf(request) }
     return sendWriteResult(reply, 200, await app.commit(updateCategory, input, writeContext(request)))
   })
 
@@ -85,8 +85,8 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
     },
     config: { errors: [CategoryNotFound, CategoryInUse], examples: { categoryId: 6 } }
   }, async (request, reply) => {
-    const { auth: { account }, params: { categoryId } } = request
-    const input = { account, categoryId, conditions: conditionsOf(request) }
+    const { params: { categoryId } } = request
+    const input = { categoryId, conditions: conditionsOf(request) }
     return sendWriteResult(reply, 204, await app.commit(deleteCategory, input, writeContext(request)))
   })
 }

@@ -60,8 +60,8 @@ export const inventoryRoutes: FastifyPluginAsyncTypebox = async function invento
     },
     config: { errors: [PetNotFound] }
   }, async (request, reply) => {
-    const { auth: { account }, params: { petId }, body: { quantity } } = request
-    const input = { account, petId, quantity, conditions: conditionsOf(request) }
+    const { params: { petId }, body: { quantity } } = request
+    const input = { petId, quantity, conditions: conditionsOf(request) }
     return sendWriteResult(reply, 200, await app.commit(updateInventory, input, writeContext(request)))
   })
 }

@@ -52,8 +52,8 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
     },
     config: { errors: [UnknownPet, PetNotAvailable, InsufficientStock] }
   }, async (request, reply) => {
-    const { auth: { account }, body: order } = request
-    const placed = await app.commit(placeOrder, { account, order }, writeContext(request))
+    const { body: order } = request
+    const placed = await app.commit(placeOrder, { order }, writeContext(request))
     return sendWriteResult(reply, 201, placed, `/store/orders/${placed.record.id}`)
   })
 
@@ -87,8 +87,8 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
     },
     config: { errors: [OrderNotFound, OrderAlreadyShipped] }
   }, async (request, reply) => {
-    const { auth: { account }, params: { orderId }, body: patch } = request
-    const input = { account, orderId, patch, conditions: conditionsOf(request) }
+    const { params: { orderId }, body: patch } = request
+    const input = { orderId, patch, conditions: conditionsOf(request) }
     return sendWriteResult(reply, 200, await app.commit(updateOrder, input, writeContext(request)))
   })
 
@@ -104,8 +104,8 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
     },
     config: { errors: [OrderNotFound, OrderAlreadyShipped], examples: { orderId: 4 } }
   }, async (request, reply) => {
-    const { auth: { account }, params: { orderId } } = request
-    const input = { account, orderId, conditions: conditionsOf(request) }
+    const { params: { orderId } } = request
+    const input = { orderId, conditions: conditionsOf(request) }
     return sendWriteResult(reply, 204, await app.commit(cancelOrder, input, writeContext(request)))
   })
 }

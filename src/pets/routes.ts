@@ -56,7 +56,7 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
       config: { errors: [UnknownCategory] }
     }, async (request, reply) => {
       const { auth: { account }, body: pet } = request
-      const created = await app.commit(createPet, { account, pet }, writeContext(request))
+      const created = await app.commit(createPet, { pet }, writeContext(request))
       const { id } = created.record
       return sendWriteResult(reply, 201, created, isAfterSunset(account) ? `/pets?id=${id}` : `/pets/${id}`)
     })
@@ -98,8 +98,8 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
       },
       config: { errors: [PetNotFound, InvalidStatusTransition, UnknownCategory] }
     }, async (request, reply) => {
-      const { auth: { account }, params: { petId }, body: patch } = request
-      const input = { account, petId, patch, conditions: conditionsOf(request) }
+      const { params: { petId }, body: patch } = request
+      const input = { petId, patch, conditions: conditionsOf(request) }
       const changed = await app.commit(updatePet, input, writeContext(request))
       return sendWriteResult(reply, 200, changed)
     })
@@ -115,8 +115,8 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
       },
       config: { errors: [PetNotFound, PetInUse], examples: { petId: 20 } }
     }, async (request, reply) => {
-      const { auth: { account }, params: { petId } } = request
-      const input = { account, petId, conditions: conditionsOf(request) }
+      const { params: { petId } } = request
+      const input = { petId, conditions: conditionsOf(request) }
       return sendWriteResult(reply, 204, await app.commit(deletePet, input, writeContext(request)))
     })
   }

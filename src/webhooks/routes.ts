@@ -104,9 +104,9 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
         errors: [WebhookNotFound], examples: { body: { events: ['message.created', 'message.failed'] } }
       }
     }, async (request, reply) => {
-      const { auth: { account }, params: { webhookId }, body: patch } = request
+      const { params: { webhookId }, body: patch } = request
       checkTarget(patch.url, allowPrivate)
-      const input = { account, webhookId, patch, conditions: conditionsOf(request) }
+      const input = { webhookId, patch, conditions: conditionsOf(request) }
       return sendWriteResult(reply, 200, await app.commit(updateWebhook, input, writeContext(request)))
     })
 
@@ -122,8 +122,8 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
       },
       config: { errors: [WebhookNotFound], examples: { webhookId: 2 } }
     }, async (request, reply) => {
-      const { auth: { account }, params: { webhookId } } = request
-      const input = { account, webhookId, conditions: conditionsOf(request) }
+      const { params: { webhookId } } = request
+      const input = { webhookId, conditions: conditionsOf(request) }
       return sendWriteResult(reply, 204, await app.commit(deleteWebhook, input, writeContext(request)))
     })
 
@@ -174,8 +174,8 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
       },
       config: { errors: [WebhookNotFound] }
     }, async (request, reply) => {
-      const { auth: { account }, params: { webhookId } } = request
-      const input = { account, webhookId, conditions: conditionsOf(request) }
+      const { params: { webhookId } } = request
+      const input = { webhookId, conditions: conditionsOf(request) }
       return sendWriteResult(reply, 202, await app.commit(testWebhook, input, recordWriteContext(request)))
     })
   }

@@ -10,8 +10,9 @@ import type { Transaction } from './transaction.ts'
 export const ACCOUNT_DELETED = 'The account of this API key was deleted'
 
 /**
- * A write. `run` gets the inputs of all requests of this command in the group, in order of arrival, and returns a
- * result for each: it must leave the rows as if the requests had come one after another.
+ * What cannot be decided over a few rows in memory, as a `Write` is: it has statements of its own. `run` gets the
+ * inputs of all requests of this command in the group, in order of arrival, and returns a result for each: it must
+ * leave the rows as if the requests had come one after another.
  */
 export interface Command<Input, Record> {
   name: string

@@ -17,7 +17,7 @@ export type Replay = WriteResult<unknown> | FastifyError
 /** The statements that claim the keys of a group, and what their rows say. */
 export interface Claims {
   statements: OwnStatement[]
-  /** The positions of the claim itself: it fails if another process keeps a key locked. */
+  /** The position of the claim itself: it fails if another process keeps a key locked. */
   claim: number
   /** Returns the answers of the writes whose keys were used before. */
   replaysOf: (rows: object[][]) => Map<QueuedCommand, Replay>
