@@ -80,7 +80,7 @@ async function withAccounts (use: (database: OpenDatabase) => Promise<void>): Pr
 async function * accountsOf ({ database }: OpenDatabase): AsyncGenerator<Account> {
   let after = 0n
   for (;;) {
-    const rows = await database.reader.account.findMany({
+    const rows = await database.prisma.account.findMany({
       where: { deletedAt: null, id: { gt: after } }, orderBy: { id: 'asc' }, take: PAGE
     })
     for (const { id, name, email, createdAt } of rows) {

@@ -34,7 +34,7 @@ export async function withDatabase (config: Config, use: UseDatabase): Promise<v
 
 /** @throws OperationalError if the account does not exist */
 export async function requireAccount ({ database }: OpenDatabase, account: number): Promise<void> {
-  const found = await database.reader.account.findUnique({
+  const found = await database.prisma.account.findUnique({
     where: { id: account, deletedAt: null }, select: { id: true }
   })
   if (found === null) throw new OperationalError(`Account ${account} does not exist.`)

@@ -50,7 +50,7 @@ const SCARCE_DELAY_MS = 10_000
 export function createNotifier (database: Database, options: NotifierOptions): Notifier {
   if (!database.dialect.hasRowLocks) return { announce () {}, close: async () => {} }
   const notifier = new PostgresNotifier(options)
-  database.onStarved?.(() => { notifier.yieldConnection() })
+  database.onRefused?.((open) => { if (open === 0) notifier.yieldConnection() })
   notifier.start()
   return notifier
 }

@@ -1,12 +1,12 @@
 import type { Dialect } from './dialect.ts'
 import type { Client } from './prisma-client.ts'
-import type { Connection } from './statements.ts'
+import type { Run } from './statements.ts'
 import type { Transact } from './transact.ts'
 
 export interface Database {
   dialect: Dialect
   /** Runs statements that read. They see committed data only. */
-  reads: Connection
+  read: Run
   /**
    * Runs a statement at once, in this thread, and returns its first row. Exists where that costs less than to share a
    * statement: SQLite looks a row up in 2 to 6 µs.
@@ -18,14 +18,15 @@ export interface Database {
   transact: Transact
   /** Maximum number of transactions in flight. */
   writers: number
-  /** Prisma Client on the connections of reads. */
-  reader: Client
-  /** Prisma Client on the connections of transactions. The service writes by group commits alone. */
-  writer: Client
+  /** Prisma Client, for what is cold: the command line and seeds. The service writes by group commits alone. */
+  readonly prisma: Client
   /** Returns false while a server accepts reads only, as after a failover. */
   acceptsWrites: () => Promise<boolean>
-  /** Calls the listener when a server refuses the service its only connection. Exists where there is a server. */
-  onStarved?: (listener: () => void) => void
+  /**
+   * Calls the listener when a server refuses another connection, with the number of those that are open for the same
+   * purpose. Exists where there is a server.
+   */
+  onRefused?: (listener: (open: number) => void) => void
   close: () => Promise<void>
 }
 
@@ -41,7 +42,5 @@ export interface DatabaseOptions {
 
 /** Waits for locks as a write would, and changes nothing. @throws when the database accepts no writes */
 export async function checkWritable ({ transact }: Database): Promise<void> {
-  await transact(async ({ connection }) => {
-    await connection.executeRaw({ sql: 'UPDATE accounts SET name = name WHERE false', args: [], argTypes: [] })
-  })
+  await transact(async ({ run }) => await run([{ sql: 'UPDATE accounts SET name = name WHERE false', values: [] }]))
 }

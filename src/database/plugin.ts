@@ -11,10 +11,10 @@ import { deleteExpiredIdempotencyRecords, idempotencyTable } from './group-commi
 import { migrationNames } from './migrations/history.ts'
 import { openDatabase } from './open-database.ts'
 import { type Database, type DatabaseOptions } from './database.ts'
-import type { Client } from './prisma-client.ts'
 import { createRead } from './read-batching.ts'
 import { OtherWork } from './reads/other-work.ts'
 import type { Read } from './reads/query.ts'
+import { queryRows, type Run } from './statements.ts'
 import { startSweep } from './sweep.ts'
 import type { Table } from './table.ts'
 
@@ -47,12 +47,22 @@ export interface DatabasePluginOptions extends DatabaseOptions {
 
 const SWEEP_INTERVAL_MS = 60_000
 
+/** Refused connections are named in the log at this interval at most: a busy service tries another every 0.1 s. */
+const REFUSALS_LOG_MS = 60_000
+
 /** Opens the database, and closes it after the last request was answered. */
 export const database = fp(async function database (app: FastifyInstance, options: DatabasePluginOptions) {
   const { instrumentation } = app
   const opened = await openDatabase({
     ...options,
     onSlowDisk: () => { app.log.info('the disk is slow: transactions run in a thread of their own') }
+  })
+  let loggedAt = -Infinity
+  opened.onRefused?.((open) => {
+    if (performance.now() - loggedAt < REFUSALS_LOG_MS) return
+    loggedAt = performance.now()
+    app.log.warn({ open }, 'PostgreSQL refuses further connections: requests wait for those that are open. ' +
+      'Raise its max_connections, or lower DATABASE_POOL')
   })
   checkTables([...options.tables, idempotencyTable])
 
@@ -102,7 +112,7 @@ export const database = fp(async function database (app: FastifyInstance, option
   const expected = await migrationNames(opened.dialect.name)
   app.decorate('isReady', async () => {
     try {
-      const checks = Promise.all([finishedMigrations(opened.reader), opened.acceptsWrites()])
+      const checks = Promise.all([finishedMigrations(opened.read), opened.acceptsWrites()])
       const [finished, acceptsWrites] = await withDeadline(checks, options.timeout)
       return acceptsWrites && expected.every((name) => finished.has(name))
     } catch {
@@ -133,8 +143,8 @@ function checkTables (tables: readonly Table[]): void {
   if (missing.length > 0) throw new Error(`no resource registers the table ${missing.join(', ')}`)
 }
 
-async function finishedMigrations (client: Client): Promise<Set<string>> {
-  const rows = await client.$queryRaw<Array<{ name: string }>>`
-    SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL`
+async function finishedMigrations (read: Run): Promise<Set<string>> {
+  const rows = await queryRows<{ name: string }>(read, `
+    SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL`)
   return new Set(rows.map(({ name }) => name))
 }

@@ -1,98 +1,103 @@
-import type { SqlDriverAdapter, Transaction } from '@prisma/driver-adapter-utils'
-import { withDeadline } from './error-classification.ts'
-import { transactionHasEnded, type OpenTransaction } from './open-transaction.ts'
-import type { Client, TransactionClient } from './prisma-client.ts'
-import type { Connection } from './statements.ts'
+import { DatabaseUnavailable } from '../errors.ts'
+import { classifyError, withDeadline } from './error-classification.ts'
+import type { OwnStatement, Run } from './statements.ts'
 
-/** Runs its callback in a transaction. Commits when the callback resolves, and rolls back when it rejects. */
-export type Transact = <Result>(work: (transaction: TransactionAccess) => Promise<Result>) => Promise<Result>
+/**
+ * Runs its callback in a transaction. Commits when the callback resolves, unless it has committed, and rolls back when
+ * it rejects.
+ */
+export type Transact = <Result>(work: (transaction: OpenTransaction) => Promise<Result>) => Promise<Result>
 
-export interface TransactionAccess {
-  /** Runs the service's own statements. */
-  connection: Connection
-  /** Returns Prisma Client within the transaction, for writes whose speed does not matter. */
-  prisma: () => TransactionClient
-}
-
-/** Creates a Prisma Client over an adapter. */
-export type CreateClient = (adapter: SqlDriverAdapter) => Client
-
-/** The part of an adapter that begins transactions, which end safely. */
-export interface TransactionalAdapter extends Pick<SqlDriverAdapter, 'provider' | 'adapterName' | 'getConnectionInfo'> {
-  startTransaction: () => Promise<OpenTransaction>
+/** A connection that is reserved for a transaction until `commit` or `rollback` has returned. */
+export interface ReservedConnection {
+  run: Run
+  /** As `run`, and commits. @throws when the outcome is unknown, or nothing was committed: then `rollback` is called */
+  commit: Run
+  /** @param isUsable false when the connection may not answer a ROLLBACK: then it is closed */
+  rollback: (isUsable: boolean) => Promise<void>
 }
 
 /**
- * Returns a function that runs transactions on an adapter's connections.
+ * Returns a function that runs transactions.
  *
+ * @param begin reserves a connection, and begins a transaction on it
  * @param timeout maximum time of a transaction, in ms
  */
-export function createTransact (
-  adapter: TransactionalAdapter, createClient: CreateClient, timeout: number
-): Transact {
-  /** Clients that no transaction uses: each loads a query compiler, so it is kept. */
-  const idle: BoundClient[] = []
-
+export function createTransact (begin: () => Promise<ReservedConnection>, timeout: number): Transact {
   return async function transact (work) {
-    const transaction = await adapter.startTransaction()
-    let bound: BoundClient | undefined
-    const prisma = (): TransactionClient => {
-      bound ??= idle.pop() ?? new BoundClient(adapter, createClient)
-      bound.transaction = transaction
-      return bound.client
-    }
+    const transaction = new OpenTransaction(await begin())
     try {
-      const result = await withDeadline(work({ connection: transaction, prisma }), timeout)
-      await transaction.commit()
-      if (bound !== undefined) {
-        bound.transaction = undefined
-        idle.push(bound)
-      }
+      const result = await withDeadline(work(transaction), timeout)
+      await transaction.end()
       return result
     } catch (error) {
-      // The callback may still be running, and must not reach another transaction: the bound client is dropped.
+      // The callback may still be running. Its statements must not reach another transaction.
       await transaction.rollback().catch(() => {})
       throw error
     }
   }
 }
 
-/** A Prisma Client whose calls run in the transaction that it is bound to. */
-class BoundClient {
-  readonly client: Client
-  transaction: OpenTransaction | undefined
+/**
+ * An open transaction. It ends once, and runs no statement afterwards: the connection would commit each of them
+ * separately. After a failed statement it can only be rolled back: PostgreSQL answers the COMMIT of a failed
+ * transaction with success, although it rolls back.
+ */
+export class OpenTransaction {
+  readonly #connection: ReservedConnection
+  /** False as soon as it commits or rolls back. */
+  #isOpen = true
+  #hasEnded = false
+  #statementsInFlight = 0
+  #failure: Error | undefined
 
-  constructor (adapter: TransactionalAdapter, createClient: CreateClient) {
-    const { provider, adapterName } = adapter
-    const bound: SqlDriverAdapter = {
-      provider,
-      adapterName,
-      queryRaw: async (query) => await this.#current().queryRaw(query),
-      executeRaw: async (query) => await this.#current().executeRaw(query),
-      executeScript: async () => { throw new Error('a transaction runs no scripts') },
-      startTransaction: async () => this.#nested(),
-      getConnectionInfo: () => adapter.getConnectionInfo?.() ?? { supportsRelationJoins: false },
-      dispose: async () => {}
+  constructor (connection: ReservedConnection) {
+    this.#connection = connection
+  }
+
+  readonly run: Run = async (statements) =>
+    statements.length === 0 ? [] : await this.#send(async () => await this.#connection.run(statements))
+
+  /** Runs the last statements and commits, in one round trip. */
+  async commit (statements: readonly OwnStatement[]): Promise<object[][]> {
+    if (this.#failure !== undefined) throw this.#failure
+    return await this.#send(async () => {
+      this.#isOpen = false
+      const rows = await this.#connection.commit(statements)
+      this.#hasEnded = true
+      return rows
+    })
+  }
+
+  /** Commits, unless it has. @throws the error of a statement, also one that the caller ignored */
+  async end (): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure
+    if (this.#isOpen) await this.commit([])
+  }
+
+  /** Does nothing after the end of the transaction. */
+  async rollback (): Promise<void> {
+    if (this.#hasEnded) return
+    this.#isOpen = false
+    this.#hasEnded = true
+    const isReachable = this.#failure === undefined || classifyError(this.#failure) !== 'unavailable'
+    await this.#connection.rollback(isReachable && this.#statementsInFlight === 0)
+  }
+
+  async #send (send: () => Promise<object[][]>): Promise<object[][]> {
+    if (!this.#isOpen) throw transactionHasEnded()
+    this.#statementsInFlight++
+    try {
+      return await send()
+    } catch (error) {
+      this.#failure ??= error as Error
+      throw error
+    } finally {
+      this.#statementsInFlight--
     }
-    this.client = createClient(bound)
   }
+}
 
-  #current (): OpenTransaction {
-    if (this.transaction === undefined) throw transactionHasEnded()
-    return this.transaction
-  }
-
-  /** Prisma Client wraps a call of several statements in a transaction: they are part of the one that is open. */
-  #nested (): Transaction {
-    const transaction = this.#current()
-    return {
-      provider: transaction.provider,
-      adapterName: transaction.adapterName,
-      options: { usePhantomQuery: true },
-      queryRaw: transaction.queryRaw,
-      executeRaw: transaction.executeRaw,
-      commit: async () => {},
-      rollback: async () => { transaction.fail(new Error('Prisma Client rolled back a call')) }
-    }
-  }
+export function transactionHasEnded (): Error {
+  return new DatabaseUnavailable({ cause: new Error('The transaction has ended') })
 }

@@ -77,7 +77,7 @@ export async function openDemo (app: FastifyInstance): Promise<Greeting> {
 
 /** Finds the first two accounts, which is enough to decide whether there is a demo store or another one. */
 async function findAccounts ({ database }: FastifyInstance) {
-  return await database.reader.account.findMany({
+  return await database.prisma.account.findMany({
     where: { deletedAt: null }, take: 2, select: { id: true, name: true, apiKeys: { select: { lastUsedAt: true } } }
   })
 }

@@ -79,7 +79,7 @@ t.test('writes beside the deletion of their account are accepted or refused, and
     t.equal(deleted.status, 204)
     t.same(hers.filter((status) => status !== 201 && status !== 401), [])
     t.same(his, Array(9).fill(201))
-    const categories = await app.database.reader.category.count({ where: { accountId: ada.account! } })
+    const categories = await app.database.prisma.category.count({ where: { accountId: ada.account! } })
     t.equal(categories, hers.filter((status) => status === 201).length)
   }
 })
@@ -92,16 +92,16 @@ t.test('deliveries of a deleted account are dropped', async (t) => {
   await ada.post('/webhooks', { url: receiver.url })
   await ada.post('/messages', { message: 'Hello' })
   await ada.delete('/account')
-  t.equal(await app.database.reader.delivery.count(), 1)
+  t.equal(await app.database.prisma.delivery.count(), 1)
   await startApp(t, { ...settings, DELIVERY: 'true' })
-  await eventually(async () => await app.database.reader.delivery.count() === 0)
+  await eventually(async () => await app.database.prisma.delivery.count() === 0)
   t.same(receiver.received, [])
-  t.equal((await app.database.reader.account.findUnique({ where: { id: ada.account! } }))?.lastEventId, 1n,
+  t.equal((await app.database.prisma.account.findUnique({ where: { id: ada.account! } }))?.lastEventId, 1n,
     'nothing is written to its feed')
 })
 
 t.test('the rows of a deleted account are erased in steps, and any process continues', async (t) => {
-  const { openAccount, app: { commit, database: { reader, writer } } } = await startApp(t)
+  const { openAccount, app: { commit, database: { prisma } } } = await startApp(t)
   const [ada, eve, bob] = [await openAccount(), await openAccount(), await openAccount()]
   for (const client of [ada, eve, bob]) {
     await stockedStore(client)
@@ -110,24 +110,24 @@ t.test('the rows of a deleted account are erased in steps, and any process conti
     await client.post('/messages', { message: 'Hello' }, { 'idempotency-key': 'hello' })
   }
   const categories = Array.from({ length: 1_200 }, () => ({ accountId: ada.account!, name: 'Dogs' }))
-  await writer.category.createMany({ data: categories })
-  const [before, kept] = [await rowsOf(reader, ada), await rowsOf(reader, bob)]
+  await prisma.category.createMany({ data: categories })
+  const [before, kept] = [await rowsOf(prisma, ada), await rowsOf(prisma, bob)]
   await ada.delete('/account')
   await eve.delete('/account')
-  t.equal(await rowsOf(reader, ada), before)
+  t.equal(await rowsOf(prisma, ada), before)
 
   const position = { tables: 0, after: 0 }
   const { record: progress } = await commit(eraseRows, { account: ada.account!, position }, { account: null })
   t.equal(progress.state, 'erasing')
-  t.equal(await rowsOf(reader, ada), before - 500, 'a step erases a limited number of rows')
+  t.equal(await rowsOf(prisma, ada), before - 500, 'a step erases a limited number of rows')
 
   // As if the process had ended after the step.
-  await writer.account.update({ where: { id: ada.account! }, data: { deletedAt: new Date(Date.now() - 60_000) } })
-  await eventually(async () => await rowsOf(reader, ada) === 0)
+  await prisma.account.update({ where: { id: ada.account! }, data: { deletedAt: new Date(Date.now() - 60_000) } })
+  await eventually(async () => await rowsOf(prisma, ada) === 0)
   // The search that found one account would have found the other as well, and erased it next.
   await sleep(1_000)
-  t.ok(await rowsOf(reader, eve) > 20, 'rows are kept while another process may still use the keys of their account')
-  t.equal(await rowsOf(reader, bob), kept)
+  t.ok(await rowsOf(prisma, eve) > 20, 'rows are kept while another process may still use the keys of their account')
+  t.equal(await rowsOf(prisma, bob), kept)
 })
 
 t.test('the rows of an account that is not deleted are never erased with it', async (t) => {
@@ -136,5 +136,5 @@ t.test('the rows of an account that is not deleted are never erased with it', as
   const position = { tables: 100, after: 0 }
   const { record: progress } = await commit(eraseRows, { account: ada.account!, position }, { account: null })
   t.equal(progress.state, 'rows are locked')
-  t.equal(await rowsOf(database.reader, ada), 2)
+  t.equal(await rowsOf(database.prisma, ada), 2)
 })

@@ -21,7 +21,7 @@ t.test('names of strangers change neither the terminal nor the lines of others',
   t.equal((await owner.get('/account')).body.name, name, 'the service keeps the name as it is')
   await owner.post('/account/keys', { label: name })
   const names = Array.from({ length: 1_003 }, (_, i) => ({ name: `Store ${i}`, createdAt: new Date() }))
-  await app.database.writer.account.createMany({ data: names })
+  await app.database.prisma.account.createMany({ data: names })
 
   const env = { DATABASE_URL: config.DATABASE_URL }
   const accounts = await petstore(t, ['account', 'list'], { env })

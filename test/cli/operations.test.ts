@@ -50,10 +50,10 @@ t.test('a backup under concurrent writes is consistent and contains all acknowle
   const copy = `file:${join(cwd, 'copy.db')}`
   t.same(await migrate(copy), [])
   const { withKey, app } = await startApp(t, { DATABASE_URL: copy })
-  t.same(await app.database.reader.$queryRawUnsafe('PRAGMA integrity_check'), [{ integrity_check: 'ok' }])
-  const kept = new Set((await app.database.reader.message.findMany({ select: { id: true } })).map(({ id }) => id))
+  t.same(await app.database.prisma.$queryRawUnsafe('PRAGMA integrity_check'), [{ integrity_check: 'ok' }])
+  const kept = new Set((await app.database.prisma.message.findMany({ select: { id: true } })).map(({ id }) => id))
   t.same(before.filter((id) => !kept.has(id)), [], 'nothing is missing')
-  const events = await app.database.reader.event.findMany({ select: { id: true }, orderBy: { id: 'asc' } })
+  const events = await app.database.prisma.event.findMany({ select: { id: true }, orderBy: { id: 'asc' } })
   t.same(
     events.map(({ id }) => Number(id)),
     Array.from({ length: kept.size }, (_, i) => i + 1),

@@ -8,9 +8,9 @@ import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
 t.before(build)
 
 async function rows (url: string, sql: string): Promise<Array<Record<string, unknown>>> {
-  const { reader, close } = await openDatabase({ url, pool: 2, timeout: 60_000 })
+  const { prisma, close } = await openDatabase({ url, pool: 2, timeout: 60_000 })
   try {
-    return (await reader.$queryRawUnsafe<Array<Record<string, unknown>>>(sql)).map((row) =>
+    return (await prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(sql)).map((row) =>
       Object.fromEntries(
         Object.entries(row).map(([name, value]) => [name, typeof value === 'bigint' ? Number(value) : value])
       )

@@ -135,8 +135,8 @@ t.test('preconditions', async (t) => {
       const done = await post({ ...ifMatch(etag), ...ifNoneMatch('"stale"') })
       t.equal(done.status, action === 'rotate' ? 200 : 202)
     }
-    const { reader } = app.database
-    t.equal(await reader.delivery.count({ where: { accountId: BigInt(ada.account!) } }), 1, 'one test')
+    const { prisma } = app.database
+    t.equal(await prisma.delivery.count({ where: { accountId: BigInt(ada.account!) } }), 1, 'one test')
     const stale = await ada.request('POST', `${path}/test`, { headers: { ...ifMatch('"stale"'), ...key('k') } })
     assertError(t, stale, 412, 'precondition_failed')
     const id = Number(path.split('/').at(-1))

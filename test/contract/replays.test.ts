@@ -214,9 +214,9 @@ t.test('Idempotency-Key', async (t) => {
     const ada = await openAccount()
     const first = await ada.post('/messages', { message: 'Hello' }, key('k'))
     const account = BigInt(ada.account!)
-    const [record] = await app.database.reader.idempotencyRecord.findMany({ where: { accountId: account } })
+    const [record] = await app.database.prisma.idempotencyRecord.findMany({ where: { accountId: account } })
     t.equal(record!.expiresAt.getTime() - record!.createdAt.getTime(), 24 * 60 * 60 * 1000)
-    await app.database.writer.idempotencyRecord.updateMany({
+    await app.database.prisma.idempotencyRecord.updateMany({
       where: { accountId: account },
       data: { expiresAt: new Date(Date.now() - 1000) }
     })
@@ -239,7 +239,7 @@ t.test('Idempotency-Key', async (t) => {
       const there = second.withKey(ada.key!)
       t.equal((await there.get('/account')).status, 200)
       const now = new Date()
-      await app.database.writer
+      await app.database.prisma
         .$transaction(async (prisma) => {
           // Simulates a process that has started the same request and not completed it.
           await prisma.idempotencyRecord.create({
@@ -272,7 +272,7 @@ t.test('Idempotency-Key', async (t) => {
       t.equal((await neighbour!.get('/account')).status, 200)
       const now = new Date()
       const keys = ['a', 'b', 'c', 'd']
-      await app.database.writer.$transaction(async (prisma) => {
+      await app.database.prisma.$transaction(async (prisma) => {
         // More keys than a process has connections for writes.
         await prisma.idempotencyRecord.createMany({
           data: keys.map((key) => ({
@@ -313,7 +313,7 @@ t.test('Idempotency-Key', async (t) => {
       const id = await newCategory(ada, 'Dogs')
       const there = second.withKey(ada.key!)
       t.equal((await there.get('/account')).status, 200)
-      await app.database.writer.$transaction(
+      await app.database.prisma.$transaction(
         async (prisma) => {
           await prisma.category.update({ where: { id }, data: { version: { increment: 0 } } })
           assertError(

@@ -104,7 +104,7 @@ function reads ({ app: { clocks, read } }: TestApp, { account, pet }: Owner): Ac
 /** Returns reads of every list of the large account, with each combination of filters, in both orders. */
 async function lists ({ app: { database, read } }: TestApp, owner: Owner): Promise<Actions> {
   const { account, category, rareCategory, pet } = owner
-  const newest = await database.reader.pet.findMany({
+  const newest = await database.prisma.pet.findMany({
     where: { accountId: account }, orderBy: { id: 'desc' }, take: 20, select: { id: true }
   })
   const ids = newest.map(({ id }) => Number(id))
@@ -254,7 +254,7 @@ function backgroundWork (
       await commit(deleteExpiredEvents, { after: account, before: ago(HOUR_MS) }, NO_ACCOUNT)
     },
     'erase an account': async () => {
-      await database.writer.account.update({ where: { id: erased }, data: { deletedAt: new Date() } })
+      await database.prisma.account.update({ where: { id: erased }, data: { deletedAt: new Date() } })
       let position = { tables: 0, after: 0 }
       for (;;) {
         const { record } = await commit(eraseRows, { account: erased, position }, NO_ACCOUNT)

@@ -16,7 +16,7 @@ const lists = (await loadFixtures()).flatMap(({ list }) => list ?? [])
 t.test('every list reads the index of its filters, in both orders', async (t) => {
   const database = await openDatabase({ url: await freshDatabase(t), pool: 2, timeout: 60_000 })
   t.teardown(database.close)
-  await fill(async (sql) => { await database.writer.$executeRawUnsafe(sql) })
+  await fill(async (sql) => { await database.prisma.$executeRawUnsafe(sql) })
 
   for (const list of lists) {
     const { definition: listing } = list
@@ -42,7 +42,7 @@ t.test('every list reads the index of its filters, in both orders', async (t) =>
 
   async function explain (sql: string, input: string): Promise<string[]> {
     const explained = databaseName === 'sqlite' ? `EXPLAIN QUERY PLAN ${sql}` : `EXPLAIN ${sql}`
-    const rows = await database.reader.$queryRawUnsafe<Array<Record<string, unknown>>>(explained, input)
+    const rows = await database.prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(explained, input)
     return rows.map((row) => String(row.detail ?? row['QUERY PLAN']))
   }
 })

@@ -7,7 +7,7 @@ import { createRead } from '../../src/database/read-batching.ts'
 import { OtherWork } from '../../src/database/reads/other-work.ts'
 import type { Query, Read } from '../../src/database/reads/query.ts'
 import { pageQuery } from '../../src/database/sql/keyset-pagination.ts'
-import { queryRows, type Connection, type OwnStatement } from '../../src/database/statements.ts'
+import { queryRows, type OwnStatement, type Run } from '../../src/database/statements.ts'
 import { petList } from '../../src/pets/queries.ts'
 import { database, freshDatabase } from '../support/database.ts'
 import { eventually } from '../support/receiver.ts'
@@ -35,25 +35,13 @@ async function open (t: Test, { queueLimit = 1_000, timeout = 60_000 } = {}): Pr
   const record = (statements: readonly OwnStatement[]): void => {
     ran.push(...statements.map(({ values }) => String(values[0])))
   }
-  const { reads: { runOwn, runTogether, runEach }, readRow } = opened
-  const reads: Connection = {
-    ...opened.reads,
-    runTogether: runTogether && (async (statements) => {
-      record(statements)
-      return await runTogether(statements)
-    }),
-    runEach: runEach && ((statements) => {
-      record(statements)
-      return runEach(statements)
-    }),
-    runOwn: runOwn && ((sql, values) => {
-      ran.push(String(values[0]))
-      return runOwn(sql, values)
-    })
-  }
+  const { read, readRow } = opened
   const counted = {
     ...opened,
-    reads,
+    read: async (statements: readonly OwnStatement[]) => {
+      record(statements)
+      return await read(statements)
+    },
     ...(readRow && {
       readRow: (sql: string, values: readonly unknown[]) => {
         ran.push(String(values[0]))
@@ -64,15 +52,10 @@ async function open (t: Test, { queueLimit = 1_000, timeout = 60_000 } = {}): Pr
   return { read: createRead(counted, { queueLimit, timeout }), ran }
 }
 
-/** Returns a connection to a server, on SQLite as well, on which each statement waits for `run`. */
-function asServer ({ reads }: Database, run: (statement: () => Promise<object[]>) => Promise<object[]>): Connection {
-  return {
-    ...reads,
-    runOwn: undefined,
-    runEach: undefined,
-    runTogether: async (statements) => await Promise.all(statements.map(async ({ sql, values }) =>
-      await run(async () => await queryRows<object>(reads, sql, values))))
-  }
+/** Returns what runs the reads of a server, on SQLite as well, whose statements wait for `run`. */
+function asServer ({ read }: Database, run: (statement: () => Promise<object[]>) => Promise<object[]>): Run {
+  return async (statements) => await Promise.all(statements.map(async ({ sql, values }) =>
+    await run(async () => await queryRows<object>(read, sql, values))))
 }
 
 t.test('reads that arrive together share statements, and each gets its own result', async (t) => {
@@ -171,7 +154,7 @@ t.test('beside writes, statements with large rows run one at a time, with pauses
   const statements: Array<{ began: number, ended: number }> = []
   let inFlight = 0
   let maxInFlight = 0
-  const reads = asServer(opened, async (statement) => {
+  const slow = asServer(opened, async (statement) => {
     const began = performance.now()
     maxInFlight = Math.max(maxInFlight, ++inFlight)
     await sleep(20)
@@ -183,7 +166,7 @@ t.test('beside writes, statements with large rows run one at a time, with pauses
   const query: Query<{ n: number }, object> = { ...successor(), maxRowBytes: 10_000_000 }
   const runThree = async (otherWork: OtherWork): Promise<void> => {
     statements.length = maxInFlight = 0
-    const read = createRead({ ...opened, reads, readers: 3 }, { queueLimit: 10, timeout: 60_000, otherWork })
+    const read = createRead({ ...opened, read: slow, readers: 3 }, { queueLimit: 10, timeout: 60_000, otherWork })
     await Promise.all([1, 2, 3].map(async (n) => await read(query, { n })))
   }
 
@@ -249,12 +232,12 @@ t.test('a large read that has waited longer than the time-out is refused without
   const opened = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 60_000 })
   t.teardown(opened.close)
   let statements = 0
-  const reads = asServer(opened, async (statement) => {
+  const slow = asServer(opened, async (statement) => {
     statements++
     await sleep(100)
     return await statement()
   })
-  const read = createRead({ ...opened, reads, readers: 1 }, { queueLimit: 8, timeout: 250 })
+  const read = createRead({ ...opened, read: slow, readers: 1 }, { queueLimit: 8, timeout: 250 })
   const query: Query<{ n: number }, object> = { ...successor(), maxRowBytes: 10_000_000 }
   for (let round = 0; round < 2; round++) {
     statements = 0
@@ -327,10 +310,10 @@ t.test('a read without an answer of the database ends after the time-out, and fr
   const opened = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 60_000 })
   t.teardown(opened.close)
   let isSilent = true
-  const reads = asServer(opened, async (statement) => await (isSilent ? new Promise<never>(() => {}) : statement()))
+  const slow = asServer(opened, async (statement) => await (isSilent ? new Promise<never>(() => {}) : statement()))
   // As a server: SQLite reads a row in this thread, and is never silent.
   const { readRow: _inThread, ...server } = opened
-  const read = createRead({ ...server, reads }, { queueLimit: 2, timeout: 1_000 })
+  const read = createRead({ ...server, read: slow }, { queueLimit: 2, timeout: 1_000 })
   const query = successor()
   const began = performance.now()
   const reasons = await Promise.all([1, 2].map(async (n) => await Promise.race([

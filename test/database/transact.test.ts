@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import { classifyError } from '../../src/database/error-classification.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import type { Database } from '../../src/database/database.ts'
+import type { OwnStatement } from '../../src/database/statements.ts'
 import { database as databaseName, freshDatabase } from '../support/database.ts'
 import { openWithWriterThread } from '../support/writer-thread.ts'
 
@@ -27,20 +28,19 @@ async function open (t: Test, inThread: boolean, timeout = 60_000): Promise<Open
   const onlooker = await openDatabase({ url, pool: 2, timeout: 60_000 })
   t.teardown(async () => { await Promise.all([database.close(), onlooker.close()]) })
   const names = async (): Promise<string[]> =>
-    (await onlooker.reader.account.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
+    (await onlooker.prisma.account.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
   return { database, names }
 }
 
-interface NewRow { data: { name: string, createdAt: string } }
-
-const account = (name: string): NewRow => ({ data: { name, createdAt: CREATED_AT } })
+const insert = (name: string): OwnStatement =>
+  ({ sql: `INSERT INTO accounts (name, created_at) VALUES ('${name}', '${CREATED_AT}')`, values: [] })
 
 async function testTransactions (t: Test, inThread: boolean): Promise<void> {
   t.test('a transaction commits when its callback resolves, and is invisible before', async (t) => {
     const { database, names } = await open(t, inThread)
-    const during = await database.transact(async ({ prisma }) => {
-      await prisma().account.create(account('Ada'))
-      t.equal(await prisma().account.count(), 1)
+    const during = await database.transact(async ({ run }) => {
+      await run([insert('Ada')])
+      t.same(await run([{ sql: 'SELECT name FROM accounts', values: [] }]), [[{ name: 'Ada' }]])
       return await names()
     })
     t.same(during, [])
@@ -49,38 +49,21 @@ async function testTransactions (t: Test, inThread: boolean): Promise<void> {
 
   t.test('a transaction rolls back when its callback rejects, and the next one works', async (t) => {
     const { database, names } = await open(t, inThread)
-    await t.rejects(database.transact(async ({ prisma }) => {
-      await prisma().account.create(account('Ada'))
+    await t.rejects(database.transact(async ({ run }) => {
+      await run([insert('Ada')])
       throw new Error('changed its mind')
     }), { message: 'changed its mind' })
-    await database.transact(async ({ prisma }) => { await prisma().account.create(account('Bob')) })
+    await database.transact(async ({ run }) => { await run([insert('Bob')]) })
     t.same(await names(), ['Bob'])
   })
 
   t.test('a transaction with a failed statement does not commit, even if its callback ignores the error', async (t) => {
     const { database, names } = await open(t, inThread)
-    await t.rejects(database.transact(async ({ connection, prisma }) => {
-      await prisma().account.create(account('Ada'))
-      await connection.queryRaw({ sql: 'SELECT nothing FROM nowhere', args: [], argTypes: [] }).catch(() => {})
+    await t.rejects(database.transact(async ({ run }) => {
+      await run([insert('Ada')])
+      await run([{ sql: 'SELECT nothing FROM nowhere', values: [] }]).catch(() => {})
     }))
     t.same(await names(), [])
-  })
-
-  t.test('a call of Prisma Client with several statements is part of the transaction', async (t) => {
-    const { database, names } = await open(t, inThread)
-    const withKey = (name: string): NewRow => {
-      const apiKeys = { create: { prefix: name, hash: name, createdAt: CREATED_AT } }
-      return { data: { ...account(name).data, ...{ apiKeys } } }
-    }
-    await t.rejects(database.transact(async ({ prisma }) => {
-      await prisma().account.create(withKey('Ada'))
-      throw new Error('changed its mind')
-    }))
-    await database.transact(async ({ prisma }) => {
-      await prisma().account.create(withKey('Bob'))
-    })
-    t.same(await names(), ['Bob'])
-    t.equal(await database.reader.apiKey.count(), 1)
   })
 
   t.test('a statement after the time-out of its transaction runs neither alone nor in the next one', async (t) => {
@@ -88,22 +71,16 @@ async function testTransactions (t: Test, inThread: boolean): Promise<void> {
     let continues = (): void => {}
     const signal = new Promise<void>((resolve) => { continues = resolve })
     let late: Promise<unknown> | undefined
-    const error: unknown = await database.transact(async ({ connection, prisma }) => {
-      const client = prisma()
-      await client.account.create(account('Ada'))
+    const error: unknown = await database.transact(async ({ run }) => {
+      await run([insert('Ada')])
       await signal
-      late = Promise.allSettled([
-        client.account.create(account('late')),
-        connection.executeRaw({
-          sql: `INSERT INTO accounts (name, created_at) VALUES ('later', '${CREATED_AT}')`, args: [], argTypes: []
-        })
-      ])
+      late = Promise.allSettled([run([insert('late')]), run([insert('later')])])
       await late
     }).catch((error: unknown) => error)
     t.equal(classifyError(error), 'unavailable', String(error))
 
-    await database.transact(async ({ prisma }) => {
-      await prisma().account.create(account('Bob'))
+    await database.transact(async ({ run }) => {
+      await run([insert('Bob')])
       continues()
       await sleep(50)
       const outcomes = await late as Array<PromiseSettledResult<unknown>>
@@ -115,10 +92,10 @@ async function testTransactions (t: Test, inThread: boolean): Promise<void> {
   t.test('a write beside an open transaction does not end with it', async (t) => {
     const { database, names } = await open(t, inThread)
     let beside: Promise<unknown> | undefined
-    await t.rejects(database.transact(async ({ prisma }) => {
-      await prisma().account.create(account('Ada'))
+    await t.rejects(database.transact(async ({ run }) => {
+      await run([insert('Ada')])
       beside = Promise.all([
-        database.writer.account.create(account('Bob')), database.writer.$executeRaw`DELETE FROM accounts WHERE name = 'Cy'`
+        database.prisma.account.create({ data: { name: 'Bob', createdAt: CREATED_AT } }), database.prisma.$executeRaw`DELETE FROM accounts WHERE name = 'Cy'`
       ])
       await sleep(50)
       throw new Error('changed its mind')

@@ -12,7 +12,7 @@ t.test('finished deliveries are deleted after an hour, and no other deliveries',
   const ada = await openAccount()
   await newWebhook(ada)
   for (let i = 0; i < 4; i++) await ada.post('/messages', { message: `${i}` })
-  const { delivery } = app.database.writer
+  const { delivery } = app.database.prisma
   for (const [id, state, settledAt] of [
     [1, 'delivered', ago(2 * HOUR)], [2, 'failed', ago(2 * HOUR)], [3, 'delivered', ago(HOUR / 2)]
   ] as const) {
@@ -25,7 +25,7 @@ t.test('finished deliveries are deleted after an hour, and no other deliveries',
 t.test('a transaction drops at most 500 deliveries of deleted webhooks, all webhooks together', async (t) => {
   const { app, openAccount } = await startApp(t, { DELIVERY: 'false' })
   const { account } = await openAccount()
-  const { delivery } = app.database.writer
+  const { delivery } = app.database.prisma
   // Of webhooks that do not exist any more.
   const webhooks = [1001, 1002, 1003]
   const at = ago(HOUR)

@@ -46,7 +46,7 @@ t.test('deliveries of a killed worker are delivered when its leases expire', { t
   const before = receiver.received.length
   receiver.respond = (response) => { response.writeHead(200).end() }
   // As if the time of the leases had passed.
-  const { count } = await service.app.database.writer.delivery.updateMany({
+  const { count } = await service.app.database.prisma.delivery.updateMany({
     where: { leasedBy: { not: null } }, data: { nextTryAt: new Date() }
   })
   t.ok(count > 0, `${count} leases were left`)

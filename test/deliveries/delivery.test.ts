@@ -74,7 +74,7 @@ t.test('a message is sent to a webhook that the same transaction created before 
     commit(createWebhook, { webhook, secret: webhookSecret() }, { account }),
     commit(createMessage, { message: { message: 'Hello' }, secret: messageSecret() }, { account })
   ])
-  t.equal(await database.reader.delivery.count(), 1)
+  t.equal(await database.prisma.delivery.count(), 1)
 })
 
 t.test('events are sent in order, up to 8 at a time', async (t) => {
@@ -119,7 +119,7 @@ t.test('deliveries with an expired lease are claimed before newer events', async
   const lost = (await claim('a')).claimed.map(({ event }) => event)
   t.match(await claim('b'), { claimed: [], isBusy: true }, 'no other worker claims while the lease lasts')
   await send(ada)
-  await app.database.writer.delivery.updateMany({ where: { leasedBy: { not: null } }, data: { nextTryAt: new Date() } })
+  await app.database.prisma.delivery.updateMany({ where: { leasedBy: { not: null } }, data: { nextTryAt: new Date() } })
   const { claimed } = await claim('b')
   t.same(claimed.map(({ event, attempts }) => [event, attempts]), lost.map((event) => [event, 1]))
   t.same((await claim('b')).claimed.map(({ event }) => event), [lost[1]! + 1, lost[1]! + 2])
@@ -155,7 +155,7 @@ t.test('a delivery of a disabled webhook expires after its day, also behind one 
   await ada.patch(path, { enabled: false })
   const hour = 3_600_000
   const times = [{ next: -hour, end: hour }, { next: hour, end: -hour }]
-  const { delivery } = app.database.writer
+  const { delivery } = app.database.prisma
   const pending = await delivery.findMany({ orderBy: { eventId: 'asc' }, select: { id: true } })
   for (const [i, { next, end }] of times.entries()) {
     const data = { nextTryAt: new Date(Date.now() + next), giveUpAt: new Date(Date.now() + end) }
@@ -202,7 +202,7 @@ t.test('both secrets sign after a rotation', async (t) => {
     await becomes(ada, await send(ada), 'delivered')
   }
   t.match(receiver.received[0]!.headers['webhook-signature'], /^v1,\S+ v1,\S+$/)
-  await service.app.database.writer.webhook.updateMany({ data: { previousUntil: new Date(Date.now() - 1_000) } })
+  await service.app.database.prisma.webhook.updateMany({ data: { previousUntil: new Date(Date.now() - 1_000) } })
   await becomes(ada, await send(ada), 'delivered')
   t.match(receiver.received[2]!.headers['webhook-signature'], /^v1,\S+$/)
 })

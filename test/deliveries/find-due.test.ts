@@ -10,17 +10,17 @@ import { startDeliveryWorker } from './workers.ts'
 t.test('a poll looks at a page of webhooks, and the next one goes on behind it', async (t) => {
   const { app, config, openAccount } = await startApp(t, { ...DELIVERING, DELIVERY: 'false' })
   const bob = await openAccount()
-  const { writer } = app.database
+  const { prisma } = app.database
   // Disabled webhooks, each with a delivery that waits.
   const at = new Date().toISOString()
   const giveUpAt = new Date(Date.now() + 86_400_000).toISOString()
   const ids = Array.from({ length: 1_100 }, (_, i) => i + 1)
-  await writer.webhook.createMany({
+  await prisma.webhook.createMany({
     data: ids.map((id) => ({
       id, accountId: bob.account!, url: 'http://127.0.0.1:9', events: '[]', enabled: false, secret: 'x', createdAt: at
     }))
   })
-  await writer.delivery.createMany({
+  await prisma.delivery.createMany({
     data: ids.map((webhookId) => ({ accountId: bob.account!, webhookId, eventId: 1, nextTryAt: at, giveUpAt }))
   })
   const pages: number[][] = []
@@ -55,7 +55,7 @@ t.test('a poll looks at a page of webhooks, and the next one goes on behind it',
   const ada = worker.withKey((await openAccount()).key!)
   const { url, until } = await openReceiver(t)
   // Its webhook comes behind all of these.
-  await writer.webhook.create({
+  await prisma.webhook.create({
     data: {
       id: 10_000,
       accountId: (await ada.get('/account')).body.id,

@@ -17,7 +17,7 @@ const webhookIdOf = (path: string): number => Number(path.split('/').at(-1))
 interface Waiting { leasedBy: string | null, attempts: number }
 
 async function waitingDeliveries ({ app }: TestApp): Promise<Waiting[]> {
-  return await app.database.reader.delivery.findMany({
+  return await app.database.prisma.delivery.findMany({
     where: { state: 'waiting' }, select: { leasedBy: true, attempts: true }
   })
 }
@@ -87,7 +87,7 @@ t.test('a result is ignored when its lease has ended', async (t) => {
     const next = await claim(worker, 1)
     t.equal(next.id, last.id)
     for (const result of ['accepted', 'exhausted', 'returned'] as const) await complete(last, result)
-    const row = await app.database.reader.delivery.findFirst()
+    const row = await app.database.prisma.delivery.findFirst()
     t.match(row, { state: 'waiting', leasedBy: next.lease, attempts: 1 }, `claimed again by ${what}`)
     t.equal((await ada.get(`/messages/${id}`)).body.status, 'queued')
     last = next

@@ -22,9 +22,9 @@ function keepWaking (t: Test, { app }: TestApp): void {
 /** Makes pending deliveries due at once, or expired, so that tests do not wait for pauses. */
 async function skipPause ({ app }: TestApp, expire = false): Promise<void> {
   const past = new Date(Date.now() - 1_000).toISOString()
-  const { dialect, writer } = app.database
+  const { dialect, prisma } = app.database
   const time = dialect.toTime(`'${past}'`)
-  await writer.$executeRawUnsafe(`
+  await prisma.$executeRawUnsafe(`
     UPDATE deliveries SET next_try_at = ${time} ${expire ? `, give_up_at = ${time}` : ''}
     WHERE state = 'waiting' AND leased_by IS NULL`)
   await app.commit(WAKE, {}, { account: null })

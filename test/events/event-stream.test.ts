@@ -149,7 +149,7 @@ t.test('a stream ends before a gap when its next event was deleted', async (t) =
     hold()
     const slow = follow(0)
     await waiting()
-    await service.app.database.writer.event.deleteMany({ where: { id: { lte: deleted } } })
+    await service.app.database.prisma.event.deleteMany({ where: { id: { lte: deleted } } })
     resume()
     await eventually(slow.ended)
     t.same(slow.ids, [], `${deleted} of 5 deleted`)

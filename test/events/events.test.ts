@@ -265,7 +265,7 @@ t.test('a position before deleted events is answered 410 with the oldest stored 
   const { app, openAccount } = await startApp(t)
   const store = await openAccount()
   for (let i = 0; i < 5; i++) await store.post('/messages', { message: `${i}` })
-  await app.database.writer.event.deleteMany({ where: { id: { lte: 3 } } })
+  await app.database.prisma.event.deleteMany({ where: { id: { lte: 3 } } })
   const { status, body, headers } = await store.get('/events?after=1')
   t.equal(status, 410)
   t.equal(body.code, 'events_expired')

@@ -21,7 +21,7 @@ t.test('expired events are deleted, oldest first, and no other events', async (t
   for (const client of [ada, bob, eve]) {
     for (let i = 0; i < 4; i++) await client.post('/messages', { message: `${i}` })
   }
-  const { event } = service.app.database.writer
+  const { event } = service.app.database.prisma
   const old = { timestamp: ago(48 * HOUR) }
   await event.updateMany({ where: { accountId: BigInt(ada.account!), id: { lte: 2 } }, data: old })
   await event.updateMany({ where: { accountId: BigInt(bob.account!) }, data: old })
@@ -41,13 +41,13 @@ t.test('expired events are deleted, oldest first, and no other events', async (t
 t.test('many events are deleted in small steps', async (t) => {
   const service = await startApp(t)
   const ada = await service.openAccount()
-  await service.app.database.writer.event.createMany({
+  await service.app.database.prisma.event.createMany({
     data: Array.from({ length: 1_200 }, (_, i) => ({
       accountId: BigInt(ada.account!), id: BigInt(i + 1), type: 'message.created', timestamp: ago(48 * HOUR), data: '{}'
     }))
   })
   t.equal(await deleteExpired(service, ago(24 * HOUR)), 4, 'three steps that delete and one that finds none')
-  t.equal(await service.app.database.reader.event.count(), 0)
+  t.equal(await service.app.database.prisma.event.count(), 0)
 })
 
 t.test('the hourly sweep deletes what expired by the clock of its account', async (t) => {
@@ -57,7 +57,7 @@ t.test('the hourly sweep deletes what expired by the clock of its account', asyn
   await ada.post('/lab/clock/advance', { seconds: 240 * HOUR / 1_000 })
   for (const client of [ada, bob]) await client.post('/messages', { message: 'Hello' })
   // 25 days old, and 35 by the clock that is 10 days ahead.
-  await database.writer.event.updateMany({ data: { timestamp: ago(25 * 24 * HOUR) } })
+  await database.prisma.event.updateMany({ data: { timestamp: ago(25 * 24 * HOUR) } })
   const pass = await startSweepAlone(t, { commit, clocks }, (app) => app.register(retention, { days: 30 }))
   pass(60_000)
   await eventually(async () => (await ada.get('/events')).body.length === 0, 10_000)

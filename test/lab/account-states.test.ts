@@ -37,7 +37,7 @@ async function startOther (t: Test, { app }: TestApp): Promise<OtherProcess> {
 t.test('what a process knows of the lab of accounts', async (t) => {
   const running = await startApp(t)
   const { app, openAccount } = running
-  const { writer } = app.database
+  const { prisma } = app.database
 
   await t.test('a poll reads the state of an account once for each of its changes', async (t) => {
     const ada = await openAccount()
@@ -58,13 +58,13 @@ t.test('what a process knows of the lab of accounts', async (t) => {
     const { account } = await openAccount()
     await eventually(() => polls() >= 1)
     const began = new Date(Date.now() - 5_000)
-    await writer.$transaction([
-      writer.fault.create({
+    await prisma.$transaction([
+      prisma.fault.create({
         data: {
           accountId: account!, operation: 'listPets', effect: '{"type":"reset"}', after: 0, times: 1, createdAt: began
         }
       }),
-      writer.labState.create({ data: { accountId: account!, changedAt: began } })
+      prisma.labState.create({ data: { accountId: account!, changedAt: began } })
     ])
     const before = polls()
     // One may have begun before, and the last has not learned yet what it read.
@@ -77,11 +77,11 @@ t.test('what a process knows of the lab of accounts', async (t) => {
     await newFault(ada)
     const { states, polls } = await startOther(t, running)
     const ahead = new Date(Date.now() + 5_000)
-    await writer.labState.updateMany({ where: { accountId: ada.account! }, data: { changedAt: ahead } })
+    await prisma.labState.updateMany({ where: { accountId: ada.account! }, data: { changedAt: ahead } })
     const before = polls()
     await eventually(() => polls() >= before + 2)
     await newFault(ada, REFUSED)
-    const { changedAt } = await writer.labState.findFirstOrThrow({ where: { accountId: ada.account! } })
+    const { changedAt } = await prisma.labState.findFirstOrThrow({ where: { accountId: ada.account! } })
     t.equal(changedAt.getTime(), ahead.getTime() + 1)
     await eventually(() => states.mayHit(ada.account!, LIST_PETS))
   })

@@ -148,7 +148,7 @@ t.test('the clock', async (t) => {
     const again = await move()
     t.match(again, { status: 200, body: moved.body, headers: { 'idempotency-replayed': 'true' } })
     t.equal((await ada.get('/lab/clock')).body.offsetSeconds, 2 * DAY_S)
-    const left = await app.database.reader.idempotencyRecord.findMany({ where: { accountId: ada.account! } })
+    const left = await app.database.prisma.idempotencyRecord.findMany({ where: { accountId: ada.account! } })
     t.same(left.map(({ key }) => key), ['move'], 'the record that expired is gone with the answer to the move')
     const anew = await send()
     t.equal(anew.headers['idempotency-replayed'], undefined)

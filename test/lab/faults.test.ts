@@ -83,7 +83,7 @@ t.test('faults', async (t) => {
 
   await t.test('of the faults that are used up, the newest thousand can be read', async (t) => {
     const ada = await openAccount()
-    const { fault } = running.app.database.writer
+    const { fault } = running.app.database.prisma
     const counts = { after: 0, times: 1, hits: 1 }
     const used = { accountId: ada.account!, operation: 'webhook', effect: '{"type":"reset"}', ...counts }
     await fault.createMany({ data: Array.from({ length: 1_003 }, () => ({ ...used, createdAt: new Date() })) })

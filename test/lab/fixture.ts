@@ -19,7 +19,7 @@ async function fillBeyondLimit ({ app }: RaisingApp, { account }: Client): Promi
   // Two calls: Prisma splits a larger one, and sends the parts at once, which node-postgres deprecates.
   for (const length of [5_000, 5_001]) {
     const data = Array.from({ length }, () => ({ accountId: account!, name: 'Dogs' }))
-    await app.database.writer.category.createMany({ data })
+    await app.database.prisma.category.createMany({ data })
   }
 }
 

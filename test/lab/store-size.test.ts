@@ -5,12 +5,12 @@ import { newCategory } from '../support/fixtures.ts'
 
 t.test('the size of a store', async (t) => {
   const { app, openAccount } = await startApp(t)
-  const { writer } = app.database
+  const { prisma } = app.database
 
   await t.test('a store of more than 8 MB is neither copied nor replaced, however few its records are', async (t) => {
     const ada = await openAccount()
     const add = async (bytes: number): Promise<unknown> =>
-      await writer.category.create({ data: { accountId: ada.account!, name: 'x', description: 'é'.repeat(bytes / 2) } })
+      await prisma.category.create({ data: { accountId: ada.account!, name: 'x', description: 'é'.repeat(bytes / 2) } })
     // The name has a byte as well.
     for (let i = 0; i < 8; i++) await add(1_048_574)
     await add(6)
@@ -23,8 +23,8 @@ t.test('the size of a store', async (t) => {
     for (const [path, body] of [[`/lab/snapshots/${id}/restore`, undefined], ['/lab/reset', {}]] as const) {
       assertError(t, await ada.post(path, body), 409, 'store_too_large', '8 MB')
     }
-    t.equal(await writer.category.count({ where: { accountId: ada.account! } }), 11)
-    t.equal(await writer.snapshotRow.count({ where: { accountId: ada.account! } }), 10)
+    t.equal(await prisma.category.count({ where: { accountId: ada.account! } }), 11)
+    t.equal(await prisma.snapshotRow.count({ where: { accountId: ada.account! } }), 10)
   })
 
   await t.test('a reset drops the deliveries of a store that has more of them than records', async (t) => {
@@ -35,21 +35,21 @@ t.test('the size of a store', async (t) => {
       const deliveries = async (accountId: number, messagePosition: bigint | null, count: number): Promise<void> => {
         const times = { nextTryAt: later, giveUpAt: later }
         const delivery = { accountId, webhookId: 4_711n, eventId: 1n, messagePosition, ...times }
-        await writer.delivery.createMany({ data: Array<typeof delivery>(count).fill(delivery) })
+        await prisma.delivery.createMany({ data: Array<typeof delivery>(count).fill(delivery) })
       }
       await ada.post('/messages', { message: 'Hello' })
       await bob.post('/messages', { message: 'Hello' })
       const [hers, his] = await Promise.all([ada, bob].map(async ({ account }) =>
-        await writer.message.findFirstOrThrow({ where: { accountId: account! }, orderBy: { position: 'desc' } })))
+        await prisma.message.findFirstOrThrow({ where: { accountId: account! }, orderBy: { position: 'desc' } })))
       await deliveries(ada.account!, hers!.position, 2_000)
       await deliveries(ada.account!, null, 2)
       await deliveries(bob.account!, his!.position, 3)
       await deliveries(ada.account!, hers!.position, 5)
-      const before = await writer.delivery.count({ where: { accountId: bob.account! } })
+      const before = await prisma.delivery.count({ where: { accountId: bob.account! } })
       t.equal((await ada.post(path, path === '/lab/reset' ? {} : undefined)).status, 200)
-      t.equal(await writer.delivery.count({ where: { accountId: ada.account!, messagePosition: { not: null } } }), 0)
-      t.ok(await writer.delivery.count({ where: { accountId: ada.account! } }) >= 2, 'those of other events stay')
-      t.equal(await writer.delivery.count({ where: { accountId: bob.account! } }), before)
+      t.equal(await prisma.delivery.count({ where: { accountId: ada.account!, messagePosition: { not: null } } }), 0)
+      t.ok(await prisma.delivery.count({ where: { accountId: ada.account! } }) >= 2, 'those of other events stay')
+      t.equal(await prisma.delivery.count({ where: { accountId: bob.account! } }), before)
     }
   })
 })

@@ -77,7 +77,7 @@ t.test('faults of webhooks', async (t) => {
     await newFault(ada, { operation: 'webhook', effect: { type: 'delay', ms: 60_000 } })
     await send(setting)
     const leaseEnd = async (): Promise<number> =>
-      (await running.app.database.reader.delivery.findFirst({ where: { accountId: accountId! } }))!.nextTryAt.getTime()
+      (await running.app.database.prisma.delivery.findFirst({ where: { accountId: accountId! } }))!.nextTryAt.getTime()
     // A lease of 45 s would end before the call.
     await eventually(async () => await leaseEnd() > Date.now() + 60_000, 20_000, () => 'the lease ends before the call')
     const before = await leaseEnd()

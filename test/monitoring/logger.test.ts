@@ -2,7 +2,8 @@
 
 import t from 'tap'
 import pg from 'pg'
-import { SqliteAdapterFactory } from '../../src/database/sqlite/adapter.ts'
+import { openConnection } from '../../src/database/sqlite/open-connection.ts'
+import { Transactions } from '../../src/database/sqlite/transactions.ts'
 import { freshDatabase } from '../support/database.ts'
 import { sendBytes } from '../support/socket.ts'
 import { lockWrites } from '../torture/harness.ts'
@@ -226,11 +227,10 @@ t.test(
 async function breakMessages (url: string): Promise<void> {
   const sql = 'ALTER TABLE messages RENAME COLUMN message TO moved'
   if (url.startsWith('file:')) {
-    const adapter = await new SqliteAdapterFactory(url).connect()
-    const transaction = await adapter.startTransaction() // waits for the writes of the service
-    await transaction.executeRaw({ sql, args: [], argTypes: [] })
-    await transaction.commit()
-    return await adapter.dispose()
+    const connection = await openConnection(url)
+    const { commit } = await new Transactions(connection, 60_000).begin() // waits for the writes of the service
+    await commit([{ sql, values: [] }])
+    return connection.close()
   }
   const client = new pg.Client({ connectionString: url })
   await client.connect()

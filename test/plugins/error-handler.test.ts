@@ -53,7 +53,7 @@ const COMMON: Record<string, RaisedError> = {
   internal_error: {
     settings: {},
     raise: async ({ app }, client) => {
-      await app.database.writer.$executeRawUnsafe('DROP TABLE messages')
+      await app.database.prisma.$executeRawUnsafe('DROP TABLE messages')
       return await client.post('/messages', { message: 'Hello' })
     }
   },
@@ -133,7 +133,7 @@ function whole (answer: Answer | undefined): Answer {
 async function whileLocked<T> (url: string, use: () => Promise<T>): Promise<T> {
   const other = await openDatabase({ url, pool: 2, timeout: 60_000 })
   try {
-    return await other.writer.$transaction(async (prisma) => {
+    return await other.prisma.$transaction(async (prisma) => {
       if (database === 'postgresql') await prisma.$executeRawUnsafe('LOCK TABLE categories, api_keys IN EXCLUSIVE MODE')
       return await use()
     })
@@ -173,7 +173,7 @@ t.test('each code is sent in the Error shape', async (t) => {
 t.test('the service continues after a database failure', async (t) => {
   const { app, openAccount } = await startApp(t)
   const client = await openAccount()
-  await app.database.writer.$executeRawUnsafe('ALTER TABLE categories RENAME TO elsewhere')
+  await app.database.prisma.$executeRawUnsafe('ALTER TABLE categories RENAME TO elsewhere')
   for (const answer of [
     await client.get('/categories'),
     await client.post('/categories', { name: 'Dogs' }),
@@ -187,7 +187,7 @@ t.test('the service continues after a database failure', async (t) => {
       'An internal error occurred. Quote the Request-Id when you report it.'
     )
   }
-  await app.database.writer.$executeRawUnsafe('ALTER TABLE elsewhere RENAME TO categories')
+  await app.database.prisma.$executeRawUnsafe('ALTER TABLE elsewhere RENAME TO categories')
   t.equal((await client.post('/categories', { name: 'Dogs' })).status, 201)
   t.equal((await client.get('/categories')).body.length, 1)
 })

@@ -4,7 +4,7 @@ import { assertError, assertResponse } from '../support/checks.ts'
 
 t.test('/readyz needs all migrations, and /livez needs nothing', async (t) => {
   const { app, nobody } = await startApp(t)
-  const { writer } = app.database
+  const { prisma } = app.database
   assertResponse(t, await nobody.get('/readyz'), 200, { status: 'ok' })
   const states = {
     'all are missing': "DELETE FROM _prisma_migrations WHERE migration_name LIKE '2%'",
@@ -15,13 +15,13 @@ t.test('/readyz needs all migrations, and /livez needs nothing', async (t) => {
     'it has not finished': 'UPDATE _prisma_migrations SET finished_at = NULL',
     'it was rolled back': 'UPDATE _prisma_migrations SET rolled_back_at = started_at'
   }
-  await writer.$executeRawUnsafe('CREATE TABLE kept_migrations AS SELECT * FROM _prisma_migrations')
+  await prisma.$executeRawUnsafe('CREATE TABLE kept_migrations AS SELECT * FROM _prisma_migrations')
   for (const [state, sql] of Object.entries(states)) {
-    await writer.$executeRawUnsafe(sql)
+    await prisma.$executeRawUnsafe(sql)
     assertError(t, await nobody.get('/readyz'), 503, 'database_unavailable', /\w/, state)
     assertResponse(t, await nobody.get('/livez'), 200, { status: 'ok' })
-    await writer.$executeRawUnsafe('DELETE FROM _prisma_migrations')
-    await writer.$executeRawUnsafe('INSERT INTO _prisma_migrations SELECT * FROM kept_migrations')
+    await prisma.$executeRawUnsafe('DELETE FROM _prisma_migrations')
+    await prisma.$executeRawUnsafe('INSERT INTO _prisma_migrations SELECT * FROM kept_migrations')
     assertResponse(t, await nobody.get('/readyz'), 200, { status: 'ok' })
   }
 })

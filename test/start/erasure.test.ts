@@ -47,21 +47,21 @@ t.test('a process that is killed while it erases an account leaves the rest to t
   const url = await freshDatabase(t)
   const database = await openDatabase({ url, pool: 2, timeout: 60_000 })
   t.teardown(database.close)
-  const { reader, writer } = database
+  const { prisma } = database
   const settings = { DATABASE_URL: url, LOG_LEVEL: 'silent', DELIVERY: 'false' }
   const first = await start(t, settings)
   const [ada, bob] = [await openAccount(first.origin), await openAccount(first.origin)]
-  await addCategories(writer, ada, CATEGORIES)
-  await addCategories(writer, bob, 100)
-  const [before, kept] = [await rowsOf(reader, ada), await rowsOf(reader, bob)]
+  await addCategories(prisma, ada, CATEGORIES)
+  await addCategories(prisma, bob, 100)
+  const [before, kept] = [await rowsOf(prisma, ada), await rowsOf(prisma, bob)]
 
   t.equal(await request(first.origin, ada, 'DELETE'), 204)
   // Rows are kept for some seconds after the deletion.
-  await writer.account.update({ where: { id: ada.id }, data: { deletedAt: new Date(Date.now() - 60_000) } })
-  await eventually(async () => await rowsOf(reader, ada) < before - 1_000, ERASURE_MS)
+  await prisma.account.update({ where: { id: ada.id }, data: { deletedAt: new Date(Date.now() - 60_000) } })
+  await eventually(async () => await rowsOf(prisma, ada) < before - 1_000, ERASURE_MS)
   const duringErasure = await request(first.origin, ada)
   t.equal(await first.stop('SIGKILL'), 'SIGKILL')
-  const left = await rowsOf(reader, ada)
+  const left = await rowsOf(prisma, ada)
   t.ok(left > 1_000 && left < before, `the process was killed when ${left} of ${before} rows were left`)
   t.equal(duringErasure, 401, 'the account was invisible meanwhile')
 
@@ -70,9 +70,9 @@ t.test('a process that is killed while it erases an account leaves the rest to t
   await eventually(async () => {
     for (const path of ['/account', '/categories']) statuses.add(await request(next.origin, ada, 'GET', path))
     statuses.add(await request(next.origin, ada, 'DELETE'))
-    return await rowsOf(reader, ada) === 0
+    return await rowsOf(prisma, ada) === 0
   }, ERASURE_MS)
   t.same([...statuses], [401], 'the account is invisible from the start of the next process')
-  t.equal(await rowsOf(reader, bob), kept, 'the rows of another account stay')
+  t.equal(await rowsOf(prisma, bob), kept, 'the rows of another account stay')
   t.equal(await request(next.origin, bob), 200)
 })

@@ -127,7 +127,7 @@ t.test('of processes that start at once with DEMO=true, one opens the store and 
   await Promise.all(apps.map(async (app) => { await app.ready() }))
   const greetings = await Promise.all(apps.map(openDemo))
   for (const greet of greetings) t.match(greet('http://pets.example'), /#key=psk_/)
-  t.match(await apps[0]!.database.reader.account.findMany(), [{ name: 'Demo store' }])
+  t.match(await apps[0]!.database.prisma.account.findMany(), [{ name: 'Demo store' }])
 })
 
 t.test('DEMO=true creates a demo store in any empty database', async (t) => {
@@ -200,7 +200,7 @@ t.test('the cause of a 500 is in the log, with the id of the request, and nowher
   const { origin, out, stop } = await start(t, { DATABASE_URL })
   const key = await openAccount(origin)
   const onlooker = await openDatabase({ url: DATABASE_URL, pool: 2, timeout: 60_000 })
-  await onlooker.writer.$executeRawUnsafe('DROP TABLE messages')
+  await onlooker.prisma.$executeRawUnsafe('DROP TABLE messages')
   await onlooker.close()
   const answer = await fetch(`${origin}/messages`, {
     method: 'POST',

@@ -22,7 +22,7 @@ async function startTimed (
 t.test('expired events are deleted once an hour, beginning with the first minute', async (t) => {
   const { app, openAccount, intervals } = await startTimed(t, { EVENT_RETENTION_DAYS: '3' })
   const ada = await openAccount()
-  const { event } = app.database.writer
+  const { event } = app.database.prisma
   const age = async (id: number, days: number): Promise<void> => {
     const accountId = BigInt(ada.account!)
     await event.updateMany({ where: { accountId, id: BigInt(id) }, data: { timestamp: ago(days * DAY) } })
@@ -56,7 +56,7 @@ t.test('expired idempotency records are deleted every minute', async (t) => {
   const { app, openAccount, intervals } = await startTimed(t)
   const ada = await openAccount()
   for (const key of ['old', 'new']) await ada.post('/messages', { message: key }, { 'idempotency-key': key })
-  const { idempotencyRecord } = app.database.writer
+  const { idempotencyRecord } = app.database.prisma
   await idempotencyRecord.updateMany({ where: { key: 'old' }, data: { expiresAt: ago(1_000) } })
   const keys = async (): Promise<string[]> => (await idempotencyRecord.findMany()).map(({ key }) => key).sort()
   t.same(await keys(), ['new', 'old'])
@@ -70,7 +70,7 @@ t.test('finished deliveries are deleted every minute, also where DELIVERY is off
   const ada = await openAccount()
   await newWebhook(ada)
   for (let i = 0; i < 2; i++) await ada.post('/messages', { message: `${i}` })
-  const { delivery } = app.database.writer
+  const { delivery } = app.database.prisma
   await delivery.update({ where: { id: 1 }, data: { state: 'delivered', settledAt: ago(2 * HOUR) } })
   intervals.elapse(MINUTE)
   await eventually(async () => await delivery.count() < 2)

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database, DatabaseOptions } from '../../src/database/database.ts'
 import { openSqlite } from '../../src/database/sqlite/clients.ts'
 
@@ -7,9 +6,11 @@ const SLOW_DISK = { record () {}, isSlow: () => true }
 
 /** Opens a SQLite database whose transactions run in the writer thread, as on a slow disk. */
 export async function openWithWriterThread (options: DatabaseOptions): Promise<Database> {
-  const database = await openSqlite(options, SLOW_DISK)
-  while (await database.transact(async ({ connection }) => connection.adapterName) !== 'petstore-writer-thread') {
-    await sleep(10)
-  }
+  let started = (): void => {}
+  const ready = new Promise<void>((resolve) => { started = resolve })
+  const database = await openSqlite({ ...options, onSlowDisk: started }, SLOW_DISK)
+  // The first transaction starts the thread.
+  await database.transact(async () => {})
+  await ready
   return database
 }

@@ -53,7 +53,7 @@ async function startOwnServer ({ atEnd }: ScenarioContext): Promise<string> {
 async function settingsOf (url: string): Promise<Record<string, { value: string, ok: boolean }>> {
   const database = await openDatabase({ url, pool: 2, timeout: 5_000 })
   try {
-    return await database.writer.$transaction(async (prisma) => {
+    return await database.prisma.$transaction(async (prisma) => {
       const read = async (sql: string): Promise<string> => {
         const [row = {}] = await prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(sql)
         return String(Object.values(row)[0])

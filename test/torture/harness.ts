@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { buildApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
-import { SqliteAdapterFactory } from '../../src/database/sqlite/adapter.ts'
+import { openConnection } from '../../src/database/sqlite/open-connection.ts'
+import { Transactions } from '../../src/database/sqlite/transactions.ts'
 import type { Document } from '../../src/openapi/document.ts'
 import { contractOfDocument, type Contract } from '../support/contract.ts'
 import { createClient, type Client } from './client.ts'
@@ -156,11 +157,11 @@ async function loadContract (): Promise<Contract> {
 /** Blocks the service's writes of pets and orders with a lock of this process. @returns a function that releases it */
 export async function lockWrites (url: string): Promise<() => Promise<void>> {
   if (url.startsWith('file:')) {
-    const adapter = await new SqliteAdapterFactory(url, 20_000).connect()
-    const transaction = await adapter.startTransaction()
+    const connection = await openConnection(url)
+    const { rollback } = await new Transactions(connection, 20_000).begin()
     return async () => {
-      await transaction.rollback()
-      await adapter.dispose()
+      await rollback(true)
+      connection.close()
     }
   }
   const client = new pg.Client({ connectionString: url })

@@ -170,11 +170,11 @@ function count (to: number): string {
 }
 
 async function run ({ databaseUrl }: Target, statements: (dialect: Dialect) => string[]): Promise<void> {
-  const { writer, dialect, close } = await openDatabase({ url: databaseUrl, pool: 2, timeout: 600_000 })
+  const { prisma, dialect, close } = await openDatabase({ url: databaseUrl, pool: 2, timeout: 600_000 })
   try {
     for (const statement of statements(dialect)) {
       // On SQLite, a transaction waits for the write lock.
-      await writer.$transaction(async (prisma) => { await prisma.$executeRawUnsafe(statement) })
+      await prisma.$transaction(async (prisma) => { await prisma.$executeRawUnsafe(statement) })
     }
   } finally {
     await close()

@@ -14,20 +14,20 @@ export interface Queue {
 }
 
 export async function openQueue (url: string, account: number): Promise<Queue> {
-  const { reader, writer, dialect, close } = await openDatabase({ url, pool: 2, timeout: 20_000 })
+  const { prisma, dialect, close } = await openDatabase({ url, pool: 2, timeout: 20_000 })
 
   async function makeDue (which: string): Promise<void> {
     const past = dialect.toTime(`'${new Date(Date.now() - 1_000).toISOString()}'`)
     // On SQLite, a transaction waits for the write lock.
-    await writer.$transaction(async (prisma) => {
+    await prisma.$transaction(async (prisma) => {
       await prisma.$executeRawUnsafe(`UPDATE deliveries SET next_try_at = ${past} WHERE state = 'waiting' AND ${which}`)
     })
   }
 
   const where = { accountId: BigInt(account) }
   return {
-    undelivered: async () => await reader.message.count({ where: { ...where, status: { not: 'delivered' } } }),
-    tried: async () => await reader.delivery.count({
+    undelivered: async () => await prisma.message.count({ where: { ...where, status: { not: 'delivered' } } }),
+    tried: async () => await prisma.delivery.count({
       where: { ...where, state: 'waiting', attempts: { gt: 0 }, leasedBy: null }
     }),
     endPauses: async () => { await makeDue('leased_by IS NULL') },

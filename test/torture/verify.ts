@@ -184,8 +184,8 @@ interface Data {
   previousQuantity?: number
 }
 
-async function query<Row> ({ reader }: Database, sql: string): Promise<Row[]> {
-  const found = await reader.$queryRawUnsafe<Array<Record<string, unknown>>>(sql)
+async function query<Row> ({ prisma }: Database, sql: string): Promise<Row[]> {
+  const found = await prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(sql)
   return found.map((row) => {
     const members = Object.entries(row).map(([name, value]) =>
       [name, typeof value === 'bigint' ? Number(value) : value] as const)

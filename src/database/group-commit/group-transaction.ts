@@ -40,15 +40,15 @@ export async function runInTransaction (
   { tables, eventLog, clocks = REAL_TIME, lockTimeoutMs }: GroupTransactionOptions
 ): Promise<CommittedGroup> {
   const { dialect } = database
-  return await database.transact(async (access) => {
+  return await database.transact(async (transaction) => {
     const answers: Array<() => void> = []
     const accounts = new Set(group.flatMap(({ command, input, context: { account } }) =>
       [...account === null ? [] : [account], ...command.accounts?.(input) ?? []]))
     const lock = group.some(({ command }) => command.locksAccount) ? 'update' : 'key share'
     const rowLocks = rowLocksOf(dialect, tables, group)
     const { fresh, offsets } = await sendFirstMessage(
-      access.connection, dialect, group, [...accounts], rowLocks, { clocks, lockTimeoutMs, lock }, answers)
-    const tx = createTransaction(access, dialect, tables, clocks, offsets)
+      transaction.run, dialect, group, [...accounts], rowLocks, { clocks, lockTimeoutMs, lock }, answers)
+    const tx = createTransaction(transaction.run, dialect, tables, clocks, offsets)
     const accepted: QueuedPerform[] = []
     const rejected: QueuedCommand[] = []
     for (const entry of fresh) {

@@ -1,4 +1,4 @@
-import { runAll, type Connection, type OwnStatement } from '../statements.ts'
+import type { OwnStatement, Run } from '../statements.ts'
 
 /** The statements of a transaction. Each runs after the writes that were deferred before it. */
 export interface Statements {
@@ -9,18 +9,18 @@ export interface Statements {
   /** Defers a write until the next statement: where a statement costs a round trip, both travel together. */
   defer: (sql: string, inputs: readonly object[]) => void
   /** Runs statements, and returns the rows of each. */
-  run: (statements: readonly OwnStatement[]) => Promise<object[][]>
+  run: Run
   /** Runs all deferred writes. */
   flush: () => Promise<void>
 }
 
-export function createStatements (connection: Connection): Statements {
+export function createStatements (send: Run): Statements {
   let deferred: OwnStatement[] = []
 
   async function run (statements: readonly OwnStatement[]): Promise<object[][]> {
     const writes = deferred
     deferred = []
-    return (await runAll(connection, [...writes, ...statements])).slice(writes.length)
+    return (await send([...writes, ...statements])).slice(writes.length)
   }
 
   return {

@@ -1,9 +1,8 @@
 import { timeText, type AccountClocks } from '../account-clocks.ts'
 import type { Dialect } from '../dialect.ts'
-import type { TransactionClient } from '../prisma-client.ts'
 import { insertSql } from '../sql/bulk-insert.ts'
 import type { Table } from '../table.ts'
-import type { TransactionAccess } from '../transact.ts'
+import type { Run } from '../statements.ts'
 import { createStatements, type Statements } from './transaction-statements.ts'
 
 /** One database transaction, shared by all commands of a group. */
@@ -32,8 +31,6 @@ export interface Transaction extends Statements {
   allocateIds: (table: Table, count: number) => Promise<number[]>
   /** As `allocateIds`, but returns ranges without gaps. */
   allocateIdRanges: (table: Table, count: number) => Promise<IdRange[]>
-  /** Returns Prisma Client within the transaction, for writes whose speed does not matter. */
-  prisma: () => Promise<TransactionClient>
 }
 
 export interface IdRange { first: number, last: number }
@@ -43,10 +40,10 @@ export class Outdated extends Error {}
 
 /** @param locked the accounts that are locked, and how far their clocks are ahead, in ms */
 export function createTransaction (
-  { connection, prisma }: TransactionAccess, dialect: Dialect, tables: readonly Table[], clocks: AccountClocks,
+  run: Run, dialect: Dialect, tables: readonly Table[], clocks: AccountClocks,
   locked: ReadonlyMap<number, number>
 ): Transaction {
-  const statements = createStatements(connection)
+  const statements = createStatements(run)
   async function allocateIdRanges ({ name, id }: Table, count: number): Promise<IdRange[]> {
     const input = dialect.jsonRows('i', { count: 'bigint' })
     const ranges = await statements.query<IdRange>(dialect.allocateIds(name, id, input), [{ count }])
@@ -62,10 +59,6 @@ export function createTransaction (
     allocateIds: async (table, count) => (await allocateIdRanges(table, count)).flatMap(idsOf),
     insert (table, rows) {
       statements.defer(insertSql(dialect, table), rows)
-    },
-    async prisma () {
-      await statements.flush()
-      return prisma()
     }
   }
 }

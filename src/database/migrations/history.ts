@@ -45,8 +45,8 @@ export async function migrationNames (database: DatabaseName): Promise<string[]>
 
 export async function adapterFactory (url: string): Promise<SqlMigrationAwareDriverAdapterFactory> {
   if (databaseOf(url) === 'sqlite') {
-    const { SqliteAdapterFactory } = await import('../sqlite/adapter.ts')
-    return new SqliteAdapterFactory(url)
+    const { sqliteAdapterFactory } = await import('../sqlite/adapter.ts')
+    return sqliteAdapterFactory(url)
   }
   const { PrismaPg } = await import('@prisma/adapter-pg')
   return new PrismaPg({

@@ -1,8 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { TOO_MANY_CONNECTIONS, classifyError } from '../error-classification.ts'
+import { TOO_MANY_CONNECTIONS } from '../error-classification.ts'
 import type { OwnStatement } from '../statements.ts'
+import type { ReservedConnection } from '../transact.ts'
 import { prepareSession } from './session.ts'
-import { TransactionClient, isStalePlan } from './transaction-client.ts'
+import { PipelinedClient, isStalePlan } from './pipelined-client.ts'
+import { BEGIN, COMMIT } from './statement-batch.ts'
 
 /**
  * A group waits no longer for a row that another process has locked: the process may be suspended. Then only the write
@@ -25,65 +28,38 @@ const PLANNER = [
 /** Interval of attempts to open another connection after the server refused one. */
 const RETRY_MS = 100
 
-type Release = (error?: Error | boolean) => void
-type ConnectCallback = (error: Error | undefined, client?: pg.PoolClient, release?: Release) => void
+/** The statements of a lost connection fail with its error. Without a listener, the error would end the process. */
+const ignoreError = (): void => {}
+
+type PooledClient = pg.PoolClient & PipelinedClient
 
 export interface PoolOptions {
   /** Maximum number of connections. */
   size: number
   /** Maximum time to wait for a connection, and for a statement, in ms. */
   timeout: number
-  /** Called when the server refuses a connection and there is no other to wait for. */
-  onStarved?: () => void
-}
-
-/** The statements of a lost connection fail with its error. Without a listener, the error would end the process. */
-const ignoreError = (): void => {}
-
-interface PendingRows {
-  resolve: (rows: object[] | Promise<object[]>) => void
-  reject: (error: unknown) => void
-}
-
-/** A caller that waits for a connection. */
-interface Request {
-  callback: ConnectCallback
-  /** Answers the caller when it has waited too long. Set when it begins to wait. */
-  timer: NodeJS.Timeout | undefined
-  hasTimedOut: boolean
+  /** Called when the server refuses a connection. @param open the number of those that the pool has */
+  onRefused: (open: number) => void
 }
 
 /**
- * Connections to PostgreSQL with the settings that the statements need.
- *
- * If the server refuses further connections, callers wait for those that are open. A pool without any borrows from its
- * partner, whose own callers and borrowers take turns: reads cannot keep the last connection from writes, nor writes
- * from reads.
+ * Connections to PostgreSQL with the settings that the statements need. If the server refuses further connections,
+ * callers wait for those that are open, or for the server to allow one.
  */
 export class ConnectionPool extends pg.Pool {
   readonly #size: number
   readonly #timeout: number
-  readonly #onStarved: () => void
-  /** Number of connections that the server seems to allow. */
-  #capacity: number
-  /** Number of connections that are in use, or being opened. */
-  #inUse = 0
-  readonly #waiting: Request[] = []
-  /** Callers of the partner. */
-  readonly #borrowers: Request[] = []
-  #isBorrowersTurn = true
-  #retryTimer: NodeJS.Timeout | undefined
-  /** The pool that lends its connections to this one. */
-  partner: ConnectionPool | undefined
+  readonly #onRefused: PoolOptions['onRefused']
+  #isLimited = false
 
-  constructor (url: string, { size, timeout, onStarved = () => {} }: PoolOptions) {
+  constructor (url: string, { size, timeout, onRefused }: PoolOptions) {
     // Later than the statement's own time-out, that of a lock would never apply.
     const lockTimeout = Math.min(Math.round(timeout / 2), LOCK_TIMEOUT_MS)
     const settings = [...PLANNER, `statement_timeout=${timeout}`, `lock_timeout=${lockTimeout}`]
     super({
       connectionString: url,
       max: size,
-      Client: class extends TransactionClient {
+      Client: class extends PipelinedClient {
         constructor (options?: pg.ClientConfig) { super(options, timeout) }
       },
       connectionTimeoutMillis: timeout,
@@ -92,158 +68,99 @@ export class ConnectionPool extends pg.Pool {
       // eslint-disable-next-line @typescript-eslint/no-misused-promises -- the pool waits for it
       onConnect: async (client) => { await prepareSession(client, url, { settings }) }
     })
-    this.#size = this.#capacity = size
+    this.#size = size
     this.#timeout = timeout
-    this.#onStarved = onStarved
-    this.on('release', (_error, connection) => {
-      // A connection whose ROLLBACK failed is still inside its transaction: the next one would commit the rest of that.
-      if (connection.getTransactionStatus() !== 'I') connection.end().catch(() => {})
-      this.#inUse--
-      // The pool takes the connection back after this event.
-      if (this.#hasRequests) queueMicrotask(() => { this.#serve() })
-    })
+    this.#onRefused = onRefused
+    this.on('error', ignoreError)
   }
 
-  override connect (): Promise<pg.PoolClient>
-  override connect (callback: ConnectCallback): void
-  override connect (callback?: ConnectCallback): Promise<pg.PoolClient> | void {
-    if (callback !== undefined) return this.#request(callback)
-    return new Promise((resolve, reject) => {
-      this.#request((error, client) => {
-        if (error === undefined) resolve(client!)
-        else reject(error)
-      })
-    })
-  }
-
-  /** Runs statements on one connection in one round trip, and returns the rows of each. */
-  async runTogether (statements: readonly OwnStatement[]): Promise<object[][]> {
-    return await this.#withClient(async (client) => await client.runTogether(statements))
-  }
-
-  /** Runs statements on one connection in one message. Each has its rows, or its error, without those after it. */
-  runEach (statements: readonly OwnStatement[]): Array<Promise<object[]>> {
-    const pending: PendingRows[] = []
-    const results = statements.map(async () => await new Promise<object[]>((resolve, reject) => {
-      pending.push({ resolve, reject })
-    }))
-    this.#withClient(async (client) => {
-      const left = statements.slice(statements.length - pending.length)
-      await client.runEach(left, (rows) => { pending.shift()!.resolve(rows) })
-    }).catch((error: unknown) => {
-      const [failed, ...others] = pending
-      failed?.reject(error)
-      if (classifyError(error) === 'unavailable') return others.forEach(({ reject }) => { reject(error) })
-      if (others.length === 0) return
-      // The server has skipped those behind the statement that failed.
-      const rows = this.runEach(statements.slice(statements.length - others.length))
-      for (const [i, { resolve }] of others.entries()) resolve(rows[i]!)
-    })
-    return results
-  }
-
-  async #withClient<T> (use: (client: TransactionClient) => Promise<T>): Promise<T> {
-    const client = await this.connect() as pg.PoolClient & TransactionClient
-    client.on('error', ignoreError)
+  /** Runs statements on one connection, outside a transaction. */
+  readonly run = async (statements: readonly OwnStatement[]): Promise<object[][]> => {
+    const client = await this.#reserve()
     try {
-      const result = await use(client)
-      client.release()
-      return result
+      const rows = await client.run(statements)
+      this.#release(client)
+      return rows
     } catch (error) {
-      client.release(error as Error)
+      this.#release(client, error as Error)
       // Nothing of the message had an effect. Each connection with such a statement is replaced.
-      if (isStalePlan(error)) return await this.#withClient(use)
+      if (isStalePlan(error)) return await this.run(statements)
       throw error
-    } finally {
-      client.off('error', ignoreError)
     }
   }
 
-  get #hasRequests (): boolean {
-    return this.#waiting.length > 0 || this.#borrowers.length > 0
+  /** Begins a transaction. BEGIN waits for the first statements and travels with them. */
+  readonly begin = async (): Promise<ReservedConnection> => {
+    const client = await this.#reserve()
+    let pending = [BEGIN]
+    const run = async (statements: readonly OwnStatement[]): Promise<object[][]> => {
+      const first = pending
+      pending = []
+      try {
+        return (await client.run([...first, ...statements])).slice(first.length)
+      } catch (error) {
+        (error as { statement?: number }).statement! -= first.length
+        throw error
+      }
+    }
+    return {
+      run,
+      commit: async (statements) => {
+        const rows = statements.length === 0 && pending.length > 0 ? [] : await run([...statements, COMMIT])
+        this.#release(client)
+        return rows
+      },
+      rollback: async (isUsable) => {
+        if (pending.length > 0) return this.#release(client)
+        const error = isUsable ? await client.query('ROLLBACK').then(() => undefined, toError) : new Error('unusable')
+        this.#release(client, error)
+      }
+    }
   }
 
-  #request (callback: ConnectCallback): void {
-    const request: Request = { callback, timer: undefined, hasTimedOut: false }
-    if (this.#inUse < this.#capacity) this.#open(request)
-    else this.#wait(request)
+  /** Ends a connection as soon as it is free, and so leaves it to another part of the service. */
+  async yieldConnection (): Promise<void> {
+    if (this.totalCount === 0) return
+    this.#limitTo(this.totalCount)
+    const client = await this.connect().catch(() => undefined)
+    client?.release(true)
   }
 
-  /** Opens a connection, or takes one that is idle. */
-  #open (request: Request): void {
-    this.#inUse++
-    super.connect((error, client, release) => {
-      if (client === undefined) return this.#refuse(request, error!)
-      if (request.hasTimedOut) return release()
-      clearTimeout(request.timer)
-      request.callback(undefined, client, release)
-    })
-  }
-
-  #refuse (request: Request, error: Error): void {
-    this.#inUse--
-    if (request.hasTimedOut) {
-      // The caller was answered.
-    } else if ((error as { code?: string }).code === TOO_MANY_CONNECTIONS) {
-      this.#waiting.unshift(request)
-      this.#startTimer(request)
+  async #reserve (): Promise<PooledClient> {
+    const latest = performance.now() + this.#timeout
+    for (;;) {
+      try {
+        const client = await this.connect() as PooledClient
+        client.on('error', ignoreError)
+        return client
+      } catch (error) {
+        if ((error as { code?: string }).code !== TOO_MANY_CONNECTIONS || performance.now() > latest) throw error
+      }
       this.#limitTo(this.totalCount)
-    } else {
-      clearTimeout(request.timer)
-      request.callback(error)
-    }
-    this.#serve()
-  }
-
-  #wait (request: Request): void {
-    this.#startTimer(request)
-    this.#waiting.push(request)
-    if (this.#capacity === 0) this.#borrow()
-  }
-
-  #startTimer (request: Request): void {
-    request.timer ??= setTimeout(() => {
-      request.hasTimedOut = true
-      request.callback(new Error('timeout exceeded when trying to connect'))
-    }, this.#timeout).unref()
-  }
-
-  /** Sends all callers to the partner, if it has a connection. */
-  #borrow (): void {
-    if (this.partner === undefined || this.partner.totalCount === 0) return this.#onStarved()
-    for (const request of this.#waiting.splice(0)) this.partner.#lend(request)
-  }
-
-  #lend (request: Request): void {
-    if (this.#inUse < this.#capacity) this.#open(request)
-    else this.#borrowers.push(request)
-  }
-
-  /** Gives free connections to those who wait. */
-  #serve (): void {
-    while (this.#inUse < this.#capacity) {
-      const request = this.#nextRequest()
-      if (request === undefined) return
-      if (!request.hasTimedOut) this.#open(request)
+      this.#onRefused(this.totalCount)
+      await sleep(RETRY_MS)
     }
   }
 
-  #nextRequest (): Request | undefined {
-    const [first, second] = this.#isBorrowersTurn ? [this.#borrowers, this.#waiting] : [this.#waiting, this.#borrowers]
-    this.#isBorrowersTurn = !this.#isBorrowersTurn
-    return first.shift() ?? second.shift()
+  /** Gives a connection back, or closes it because of an error. */
+  #release (client: PooledClient, error?: Error): void {
+    client.off('error', ignoreError)
+    client.release(error)
   }
 
   /** Opens no more connections than the server allows, and tries one more at an interval. */
   #limitTo (connections: number): void {
-    this.#capacity = Math.min(connections, this.#size)
-    this.options.max = Math.max(1, this.#capacity)
-    if (this.#capacity === this.#size) return
-    if (this.#capacity === 0) this.#borrow()
-    this.#retryTimer ??= setTimeout(() => {
-      this.#retryTimer = undefined
-      this.#limitTo(Math.max(this.#capacity, this.totalCount) + 1)
-      this.#serve()
+    // With a maximum of 0, the pool would try none.
+    this.options.max = Math.min(Math.max(1, connections), this.#size)
+    if (this.#isLimited || this.options.max === this.#size) return
+    this.#isLimited = true
+    setTimeout(() => {
+      this.#isLimited = false
+      this.#limitTo(Math.max(this.options.max, this.totalCount) + 1)
     }, RETRY_MS).unref()
   }
+}
+
+function toError (error: unknown): Error {
+  return error as Error
 }

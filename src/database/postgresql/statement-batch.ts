@@ -11,7 +11,6 @@ export interface Wire {
   bind: (message: { statement: string, values: readonly unknown[] }) => void
   describe: (message: { type: 'P' }) => void
   execute: (message: object) => void
-  flush: () => void
   close: (message: { type: 'S', name: string }) => void
   sync: () => void
 }
@@ -28,9 +27,6 @@ type Settle = (error: Error | null, rows?: object[][]) => void
  * Statements that travel together: one message to the server, one answer. They end with one Sync, so the server skips
  * what follows a failed statement, COMMIT among it. No statement can run without the BEGIN before it.
  *
- * With `onRows`, the server sends the rows of each statement before it runs the next, and `onRows` gets them at once.
- * Those of the last statement are in the outcome only.
- *
  * An object that node-postgres accepts as a query: it calls `submit`, and `handle…` for each message of the answer.
  */
 export class StatementBatch {
@@ -38,28 +34,23 @@ export class StatementBatch {
   callback: Settle
   readonly #statements: readonly NamedStatement[]
   readonly #prepared: PreparedStatements
-  readonly #onRows: ((rows: object[]) => void) | undefined
   readonly #rows: object[][] = []
   #wire: Wire | undefined
   #current: object[] = []
   #columns: Column[] | undefined
   #failure: Error | undefined
 
-  constructor (
-    statements: readonly NamedStatement[], prepared: PreparedStatements, callback: Settle,
-    onRows?: (rows: object[]) => void
-  ) {
+  constructor (statements: readonly NamedStatement[], prepared: PreparedStatements, callback: Settle) {
     this.#statements = statements
     this.#prepared = prepared
     this.callback = callback
-    this.#onRows = onRows
   }
 
   submit (wire: Wire): null {
     this.#wire = wire
     wire.stream.cork()
     for (const name of this.#prepared.takeEvicted()) this.#close(name)
-    for (const [i, { sql, name, values }] of this.#statements.entries()) {
+    for (const { sql, name, values } of this.#statements) {
       const isPrepared = this.#prepared.get(name) !== undefined
       if (!isPrepared) {
         // An attempt that failed may have left the statement. The server ignores a Close without one.
@@ -69,7 +60,6 @@ export class StatementBatch {
       wire.bind({ statement: name, values: values.map((value) => value == null ? null : `${value as string | number}`) })
       if (!isPrepared) wire.describe({ type: 'P' })
       wire.execute({})
-      if (this.#onRows !== undefined && i < this.#statements.length - 1) wire.flush()
     }
     wire.sync()
     wire.stream.uncork()
@@ -106,8 +96,6 @@ export class StatementBatch {
       this.#failure = new Error(`the database answered COMMIT with ${text}`)
     }
     this.#rows.push(this.#current)
-    const isLast = this.#rows.length === this.#statements.length
-    if (!isLast && this.#failure === undefined) this.#onRows?.(this.#current)
     this.#current = []
     this.#columns = undefined
   }

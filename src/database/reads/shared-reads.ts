@@ -10,8 +10,7 @@ import type { StatementRunner } from './statement-runner.ts'
 const MIN_COSTLY_BATCH: Record<DatabaseName, number> = { sqlite: MAX_BATCH, postgresql: 16 }
 
 /**
- * Collects the calls of each query in one turn of the event loop, which share a statement, or a few. PostgreSQL gets
- * the statements of a turn in one message: it works less on one connection than on several.
+ * Collects the calls of each query in one turn of the event loop, which share a statement, or a few.
  */
 export class SharedReads {
   readonly #runner: StatementRunner
@@ -42,15 +41,9 @@ export class SharedReads {
   }
 
   #runAll (): void {
-    const cheap: Batch[] = []
-    const costly: Batch[] = []
-    for (const batch of this.#open.values()) (batch.query.isCostly === true ? costly : cheap).push(batch)
+    const batches = this.#open.values()
     // Not `clear`: V8 links the entries of a cleared map to those that come later, and keeps them as long.
     this.#open = new Map()
-    // One costly statement can follow the cheap ones, which do not wait for it. A second would wait for the first.
-    const [first, ...others] = costly
-    if (first !== undefined) cheap.push(first)
-    if (cheap.length > 0) this.#runner.runEach(cheap)
-    for (const batch of others) void this.#runner.run(batch)
+    for (const batch of batches) void this.#runner.run(batch)
   }
 }

@@ -100,14 +100,6 @@ export class StatementRunner {
     return await this.#settle(batch, async () => await this.#select(batch))
   }
 
-  /** Runs the statements of several batches, on a server in one message. Each settles its calls. */
-  runEach (batches: readonly Batch[]): void {
-    const results = this.#database.reads.runEach?.(batches.map((batch) => this.#statementOf(batch)))
-    for (const [i, batch] of batches.entries()) {
-      void (results ? this.#settle(batch, async () => await results[i]!) : this.run(batch))
-    }
-  }
-
   async #settle ({ calls }: Batch, select: () => Promise<object[]>): Promise<number> {
     const { instrumentation, timeout } = this.#options
     const began = performance.now()
@@ -130,7 +122,7 @@ export class StatementRunner {
 
   async #select (batch: Batch): Promise<object[]> {
     const { sql, values } = this.#statementOf(batch)
-    return await queryRows(this.#database.reads, sql, values)
+    return await queryRows(this.#database.read, sql, values)
   }
 
   #statementOf ({ query, calls }: Batch): OwnStatement {

@@ -4,6 +4,7 @@ import { dirname } from 'node:path'
 import { OperationalError } from '../../operational-error.ts'
 import { databaseOf } from '../dialect.ts'
 import { fileOf, isMissing } from './database-file.ts'
+import { openConnection } from './open-connection.ts'
 
 /**
  * Saves the committed state of a SQLite database while other processes read and write it. The file gets its name only
@@ -18,12 +19,9 @@ export async function saveCopy (url: string, file: string): Promise<number> {
   checkPaths(url, file)
 
   const part = `${file}.part-${process.pid}`
-  const { SqliteAdapterFactory } = await import('./adapter.ts')
-  const source = await new SqliteAdapterFactory(url).connect()
+  const source = await openConnection(url)
   try {
-    await source.executeRaw({
-      sql: 'VACUUM INTO ?', args: [part], argTypes: [{ scalarType: 'string', arity: 'scalar' }]
-    })
+    source.all('VACUUM INTO ?', [part])
     const size = await flush(part)
     await rename(part, file)
     await flushFolder(dirname(file))
@@ -32,7 +30,7 @@ export async function saveCopy (url: string, file: string): Promise<number> {
     await rm(part, { force: true })
     throw error
   } finally {
-    await source.dispose()
+    source.close()
   }
 }
 

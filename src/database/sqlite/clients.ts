@@ -1,11 +1,12 @@
-import type { SqlDriverAdapter } from '@prisma/driver-adapter-utils'
 import { PrismaClient } from '../../generated/sqlite/client.ts'
 import { type Database, type DatabaseOptions } from '../database.ts'
-import { createClient, type Client } from '../prisma-client.ts'
+import { createClient } from '../prisma-client.ts'
 import { createTransact } from '../transact.ts'
-import { SqliteAdapterFactory } from './adapter.ts'
+import { sqliteAdapterFactory } from './adapter.ts'
 import { sqlite } from './dialect.ts'
 import { DiskSpeed } from './disk-speed.ts'
+import { openConnection, openWriter } from './open-connection.ts'
+import { Transactions } from './transactions.ts'
 import { WriterThread } from './writer-thread.ts'
 
 /**
@@ -17,28 +18,28 @@ import { WriterThread } from './writer-thread.ts'
 export async function openSqlite (
   { url, timeout, onSlowDisk = () => {} }: DatabaseOptions, disk: Pick<DiskSpeed, 'record' | 'isSlow'> = new DiskSpeed()
 ): Promise<Database> {
-  const factory = new SqliteAdapterFactory(url, timeout)
-  const reading = await factory.connect()
-  const writing = await factory.connectWriter()
-  writing.onCommit = (waited) => { disk.record(waited) }
+  const reading = await openConnection(url, timeout)
+  const writing = await openWriter(url, timeout)
+  const here = new Transactions(writing, timeout, (waited) => { disk.record(waited) })
   const thread = new WriterThread({ url, lockTimeout: timeout }, { onReady: onSlowDisk })
-  const clientOver = (adapter: SqlDriverAdapter): Client => createClient(PrismaClient, adapter, timeout)
-  const transactHere = createTransact(writing, clientOver, timeout)
-  const transactInThread = createTransact(thread, clientOver, timeout)
   const isInThread = (): boolean => disk.isSlow() && thread.start()
+  let prisma: PrismaClient | undefined
   return {
     dialect: sqlite,
-    reads: reading,
-    readRow: reading.readRow,
+    read: async (statements) => statements.map(({ sql, values }) => reading.all(sql, values)),
+    readRow: (sql, values) => reading.get(sql, values),
     readers: 1,
-    transact: async (work) => await (isInThread() ? transactInThread : transactHere)(work),
+    transact: createTransact(async () => await (isInThread() ? thread : here).begin(), timeout),
     writers: 1,
-    reader: clientOver(reading),
-    writer: clientOver(writing),
+    get prisma () {
+      prisma ??= createClient(PrismaClient, sqliteAdapterFactory(url, timeout), timeout)
+      return prisma
+    },
     acceptsWrites: async () => true,
     close: async () => {
-      await thread.dispose()
-      await Promise.all([reading.dispose(), writing.dispose()])
+      await Promise.all([thread.dispose(), prisma?.$disconnect()])
+      reading.close()
+      writing.close()
     }
   }
 }

@@ -1,4 +1,4 @@
-import { DriverAdapterError, type SqlQuery } from '@prisma/driver-adapter-utils'
+import { DriverAdapterError } from '@prisma/driver-adapter-utils'
 import type { OwnStatement } from '../statements.ts'
 
 /** What the writer thread needs to open the database. */
@@ -8,22 +8,19 @@ export interface WriterOptions {
   lockTimeout: number
 }
 
-/** A message to the writer thread: a step of a transaction. */
-export type WriterRequest = {
+/** A message to the writer thread: the next step of a transaction, with its statements. */
+export interface WriterRequest {
   /** Of the message; the reply repeats it. */
   id: number
   transaction: number
   /** The first message of a transaction begins it. */
   begins: boolean
-} & WriterStep
-
-export type WriterStep =
-  | { step: 'run' | 'commit', statements: readonly OwnStatement[] }
-  | { step: 'query' | 'execute', query: SqlQuery }
-  | { step: 'rollback' }
+  step: 'run' | 'commit' | 'rollback'
+  statements: readonly OwnStatement[]
+}
 
 /** A message of the writer thread. The first says that it has opened the database, the others are replies. */
-export type WriterReply = 'ready' | { id: number, result: unknown } | { id: number, error: PlainError }
+export type WriterReply = 'ready' | { id: number, result: object[][] } | { id: number, error: PlainError }
 
 /** The parts of an error that the service reads. A message would keep neither its code nor its class. */
 interface PlainError {

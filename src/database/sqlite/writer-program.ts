@@ -1,41 +1,33 @@
 // The program of the writer thread: runs the transactions that WriterThread sends.
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { transactionHasEnded, type OpenTransaction } from '../open-transaction.ts'
-import { SqliteAdapterFactory } from './adapter.ts'
+import { transactionHasEnded, type ReservedConnection } from '../transact.ts'
+import { openWriter } from './open-connection.ts'
+import { Transactions } from './transactions.ts'
 import { toPlainError, type WriterOptions, type WriterReply, type WriterRequest } from './writer-messages.ts'
 
 const { url, lockTimeout } = workerData as WriterOptions
-const adapter = await new SqliteAdapterFactory(url, lockTimeout).connectWriter()
+const transactions = new Transactions(await openWriter(url, lockTimeout), lockTimeout)
 
 /** The transactions that have not ended, by their numbers. */
-const open = new Map<number, Promise<OpenTransaction>>()
+const open = new Map<number, Promise<ReservedConnection>>()
 
 function reply (message: WriterReply): void {
   parentPort!.postMessage(message)
 }
 
-async function run (request: WriterRequest): Promise<unknown> {
-  const { transaction: number } = request
-  if (request.begins) open.set(number, adapter.startTransaction())
-  const begun = open.get(number)
-  if (request.step === 'rollback') open.delete(number)
-  if (begun === undefined) {
-    if (request.step === 'rollback') return undefined
-    throw transactionHasEnded()
+async function run ({ transaction, begins, step, statements }: WriterRequest): Promise<object[][]> {
+  if (begins) open.set(transaction, transactions.begin())
+  const begun = open.get(transaction)
+  if (step === 'rollback') {
+    open.delete(transaction)
+    await (await begun)?.rollback(true)
+    return []
   }
-  const transaction = await begun
-  switch (request.step) {
-    case 'query': return await transaction.queryRaw(request.query)
-    case 'execute': return await transaction.executeRaw(request.query)
-    case 'rollback': return await transaction.rollback()
-  }
-  const rows = request.statements.map(({ sql, values }) => transaction.runOwn!(sql, values))
-  if (request.step === 'commit') {
-    await transaction.commit()
-    // After a failure, a ROLLBACK follows.
-    open.delete(number)
-  }
+  if (begun === undefined) throw transactionHasEnded()
+  const rows = await (await begun)[step](statements)
+  // After a failure, a ROLLBACK follows.
+  if (step === 'commit') open.delete(transaction)
   return rows
 }
 

@@ -1,14 +1,11 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { SqlResultSet } from '@prisma/driver-adapter-utils'
 import { DatabaseUnavailable } from '../../errors.ts'
 import { PACKAGE } from '../../folders.ts'
-import { OpenTransaction } from '../open-transaction.ts'
-import type { TransactionalAdapter } from '../transact.ts'
-import {
-  fromPlainError, type WriterOptions, type WriterReply, type WriterRequest, type WriterStep
-} from './writer-messages.ts'
+import type { OwnStatement } from '../statements.ts'
+import type { ReservedConnection } from '../transact.ts'
+import { fromPlainError, type WriterOptions, type WriterReply, type WriterRequest } from './writer-messages.ts'
 
 /** The compiled program. Tests run this module from `src`. */
 const PROGRAM = join(PACKAGE, 'dist/writer-program.js')
@@ -24,7 +21,7 @@ export interface ThreadOptions {
 }
 
 interface PendingRequest {
-  resolve: (result: unknown) => void
+  resolve: (rows: object[][]) => void
   reject: (error: Error) => void
 }
 
@@ -32,9 +29,7 @@ interface PendingRequest {
  * Runs transactions in a thread of its own, so that a COMMIT which waits for a slow disk does not stop the event loop.
  * The thread has a connection of its own. A message and its reply take about 0.1 ms.
  */
-export class WriterThread implements TransactionalAdapter {
-  readonly provider = 'sqlite'
-  readonly adapterName = 'petstore-writer-thread'
+export class WriterThread {
   readonly #options: WriterOptions
   readonly #onReady: () => void
   readonly #restartDelay: number
@@ -59,29 +54,24 @@ export class WriterThread implements TransactionalAdapter {
     return this.#isReady
   }
 
-  readonly startTransaction = async (): Promise<OpenTransaction> => {
+  readonly begin = async (): Promise<ReservedConnection> => {
     const transaction = ++this.#transactions
     let begins = true
-    const send = async <Result> (step: WriterStep): Promise<Result> => {
-      const request = { id: ++this.#requests, transaction, begins, ...step }
+    const send = async (step: WriterRequest['step'], statements: readonly OwnStatement[]): Promise<object[][]> => {
+      const request = { id: ++this.#requests, transaction, begins, step, statements }
       begins = false
-      return await this.#send(request) as Result
+      return await this.#send(request)
     }
-    return new OpenTransaction({
-      provider: this.provider,
-      adapterName: this.adapterName,
-      queryRaw: async (query) => await send<SqlResultSet>({ step: 'query', query }),
-      executeRaw: async (query) => await send<number>({ step: 'execute', query }),
-      runTogether: async (statements) => await send<object[][]>({ step: 'run', statements })
-    }, {
-      commit: async (statements) => await send<object[][]>({ step: 'commit', statements }),
+    return {
+      run: async (statements) => await send('run', statements),
+      commit: async (statements) => await send('commit', statements),
       rollback: async (isUsable) => {
-        const rolledBack = send<void>({ step: 'rollback' })
+        const rolledBack = send('rollback', [])
         // A thread that waits for the disk gets to it later.
         if (isUsable) await rolledBack
         else rolledBack.catch(() => {})
       }
-    })
+    }
   }
 
   /**
@@ -133,7 +123,7 @@ export class WriterThread implements TransactionalAdapter {
     this.#pending.clear()
   }
 
-  async #send (request: WriterRequest): Promise<unknown> {
+  async #send (request: WriterRequest): Promise<object[][]> {
     return await new Promise((resolve, reject) => {
       if (this.#worker === undefined) return reject(new DatabaseUnavailable())
       if (this.#pending.size === 0) this.#worker.ref()

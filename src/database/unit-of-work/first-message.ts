@@ -2,7 +2,7 @@ import type { AccountClocks } from '../account-clocks.ts'
 import type { Dialect } from '../dialect.ts'
 import { classifyError } from '../error-classification.ts'
 import type { QueuedCommand } from '../group-commit/command.ts'
-import { runAll, type Connection, type OwnStatement } from '../statements.ts'
+import type { OwnStatement, Run } from '../statements.ts'
 import { claimsOf, type Replay } from './idempotency.ts'
 
 /** Another transaction has locked one of the keys, for longer than a group waits. */
@@ -37,7 +37,7 @@ export interface FirstMessageOptions {
  * @throws IdempotencyKeyLocked
  */
 export async function sendFirstMessage<Entry extends QueuedCommand> (
-  connection: Connection, dialect: Dialect, group: readonly Entry[], accounts: readonly number[],
+  run: Run, dialect: Dialect, group: readonly Entry[], accounts: readonly number[],
   behind: readonly OwnStatement[],
   { clocks, lockTimeoutMs, lock = 'key share', hasSubscriber = 'false' }: FirstMessageOptions,
   answers: Array<() => void>
@@ -54,7 +54,7 @@ export async function sendFirstMessage<Entry extends QueuedCommand> (
 
   const rows = statements.length === 0
     ? []
-    : await runAll(connection, statements).catch((error: unknown) => {
+    : await run(statements).catch((error: unknown) => {
       const { statement = firstClaim + (claims?.claim ?? 0) } = error as { statement?: number }
       if (claims !== undefined && statement === firstClaim + claims.claim && classifyError(error) === 'conflict') {
         throw new IdempotencyKeyLocked('a key is in use', { cause: error })

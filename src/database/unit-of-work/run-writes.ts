@@ -4,7 +4,6 @@ import type { Database } from '../database.ts'
 import { ACCOUNT_DELETED, type CompletedCommand, type EventLog, type QueuedCommand } from '../group-commit/command.ts'
 import { mergeChanges, type Changes, type CommandSuccess } from './success.ts'
 import { answerOf, type CommittedGroup } from '../group-commit/group-transaction.ts'
-import { runAll, type Connection, type OwnStatement } from '../statements.ts'
 import { AccountRows, IdentityMap, type Row } from './account-rows.ts'
 import { sendFirstMessage, type FirstMessageOptions } from './first-message.ts'
 import { responsesOf } from './idempotency.ts'
@@ -32,7 +31,7 @@ export async function runWrites (
   database: Database, group: readonly QueuedWrite[], options: RunWritesOptions
 ): Promise<CommittedGroup> {
   const { dialect } = database
-  return await database.transact(async ({ connection }) => {
+  return await database.transact(async (transaction) => {
     const map = new IdentityMap()
     const answers: Array<() => void> = []
     const accounts = [...new Set(group.flatMap(({ context: { account } }) => account ?? []))]
@@ -43,7 +42,7 @@ export async function runWrites (
     const { eventLog } = options
     const first = { ...options, hasSubscriber: eventLog.hasSubscriber('a.id') }
     const { fresh, offsets, rows: loaded, isSubscribed } =
-      await sendFirstMessage(connection, dialect, group, accounts, statements, first, answers)
+      await sendFirstMessage(transaction.run, dialect, group, accounts, statements, first, answers)
     loads.forEach(({ onRows }, i) => { onRows(loaded[i] as Row[]) })
     // After the accounts were locked: their clocks are not moved any more.
     const startedMs = Date.now()
@@ -58,7 +57,7 @@ export async function runWrites (
     const events = eventLog.write(dialect, completed, timeOf, mayBeSubscribed)
     const responses = completed.map(({ entry, success: { record, etag } }) => ({ entry, record, etag }))
     const saves = savesOf(dialect, options.tables, map)
-    const rows = await commit(connection, [...saves, ...events.statements, ...responsesOf(dialect, responses, refused)])
+    const rows = await transaction.commit([...saves, ...events.statements, ...responsesOf(dialect, responses, refused)])
     mergeChanges(changes, events.changesOf(rows.slice(saves.length)))
     return { answers, changes }
   })
@@ -89,11 +88,4 @@ function decide (
     }
   }
   return { completed, refused }
-}
-
-/** As `runAll`. Commits in the same round trip, where there is one. */
-async function commit (connection: Connection, statements: readonly OwnStatement[]): Promise<object[][]> {
-  return connection.runAndCommit === undefined
-    ? await runAll(connection, statements)
-    : await connection.runAndCommit(statements)
 }

@@ -2,7 +2,7 @@
 // the adapter of the service, so that all servers use one driver.
 
 import { PrismaPg } from '@prisma/adapter-pg'
-import { SqliteAdapterFactory } from '../../../src/database/sqlite/adapter.ts'
+import { sqliteAdapterFactory } from '../../../src/database/sqlite/adapter.ts'
 import { PrismaClient as PostgresqlClient } from '../../../src/generated/postgresql/client.ts'
 import { Prisma, PrismaClient } from '../../../src/generated/sqlite/client.ts'
 import { serve } from './service.ts'
@@ -16,7 +16,7 @@ const url = process.env['DATABASE_URL']!
 /** By default, a transaction that waits 2 s fails on a busy machine, and its answer would void the run. */
 const transactionOptions = { maxWait: 10_000, timeout: 10_000 }
 const prisma = url.startsWith('file:')
-  ? new PrismaClient({ adapter: new SqliteAdapterFactory(url), transactionOptions })
+  ? new PrismaClient({ adapter: sqliteAdapterFactory(url), transactionOptions })
   : (new PostgresqlClient({
       adapter: new PrismaPg({ connectionString: url, max: 10 }),
       transactionOptions

@@ -3,6 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { NO_EVENTS, type Command } from '../../../src/database/group-commit/command.ts'
 import { createCommitter, type Commit } from '../../../src/database/group-commit/committer.ts'
+import type { Dialect } from '../../../src/database/dialect.ts'
 import type { Table } from '../../../src/database/table.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import type { Database } from '../../../src/database/database.ts'
@@ -44,18 +45,21 @@ async function open (
     await close()
     await Promise.all([database.close(), onlooker.close()])
   })
-  const { id } = await database.writer.account.create({ data: { name: 'A store', createdAt: NOW } })
+  const { id } = await database.prisma.account.create({ data: { name: 'A store', createdAt: NOW } })
   const names = async (): Promise<string[]> =>
-    (await onlooker.reader.category.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
+    (await onlooker.prisma.category.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
   return { database, commit, close, account: Number(id), names }
 }
+
+const insertInto = ({ jsonRows }: Dialect): string => `
+  INSERT INTO categories (account_id, name)
+  SELECT i.account, i.name FROM ${jsonRows('i', { account: 'bigint', name: 'text' })}`
 
 /** Adds a category for each input. The name "refused" is refused, and the name "broken" makes the statement fail. */
 function addCategory (seen: string[][] = []): Command<{ account: number, name: string }, string> {
   return {
     name: 'addCategory',
-    async run ({ prisma: client }, inputs) {
-      const prisma = await client()
+    async run ({ dialect, execute }, inputs) {
       seen.push(inputs.map(({ name }) => name))
       const outcomes = []
       for (const { account, name } of inputs) {
@@ -64,7 +68,7 @@ function addCategory (seen: string[][] = []): Command<{ account: number, name: s
           continue
         }
         // No account has the id 0. The foreign key fails, and with it the whole transaction on PostgreSQL.
-        await prisma.category.create({ data: { accountId: BigInt(name === 'broken' ? 0 : account), name } })
+        await execute(insertInto(dialect), [{ account: name === 'broken' ? 0 : account, name }])
         outcomes.push({ record: name })
       }
       return outcomes
@@ -160,17 +164,16 @@ t.test('a command that runs alone shares its transaction with no other', async (
 t.test('a COMMIT that fails rejects its commands, and loses no later write', async (t) => {
   const { database, commit, account, names } = await open(t)
   if (databaseName === 'postgresql') {
-    await database.writer.$executeRawUnsafe(
+    await database.prisma.$executeRawUnsafe(
       'ALTER TABLE categories ALTER CONSTRAINT categories_account_id_fkey DEFERRABLE INITIALLY DEFERRED'
     )
   }
   const failing: Command<{ name: string }, string> = {
     name: 'failAtCommit',
-    async run ({ prisma: client }, inputs) {
-      const prisma = await client()
+    async run ({ dialect, query, execute }, inputs) {
       // The foreign key is deferred, so that COMMIT checks it and fails.
-      if (databaseName === 'sqlite') await prisma.$executeRawUnsafe('PRAGMA defer_foreign_keys = ON')
-      for (const { name } of inputs) await prisma.category.create({ data: { accountId: 0n, name } })
+      if (databaseName === 'sqlite') await query('PRAGMA defer_foreign_keys = ON')
+      await execute(insertInto(dialect), inputs.map(({ name }) => ({ account: 0, name })))
       return inputs.map(({ name }) => ({ record: name }))
     }
   }
@@ -192,11 +195,8 @@ t.test('a write that is acknowledged during another transaction survives its rol
   const mayLeave = new Promise<void>((resolve) => { leave = resolve })
   const slow: Command<{ account: number }, undefined> = {
     name: 'slowAndDoomed',
-    async run ({ prisma: client }, inputs) {
-      const prisma = await client()
-      for (const { account } of inputs) {
-        await prisma.category.create({ data: { accountId: BigInt(account), name: 'doomed' } })
-      }
+    async run ({ dialect, execute }, inputs) {
+      await execute(insertInto(dialect), inputs.map(({ account }) => ({ account, name: 'doomed' })))
       enter()
       await mayLeave
       throw new Error('rolled back')
@@ -231,9 +231,9 @@ t.test('events have gapless numbers in the order of commits', async (t) => {
     await new Promise((resolve) => setTimeout(resolve, n % 7))
     await commit(note, { n }, { account })
   }))
-  const events = await database.reader.event.findMany({ orderBy: { id: 'asc' } })
+  const events = await database.prisma.event.findMany({ orderBy: { id: 'asc' } })
   t.same(events.map(({ id }) => Number(id)), Array.from({ length: 80 }, (_, i) => i + 1))
-  t.equal(Number((await database.reader.account.findFirst())?.lastEventId), 80)
+  t.equal(Number((await database.prisma.account.findFirst())?.lastEventId), 80)
 })
 
 t.test('writes of one account beyond a quarter of the queue limit are refused at once', async (t) => {
@@ -287,20 +287,17 @@ function insertCategory (
 t.test('a deferred write is visible to the next statement of its group, and after COMMIT', async (t) => {
   const { database, commit, account, names } = await open(t)
   const seen: string[][] = []
-  const look = (name: string, through: 'query' | 'client' | 'execute'): Command<{ account: number }, undefined> => ({
+  const look = (name: string, through: 'query' | 'execute'): Command<{ account: number }, undefined> => ({
     name,
-    async run ({ dialect, query, execute, prisma: client }, inputs) {
+    async run ({ dialect, query, execute }, inputs) {
       if (through === 'execute') {
         await execute(
           `UPDATE categories SET name = name || '!' FROM ${dialect.jsonRows('i', { account: 'bigint' })} WHERE account_id = i.account AND name = 'c'`,
           inputs
         )
         seen.push([])
-      } else if (through === 'query') {
-        const rows = await query<{ name: string }>('SELECT name FROM categories ORDER BY id')
-        seen.push(rows.map(({ name }) => name))
       } else {
-        const rows = await (await client()).category.findMany({ orderBy: { id: 'asc' } })
+        const rows = await query<{ name: string }>('SELECT name FROM categories ORDER BY id')
         seen.push(rows.map(({ name }) => name))
       }
       return inputs.map(() => ({ record: undefined }))
@@ -310,7 +307,7 @@ t.test('a deferred write is visible to the next statement of its group, and afte
     commit(insertCategory('a'), { account }, { account }),
     commit(look('first', 'query'), { account }, { account }),
     commit(insertCategory('b'), { account }, { account }),
-    commit(look('second', 'client'), { account }, { account }),
+    commit(look('second', 'query'), { account }, { account }),
     commit(insertCategory('c'), { account }, { account }),
     commit(look('third', 'execute'), { account }, { account }),
     commit(insertCategory('d'), { account }, { account })
@@ -322,7 +319,7 @@ t.test('a deferred write is visible to the next statement of its group, and afte
     ['e', 'f'].map(async (name) => await commit(insertCategory(name, { say: true }), { account }, { account }))
   )
   t.same((await names()).slice(4), ['e', 'f'], 'the events took them along')
-  t.equal(await database.reader.event.count(), 2)
+  t.equal(await database.prisma.event.count(), 2)
 })
 
 t.test('no id is allocated twice, also when a group leaves ids unused', async (t) => {
@@ -348,9 +345,8 @@ t.test('the committing connection waits until the disk has synced', async (t) =>
   let setting: unknown
   const look: Command<object, undefined> = {
     name: 'look',
-    async run ({ prisma: client }, inputs) {
-      const prisma = await client()
-      const [row] = await prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(
+    async run ({ query }, inputs) {
+      const [row] = await query<Record<string, unknown>>(
         databaseName === 'sqlite' ? 'PRAGMA synchronous' : 'SHOW synchronous_commit'
       )
       setting = Object.values(row ?? {})[0]

@@ -14,7 +14,7 @@ t.test('expired records are deleted in steps, and others stay', async (t) => {
     await database.close()
   })
   const now = new Date().toISOString()
-  const { id: accountId } = await database.writer.account.create({ data: { name: 'A store', createdAt: now } })
+  const { id: accountId } = await database.prisma.account.create({ data: { name: 'A store', createdAt: now } })
   const record = (key: string, expiresAt: Date): object => ({
     accountId,
     key,
@@ -24,11 +24,11 @@ t.test('expired records are deleted in steps, and others stay', async (t) => {
   })
   const past = new Date(Date.now() - 1000)
   const future = new Date(Date.now() + 60_000)
-  await database.writer.idempotencyRecord.createMany({
+  await database.prisma.idempotencyRecord.createMany({
     data: [...Array.from({ length: 700 }, (_, i) => record(`old ${i}`, past)), record('new', future)] as never
   })
   t.equal((await commit(deleteExpiredIdempotencyRecords, {}, { account: null })).record, true, 'there is more')
-  t.equal(await database.reader.idempotencyRecord.count(), 201)
+  t.equal(await database.prisma.idempotencyRecord.count(), 201)
   t.equal((await commit(deleteExpiredIdempotencyRecords, {}, { account: null })).record, false)
-  t.same((await database.reader.idempotencyRecord.findMany()).map(({ key }) => key), ['new'])
+  t.same((await database.prisma.idempotencyRecord.findMany()).map(({ key }) => key), ['new'])
 })

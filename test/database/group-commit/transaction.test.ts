@@ -4,11 +4,10 @@ import t from 'tap'
 import { AccountClocks } from '../../../src/database/account-clocks.ts'
 import { createTransaction, Outdated } from '../../../src/database/group-commit/transaction.ts'
 import { sqlite } from '../../../src/database/sqlite/dialect.ts'
-import type { TransactionAccess } from '../../../src/database/transact.ts'
 
 t.test('a clock that moves while a transaction runs does not change its times', (t) => {
   const clocks = new AccountClocks()
-  const { now, confirmClock } = createTransaction({} as TransactionAccess, sqlite, [], clocks, new Map())
+  const { now, confirmClock } = createTransaction(async () => [], sqlite, [], clocks, new Map())
   const before = now(1)
   // Another process has moved the clock, and this one learns of it before the transaction reads the account's row.
   clocks.advance(1, 60_000)

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { pendingMigrations } from '../../../src/database/migrations/history.ts'
 import { migrate } from '../../../src/database/migrations/migrate.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
-import type { TransactionClient } from '../../../src/database/prisma-client.ts'
+import type { Prisma } from '../../../src/generated/sqlite/client.ts'
 import { explainFailure } from '../../../src/start/explain-failure.ts'
 import { build, CLI } from '../../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../../support/database.ts'
@@ -19,10 +19,10 @@ const TABLES = database === 'sqlite'
   : "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY relname"
 
 /** Runs `use` in a transaction, which commits when it ends. */
-async function within<T> (url: string, use: (prisma: TransactionClient) => Promise<T>): Promise<T> {
-  const { writer, close } = await openDatabase({ url, pool: 2, timeout: 60_000 })
+async function within<T> (url: string, use: (prisma: Prisma.TransactionClient) => Promise<T>): Promise<T> {
+  const { prisma, close } = await openDatabase({ url, pool: 2, timeout: 60_000 })
   try {
-    return await writer.$transaction(use)
+    return await prisma.$transaction(use)
   } finally {
     await close()
   }

@@ -66,7 +66,7 @@ t.test('what a role presets changes no answer', { skip }, async (t) => {
   const opened = await openDatabase({ url: presetUrl.href, pool: 2, timeout: 60_000 })
   t.teardown(opened.close)
   const { body: account } = await also.get('/account')
-  for (const prisma of [opened.reader, opened.writer]) {
+  for (const prisma of [opened.prisma, opened.prisma]) {
     const { name, createdAt } = await prisma.account.findUniqueOrThrow({ where: { id: ada.account! } })
     t.match(account, { name, createdAt: createdAt.toISOString() }, 'nor what Prisma Client reads')
   }

@@ -29,19 +29,20 @@ t.test(
       await close()
       await Promise.all([database.close(), onlooker.close()])
     })
-    const { id: accountId } = await onlooker.writer.account.create({
+    const { id: accountId } = await onlooker.prisma.account.create({
       data: { name: 'A store', createdAt: '2026-11-21T10:00:00.000Z' }
     })
 
     /** Runs two statements with an action between them. */
     const addTwo: Command<{ name: string, between: () => void }, undefined> = {
       name: 'addTwo',
-      async run ({ prisma: client }, inputs) {
-        const prisma = await client()
+      async run ({ dialect, execute }, inputs) {
+        const insert = `INSERT INTO categories (account_id, name)
+          SELECT i.account, i.name FROM ${dialect.jsonRows('i', { account: 'bigint', name: 'text' })}`
         for (const { name, between } of inputs) {
-          await prisma.category.create({ data: { accountId, name: `${name} 1` } })
+          await execute(insert, [{ account: Number(accountId), name: `${name} 1` }])
           between()
-          await prisma.category.create({ data: { accountId, name: `${name} 2` } })
+          await execute(insert, [{ account: Number(accountId), name: `${name} 2` }])
         }
         return inputs.map(() => ({ record: undefined }))
       }
@@ -57,28 +58,28 @@ t.test(
     network.goOn()
     await sleep(500)
     await commit(addTwo, { name: 'after', between: () => {} }, writer)
-    const names = (await onlooker.reader.category.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
+    const names = (await onlooker.prisma.category.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
     t.same(names, ['before 1', 'before 2', 'after 1', 'after 2'])
   }
 )
 
 t.test('statements without an answer end after the time-out, and their connection with them', { skip }, async (t) => {
   const network = await stallingNetwork(t, await freshDatabase(t))
-  const { reads, transact, close } = await openDatabase({ url: network.url, pool: 2, timeout: TIMEOUT_MS })
+  const { read: run, transact, close } = await openDatabase({ url: network.url, pool: 2, timeout: TIMEOUT_MS })
   t.teardown(close)
   const statements = [{ sql: 'SELECT 1 AS one', values: [] }]
-  const read = async (): Promise<unknown> => (await reads.runTogether!(statements))[0]
+  const read = async (): Promise<unknown> => (await run(statements))[0]
   const write = async (): Promise<unknown> =>
-    await transact(async ({ connection }) => (await connection.runAndCommit!(statements))[0])
-  for (const run of [read, write]) {
-    t.same(await run(), [{ one: 1 }])
+    await transact(async (transaction) => (await transaction.commit(statements))[0])
+  for (const send of [read, write]) {
+    t.same(await send(), [{ one: 1 }])
     network.silence()
     const began = performance.now()
-    const ended = run().catch((error: unknown) => error)
+    const ended = send().catch((error: unknown) => error)
     const error = await Promise.race([ended, sleep(60_000, 'it waits', { ref: false })])
     t.equal(classifyError(error), 'unavailable', String(error))
     const waited = performance.now() - began
     t.ok(waited >= TIMEOUT_MS - 10, `after ${waited.toFixed(0)} ms`)
-    t.same(await run(), [{ one: 1 }], 'the next has another connection')
+    t.same(await send(), [{ one: 1 }], 'the next has another connection')
   }
 })

@@ -2,7 +2,8 @@
 
 import { readdirSync, readlinkSync } from 'node:fs'
 import t from 'tap'
-import { SqliteAdapterFactory, type SqliteAdapter } from '../../../src/database/sqlite/adapter.ts'
+import type { SqliteConnection } from '../../../src/database/sqlite/connection.ts'
+import { openConnection, openWriter } from '../../../src/database/sqlite/open-connection.ts'
 import { database, freshDatabase } from '../../support/database.ts'
 
 const skip = (database === 'postgresql' && 'it tests SQLite') ||
@@ -16,18 +17,17 @@ const INSERT = `
 const UPDATE = "UPDATE accounts SET name = name || '!' WHERE id > 0"
 
 t.test('a write of many pages makes no temporary file', { skip }, async (t) => {
-  const factory = new SqliteAdapterFactory(await freshDatabase(t))
-  const temporaryFilesOf = async (adapter: SqliteAdapter): Promise<number> => {
+  const url = await freshDatabase(t)
+  const temporaryFilesOf = (connection: SqliteConnection): number => {
     const before = openTemporaryFiles()
-    const transaction = await adapter.startTransaction()
-    for (const sql of [INSERT, UPDATE]) await transaction.executeRaw({ sql, args: [], argTypes: [] })
+    for (const sql of ['BEGIN', INSERT, UPDATE]) connection.all(sql, [])
     const made = openTemporaryFiles() - before
-    await transaction.rollback()
-    await adapter.dispose()
+    connection.all('ROLLBACK', [])
+    connection.close()
     return made
   }
-  t.ok(await temporaryFilesOf(await factory.connect()) > 0, 'a connection without the setting makes one')
-  t.equal(await temporaryFilesOf(await factory.connectWriter()), 0)
+  t.ok(temporaryFilesOf(await openConnection(url, 0)) > 0, 'a connection without the setting makes one')
+  t.equal(temporaryFilesOf(await openWriter(url, 0)), 0)
 })
 
 /** Returns the number of SQLite's temporary files, which it deletes when it opens them. */

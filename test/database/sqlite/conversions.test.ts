@@ -41,43 +41,43 @@ const VALUES: Array<[declaration: string, value: unknown, stored: string, read?:
 
 t.test('Prisma Client reads each value as it wrote it', { skip }, async (t) => {
   const url = await freshDatabase(t)
-  const { writer, reader, close } = await openDatabase({ url, pool: 1, timeout: 60_000 })
+  const { prisma, close } = await openDatabase({ url, pool: 1, timeout: 60_000 })
   t.teardown(close)
   const bare = new SqliteConnection(fileOf(url))
   t.teardown(async () => { await bare.close() })
   for (const [i, [declaration, value, stored, read = value]] of VALUES.entries()) {
     const name = `${declaration}, value ${i}`
     const table = Prisma.raw(`kept_${i}`)
-    await writer.$executeRaw`CREATE TABLE ${table} (value ${Prisma.raw(declaration)})`
-    t.equal(await writer.$executeRaw`INSERT INTO ${table} VALUES (${value})`, 1)
+    await prisma.$executeRaw`CREATE TABLE ${table} (value ${Prisma.raw(declaration)})`
+    t.equal(await prisma.$executeRaw`INSERT INTO ${table} VALUES (${value})`, 1)
     t.same(bare.all(`SELECT quote(value) AS stored FROM kept_${i}`, []), [{ stored }], `${name}, stored`)
-    const [row] = await reader.$queryRaw<[{ value: unknown }]>`SELECT value FROM ${table}`
+    const [row] = await prisma.$queryRaw<[{ value: unknown }]>`SELECT value FROM ${table}`
     t.same(row.value, read, name)
     t.equal(Object.prototype.toString.call(row.value), Object.prototype.toString.call(read), `${name} has its type`)
   }
 })
 
 t.test('a column without a declared type has that of its values', { skip }, async (t) => {
-  const { reader, close } = await openDatabase({ url: await freshDatabase(t), pool: 1, timeout: 60_000 })
+  const { prisma, close } = await openDatabase({ url: await freshDatabase(t), pool: 1, timeout: 60_000 })
   t.teardown(close)
-  t.same(await reader.$queryRaw`
+  t.same(await prisma.$queryRaw`
     SELECT 9223372036854775807 AS large, 0.5 AS half, 'text' AS text, NULL AS missing, x'00ff' AS bytes`,
   [{ large: 9223372036854775807n, half: 0.5, text: 'text', missing: null, bytes: Uint8Array.of(0, 255) }])
-  t.same(await reader.$queryRaw`SELECT NULL AS value UNION ALL SELECT 1`, [{ value: null }, { value: 1n }])
+  t.same(await prisma.$queryRaw`SELECT NULL AS value UNION ALL SELECT 1`, [{ value: null }, { value: 1n }])
 })
 
 t.test('a model keeps 64-bit ids, and dates of both formats', { skip }, async (t) => {
-  const { writer, close } = await openDatabase({ url: await freshDatabase(t), pool: 1, timeout: 60_000 })
+  const { prisma, close } = await openDatabase({ url: await freshDatabase(t), pool: 1, timeout: 60_000 })
   t.teardown(close)
   const createdAt = new Date('2026-11-21T10:00:00.007Z')
   const account = { id: 9223372036854775807n, name: '', createdAt }
-  await writer.$executeRaw`PRAGMA ignore_check_constraints = ON` // those that keep ids below 2^53
-  t.match(await writer.account.create({ data: account }), account)
-  t.match(await writer.account.findUnique({ where: { id: account.id } }), account)
-  t.match(await writer.account.findMany({ where: { createdAt: { gte: createdAt } } }), [account])
+  await prisma.$executeRaw`PRAGMA ignore_check_constraints = ON` // those that keep ids below 2^53
+  t.match(await prisma.account.create({ data: account }), account)
+  t.match(await prisma.account.findUnique({ where: { id: account.id } }), account)
+  t.match(await prisma.account.findMany({ where: { createdAt: { gte: createdAt } } }), [account])
   // Prisma Studio and older versions of Prisma store milliseconds.
-  await writer.$executeRaw`UPDATE accounts SET created_at = CAST(${createdAt.getTime()} AS integer)`
-  t.match(await writer.account.findFirst(), account)
+  await prisma.$executeRaw`UPDATE accounts SET created_at = CAST(${createdAt.getTime()} AS integer)`
+  t.match(await prisma.account.findFirst(), account)
 })
 
 /** Statements that fail, with the errors of Prisma Client. */
@@ -123,8 +123,8 @@ const ERRORS: Array<[name: string, statement: (client: Client) => Promise<unknow
 
 t.test('Prisma Client reports the kind of an error', { skip }, async (t) => {
   for (const [name, statement, error] of ERRORS) {
-    const { writer, close } = await openDatabase({ url: await freshDatabase(t), pool: 1, timeout: 60_000 })
-    const thrown: unknown = await statement(writer).catch((error: unknown) => error)
+    const { prisma, close } = await openDatabase({ url: await freshDatabase(t), pool: 1, timeout: 60_000 })
+    const thrown: unknown = await statement(prisma).catch((error: unknown) => error)
     t.type(thrown, Prisma.PrismaClientKnownRequestError, name)
     t.match(thrown, error, name)
     await close()

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import t from 'tap'
 import { classifyError, isLocked } from '../../../src/database/error-classification.ts'
-import { SqliteAdapterFactory } from '../../../src/database/sqlite/adapter.ts'
+import { sqliteAdapterFactory } from '../../../src/database/sqlite/adapter.ts'
 import { SqliteConnection } from '../../../src/database/sqlite/connection.ts'
 import { fileOf } from '../../../src/database/sqlite/database-file.ts'
 import { releaseClosedFiles } from '../../../src/database/sqlite/driver.ts'
@@ -72,7 +72,7 @@ t.test('an error of the driver that is not of SQLite stays as it is', { skip }, 
 
 t.test('a closed connection gives up its file and the lock of the schema engine on demand', { skip }, async (t) => {
   const url = await emptyDatabase(t)
-  const factory = new SqliteAdapterFactory(url, 0)
+  const factory = sqliteAdapterFactory(url, 0)
   const engine = await factory.connect()
   await engine.executeScript('PRAGMA main.locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; CREATE TABLE kept (id); COMMIT')
   await t.rejects(factory.connect(), { code: 'SQLITE_BUSY' })

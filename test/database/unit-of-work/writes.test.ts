@@ -191,7 +191,7 @@ t.test('ids of more than 32 bits are whole numbers in events', async (t) => {
   const { client, category } = await openStore(service)
   const last = 3_000_000_000
   for (const [table, column] of [['pets', 'id'], ['orders', 'id'], ['messages', 'position']]) {
-    await service.app.database.writer.$executeRawUnsafe(database === 'postgresql'
+    await service.app.database.prisma.$executeRawUnsafe(database === 'postgresql'
       ? `SELECT setval('${table}_${column}_seq', ${last})`
       : `INSERT OR REPLACE INTO sqlite_sequence (rowid, name, seq)
           SELECT (SELECT rowid FROM sqlite_sequence WHERE name = '${table}'), '${table}', ${last}`)
@@ -240,7 +240,7 @@ t.test('a write whose COMMIT fails leaves nothing, and loses no later write', as
   const service = await startApp(t)
   const { client, category } = await openStore(service)
   const { database: opened } = service.app
-  const execute = async (sql: string): Promise<void> => { await opened.writer.$executeRawUnsafe(sql) }
+  const execute = async (sql: string): Promise<void> => { await opened.prisma.$executeRawUnsafe(sql) }
   if (database === 'postgresql') {
     await execute(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN IF NEW.name = 'lost' THEN RAISE 'refused' USING ERRCODE = '53100'; END IF; RETURN NEW; END $$`)
@@ -252,7 +252,7 @@ t.test('a write whose COMMIT fails leaves nothing, and loses no later write', as
     await execute(`CREATE TRIGGER refuse AFTER INSERT ON pets WHEN new.name = 'lost'
       BEGIN INSERT INTO doomed VALUES (-1); END`)
   }
-  const before = await opened.reader.event.count()
+  const before = await opened.prisma.event.count()
   for (const name of ['kept 1', 'lost', 'kept 2']) {
     const { status } = await client.post('/pets', { name, categoryId: category })
     if (name === 'lost') t.ok(status >= 500, `answered ${status}`)
@@ -260,7 +260,7 @@ t.test('a write whose COMMIT fails leaves nothing, and loses no later write', as
   }
   const { body: pets } = await client.get(`/pets?categoryId=${category}`)
   t.same(pets.map(({ name }: { name: string }) => name), ['kept 1', 'kept 2'])
-  t.equal(await opened.reader.event.count(), before + 2)
+  t.equal(await opened.prisma.event.count(), before + 2)
 })
 
 const skip = database === 'sqlite' && 'one process serves a SQLite file'
@@ -286,7 +286,7 @@ t.test('a write sees what another process has changed', { skip }, async (t) => {
     const { client } = await openStore(service)
     await other.withKey(client.key!).post('/webhooks', { url: 'https://example.com/', events: ['message.created'] })
     const { body: { id } } = await client.post('/messages', { message: 'Hi' })
-    t.equal((await service.app.database.reader.message.findFirst({ where: { id } }))!.waiting, 1)
+    t.equal((await service.app.database.prisma.message.findFirst({ where: { id } }))!.waiting, 1)
   })
 
   await t.test('the account was deleted', async (t) => {
@@ -543,15 +543,15 @@ async function contentsOf ({ app }: TestApp, { client }: Store): Promise<object>
   const paths = ['/categories', '/pets', '/inventory', '/store/orders', '/messages', '/events']
   const lists = await Promise.all(paths.map(async (path) => (await client.get(`${path}?limit=100`)).body as object[]))
   const where = { accountId: BigInt(client.account!) }
-  const { reader } = app.database
+  const { prisma } = app.database
   return {
     lists,
-    account: await reader.account.findFirst({ where: { id: where.accountId }, select: { lastEventId: true } }),
-    items: await reader.inventoryItem.findMany({
+    account: await prisma.account.findFirst({ where: { id: where.accountId }, select: { lastEventId: true } }),
+    items: await prisma.inventoryItem.findMany({
       where, select: { petId: true, quantity: true, version: true }, orderBy: { petId: 'asc' }
     }),
-    orders: await reader.order.findMany({ where, omit: { accountId: true }, orderBy: { id: 'asc' } }),
-    messages: await reader.message.findMany({
+    orders: await prisma.order.findMany({ where, omit: { accountId: true }, orderBy: { id: 'asc' } }),
+    messages: await prisma.message.findMany({
       where, select: { message: true, status: true, waiting: true, version: true }, orderBy: { position: 'asc' }
     })
   }
