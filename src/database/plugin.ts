@@ -12,7 +12,6 @@ import { migrationNames } from './migrations/history.ts'
 import { openDatabase } from './open-database.ts'
 import { type Database, type DatabaseOptions } from './database.ts'
 import { createRead } from './read-batching.ts'
-import { OtherWork } from './reads/other-work.ts'
 import type { Read } from './reads/query.ts'
 import { queryRows, type Run } from './statements.ts'
 import { startSweep } from './sweep.ts'
@@ -66,12 +65,8 @@ export const database = fp(async function database (app: FastifyInstance, option
   })
   checkTables([...options.tables, idempotencyTable])
 
-  const otherWork = new OtherWork()
-  const onWrite = (): void => { otherWork.writeSeen() }
-
   const listeners: ChangeListener[] = []
   const notifyListeners: ChangeListener = (changes, isHint) => {
-    otherWork.writeSeen()
     for (const listener of listeners) {
       try {
         listener(changes, isHint)
@@ -83,10 +78,7 @@ export const database = fp(async function database (app: FastifyInstance, option
   }
   const notifier = createNotifier(opened, {
     url: options.url,
-    onChange: (changes) => {
-      otherWork.peerWriteSeen()
-      notifyListeners(changes, true)
-    },
+    onChange: (changes) => { notifyListeners(changes, true) },
     onError: (error) => { app.log.warn({ err: error }, 'could not reach the other processes') }
   })
   const onChange = (changes: Changes): void => {
@@ -94,20 +86,12 @@ export const database = fp(async function database (app: FastifyInstance, option
     notifier.announce(changes)
   }
   const clocks = new AccountClocks()
-  const committer = createCommitter(opened, {
-    ...options,
-    clocks,
-    onWrite,
-    onChange,
-    instrumentation,
-    hasReadsSince: (time) => otherWork.hasReadsSince(time),
-    hasPeer: () => otherWork.hasPeer()
-  })
+  const committer = createCommitter(opened, { ...options, clocks, onChange, instrumentation })
   const { commit } = committer
   app.decorate('onChange', (listener) => { listeners.push(listener) })
   app.decorate('database', opened)
   app.decorate('clocks', clocks)
-  app.decorate('read', createRead(opened, { ...options, otherWork, instrumentation }))
+  app.decorate('read', createRead(opened, { ...options, instrumentation }))
   app.decorate('commit', commit)
   const expected = await migrationNames(opened.dialect.name)
   app.decorate('isReady', async () => {

@@ -1,34 +1,27 @@
 import type { Database } from './database.ts'
 import { CrowdDetector } from './reads/crowd-detector.ts'
 import { LargeReads } from './reads/large-reads.ts'
-import { OtherWork } from './reads/other-work.ts'
 import type { Call, Query, Read } from './reads/query.ts'
 import { SharedReads } from './reads/shared-reads.ts'
 import { StatementRunner, type RunnerOptions } from './reads/statement-runner.ts'
-
-export interface ReadOptions extends RunnerOptions {
-  /** Where the caller records the writes that large reads must not delay. */
-  otherWork?: OtherWork
-}
 
 /**
  * Returns a function that batches reads: all calls of one query in one turn of the event loop become one statement,
  * or a few if the query is costly. The first call after a quiet turn runs at once, alone. In a crowd that would cost
  * more: answers that are sent together wake their clients together. Calls whose rows can be large have statements of
- * their own, which other work precedes.
+ * their own, one at a time.
  *
  * @throws Overloaded if too many reads wait, DatabaseUnavailable if the database does not respond
  */
-export function createRead (database: Database, { otherWork = new OtherWork(), ...options }: ReadOptions): Read {
+export function createRead (database: Database, options: RunnerOptions): Read {
   const runner = new StatementRunner(database, options)
   const shared = new SharedReads(runner, database.dialect.name)
-  const large = new LargeReads(runner, otherWork, database.readers)
+  const large = new LargeReads(runner)
   const crowd = new CrowdDetector()
 
   return async function read<Input extends object, Row> (query: Query<Input, Row>, input: Input) {
     const isLarge = query.maxRowBytes !== undefined
     const isAtOnce = crowd.isAlone() && !isLarge
-    if (!isLarge) otherWork.readArrived()
     if (isAtOnce && runner.canRunAtOnce) return runner.runAtOnce(query, input) as Row
     runner.admit(query, input)
     return await new Promise<Row | undefined>((resolve, reject) => {

@@ -19,12 +19,6 @@ export interface CommitterOptions extends GroupTransactionOptions {
   queueLimit: number
   /** How long a write may wait, in ms. */
   timeout: number
-  /** Called when a write arrives. */
-  onWrite?: () => void
-  /** Returns whether reads have arrived since a time of `performance.now()`. */
-  hasReadsSince?: (time: number) => boolean
-  /** Returns whether another process writes to the database. */
-  hasPeer?: () => boolean
   /** Called after COMMIT, when something changed. */
   onChange?: (changes: Changes) => void
   instrumentation?: Instrumentation | undefined
@@ -36,13 +30,13 @@ const MAX_GROUP = 256
 /**
  * A crowd is split into two groups that take turns: while the server works on one, this process answers the clients of
  * the other. Groups are not made smaller than this, because each also costs a round trip and a COMMIT. SQLite works in
- * this thread. Beside a process that writes, crowds stay whole: the server works on that one's groups.
+ * this thread.
  */
 const MIN_HALF_OF_CROWD = { sqlite: Infinity, postgresql: 16 }
 
 /**
- * Maximum time a write waits for others to join its group, or for the group in flight. After that it starts a group
- * on another connection, if the database has one.
+ * Maximum time a write waits for the group in flight. After that it starts a group on another connection, if the
+ * database has one.
  */
 const MAX_QUEUE_DELAY_MS = 20
 
@@ -50,10 +44,10 @@ const MAX_QUEUE_DELAY_MS = 20
 const MAX_BATCHING_TICKS = 12
 
 /**
- * Maximum time of these ticks beside reads, in ms: each tick of a process that answers many reads takes about 2 ms. On
- * PostgreSQL, writes also gather during the round trips of the group in flight.
+ * Maximum time of these ticks, in ms: each tick of a process that answers many reads takes about 2 ms. On PostgreSQL,
+ * writes also gather during the round trips of the group in flight.
  */
-const MAX_BATCHING_BESIDE_READS_MS = { sqlite: 4, postgresql: 1 }
+const MAX_BATCHING_MS = { sqlite: 4, postgresql: 1 }
 
 /** Time for writes without a waiting client, such as a key's last use, once the service stops. */
 const CLOSE_TIMEOUT_MS = 1_000
@@ -113,7 +107,6 @@ class Committer {
     command: Command<Input, Record> | Write<Input, Record>, input: Input, context: WriteContext
   ) => {
     return await new Promise<WriteResult<Record>>((resolve, reject) => {
-      this.#options.onWrite?.()
       this.#queue.add({ command, input, context, since: performance.now(), resolve, reject } as QueuedCommand)
       this.#startBatching()
     })
@@ -156,8 +149,7 @@ class Committer {
    */
   #remainingBatching (): number {
     const waiting = performance.now() - Math.max(this.#queue.oldestSince ?? 0, this.#answeredAt)
-    const isBesideReads = this.#options.hasReadsSince?.(performance.now() - waiting) === true
-    return (isBesideReads ? MAX_BATCHING_BESIDE_READS_MS[this.#database.dialect.name] : MAX_QUEUE_DELAY_MS) - waiting
+    return MAX_BATCHING_MS[this.#database.dialect.name] - waiting
   }
 
   /** How much longer the oldest write may wait for the group in flight, in ms. */
@@ -220,7 +212,7 @@ class Committer {
   }
 
   get #minHalf (): number {
-    return this.#options.hasPeer?.() === true ? Infinity : MIN_HALF_OF_CROWD[this.#database.dialect.name]
+    return MIN_HALF_OF_CROWD[this.#database.dialect.name]
   }
 
   /** Returns the number of writes in half of the crowd, unless it is small or its writes have waited long. */
