@@ -17,7 +17,9 @@ const GROUPS: Record<string, string[]> = {
   'Addresses and browsers': ['PORT', 'HOST', 'BASE_PATH', 'PUBLIC_URL', 'TRUST_PROXY', 'CORS_ORIGINS'],
   Database: ['DATABASE_URL', 'DATABASE_POOL', 'MIGRATE_ON_START'],
   'Access and rate limits': ['SIGNUP', 'RATE_LIMIT_PER_ACCOUNT', 'RATE_LIMIT_SIGNUP', 'RATE_LIMIT_FAILED_AUTH'],
-  'Sizes and times': ['QUEUE_LIMIT', 'BODY_LIMIT', 'REQUEST_TIMEOUT_MS', 'SLOW_READER_MS', 'SHUTDOWN_GRACE_MS'],
+  'Sizes and times': [
+    'QUEUE_LIMIT', 'STORED_BYTES_PER_ACCOUNT', 'BODY_LIMIT', 'REQUEST_TIMEOUT_MS', 'SLOW_READER_MS', 'SHUTDOWN_GRACE_MS'
+  ],
   'Events and webhooks': ['DELIVERY', 'WEBHOOKS_ALLOW_PRIVATE', 'EVENT_RETENTION_DAYS', 'STREAMS_PER_ACCOUNT'],
   'Logs and metrics': ['LOG_LEVEL', 'METRICS_PORT'],
   'Demo, lab and deprecation': ['DEMO', 'LAB', 'PET_READ_SUNSET']

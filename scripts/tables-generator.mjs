@@ -12,6 +12,9 @@ const VALUES = { bigint: 'number', text: 'string', boolean: 'boolean', time: 'st
 /** A field with this comment is written by the database alone. */
 const COMPUTED = '@computed'
 
+/** The rows of a model with this comment do not count for the stored bytes of their account. */
+const UNCOUNTED = '@uncounted'
+
 generatorHelper.generatorHandler({
   onManifest: () => ({ prettyName: 'tables', defaultOutput: '../../src/generated/tables.ts' }),
   async onGenerate ({ dmmf: { datamodel: { models, enums } }, generator }) {
@@ -25,7 +28,7 @@ ${text}`)
   }
 })
 
-function tableOf ({ name, dbName, fields, primaryKey }, enums) {
+function tableOf ({ name, dbName, fields, primaryKey, documentation = '' }, enums) {
   const columns = fields.filter(({ kind, documentation = '' }) =>
     kind !== 'object' && !documentation.includes(COMPUTED))
   const id = primaryKey?.fields.at(-1) ?? columns.find(({ isId }) => isId).name
@@ -43,7 +46,7 @@ ${rows.join('\n')}
 
 export const ${camelCase(dbName)} = table<${name}Row>()({
   name: '${dbName}',
-  id: '${id}',
+  id: '${id}',${documentation.includes(UNCOUNTED) ? '\n  isUncounted: true,' : ''}
   columns: {
 ${specified.join(',\n')}
   }

@@ -70,6 +70,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
     url: config.DATABASE_URL,
     pool: config.DATABASE_POOL,
     queueLimit: config.QUEUE_LIMIT,
+    storedBytesLimit: config.STORED_BYTES_PER_ACCOUNT,
     timeout: config.REQUEST_TIMEOUT_MS,
     ...commitOptions(resources)
   })

@@ -58,6 +58,11 @@ export const ConfigSchema = Type.Object({
     'Maximum reads, and maximum writes, that wait for the database; further requests of an account that has some ' +
     'waiting get 503, as do those beyond a quarter of it'
   ),
+  STORED_BYTES_PER_ACCOUNT: integer(
+    0, 0, Number.MAX_SAFE_INTEGER,
+    'Maximum bytes that each account can store: the texts of its records, events, idempotency records, snapshots and ' +
+    'journal, and 64 for each row; a write beyond it gets 409, deletions pass; 0 disables the limit'
+  ),
   BODY_LIMIT: integer(
     131072, 1024, 104857600, 'Maximum size of a request body, in bytes; 8192 at most for POST /accounts'
   ),

@@ -57,6 +57,10 @@ export const RequestTimeout = defineError('request_timeout', 'The request did no
 export const IdempotencyKeyInUse = defineError(
   'idempotency_key_in_use', 'A request with this Idempotency-Key is still running. Try again in a moment.', 409)
 
+export const StorageLimitReached = defineError(
+  'storage_limit_reached', 'Your account stores %s bytes, which is the most it may. Delete something first.', 409,
+  1_073_741_824)
+
 // 412
 export const PreconditionFailed = defineError(
   'precondition_failed', 'The current ETag does not satisfy %s. Read the resource again before you retry.', 412,

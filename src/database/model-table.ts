@@ -18,6 +18,8 @@ export interface ModelTable<Row extends object = object> {
   name: string
   /** The field of the primary key; beside the account, where the key is made of both. */
   id: string
+  /** Its rows do not count for the stored bytes of their account. */
+  isUncounted?: boolean
   /** The columns by field, without those that only the database writes. */
   columns: Record<string, ModelColumn>
   /** Gives `Row` its place in the type. It has no value. */

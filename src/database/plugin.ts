@@ -39,6 +39,8 @@ type ChangeListener = (changes: Changes, isHint: boolean) => void
 export interface DatabasePluginOptions extends DatabaseOptions {
   /** Reads, and writes, that may wait before the next is refused. */
   queueLimit: number
+  /** Maximum bytes that an account stores; 0 is no limit. */
+  storedBytesLimit: number
   /** The resources' tables, in the order in which rows are locked. */
   tables: readonly Table[]
   eventLog: EventLog

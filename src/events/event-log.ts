@@ -2,6 +2,7 @@ import { oncePerDialect, type Dialect } from '../database/dialect.ts'
 import type { CompletedCommand, EventLog, EventWrites } from '../database/group-commit/command.ts'
 import type { Changes, NewEvent } from '../database/unit-of-work/success.ts'
 import type { OwnStatement } from '../database/statements.ts'
+import { bytesOfTexts } from '../database/unit-of-work/stored-bytes.ts'
 
 /** The subscribers of events: what they need to know of an event is written in the event's own transaction. */
 export interface EventSubscribers {
@@ -31,14 +32,24 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
   const textsOf = oncePerDialect((dialect) => eventStatements(dialect, subscribers))
   return { hasSubscriber: subscribers.exist, subscribers: subscribers.table, write }
 
-  function write (...[dialect, completed, timeOf, mayBeSubscribed]: Parameters<EventLog['write']>): EventWrites {
+  function write (...[dialect, completed, timeOf, mayBeSubscribed, bytes]: Parameters<EventLog['write']>): EventWrites {
     const byAccount = eventsByAccount(completed)
-    if (byAccount.size === 0) return { statements: [], changesOf: () => ({}), countersOf: () => [] }
-    const counts = JSON.stringify([...byAccount].map(([account, { length: count }]) =>
-      ({ account, count, now: timeOf(account), giveUp: timeOf(account, subscribers.lifetimeMs) })))
-    const events = [...byAccount].flatMap(([account, list]) => list.map(({ type, data, tracks }, i) =>
-      ({ account, later: list.length - 1 - i, type, data, tracks })))
-    const rows = JSON.stringify(events)
+    const events = [...byAccount].flatMap(([account, list]) => list.map(({ type, data, tracks }, i) => {
+      const text = JSON.stringify(data)
+      bytes.add(account, bytesOfTexts(type, text))
+      return { account, later: list.length - 1 - i, type, text, tracks }
+    }))
+    const accounts = new Set([...byAccount.keys(), ...bytes.added.keys()])
+    if (accounts.size === 0) return { statements: [], changesOf: () => ({}), countersOf: () => [] }
+    const counts = JSON.stringify(Array.from(accounts, (account) => ({
+      account,
+      count: byAccount.get(account)?.length ?? 0,
+      bytes: bytes.of(account),
+      now: timeOf(account),
+      giveUp: timeOf(account, subscribers.lifetimeMs)
+    })))
+    // The data is JSON already.
+    const rows = `[${events.map(({ text, ...event }) => `${JSON.stringify(event).slice(0, -1)},"data":${text}}`).join()}]`
     // What an event tracks is settled by its deliveries, or by a worker when there are none.
     const tracked = events.filter(({ tracks }) => tracks !== undefined)
     const { all, logged, count, insert, enqueue, track } = textsOf(dialect)
@@ -55,9 +66,12 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
       statements,
       countersOf: ([counters]) => counters as Counter[],
       changesOf ([counters, , enqueued = []]): Changes {
-        const accounts = (counters as Counter[]).map(({ id }) => id)
+        const accounts = (counters as Counter[]).map(({ id }) => id).filter((id) => byAccount.has(id))
         const isEnqueued = enqueued.length > 0 || (counters as Counter[]).some(({ enqueued = 0 }) => enqueued > 0)
-        return { events: accounts, ...isEnqueued || tracked.length > 0 ? { deliveries: [] } : {} }
+        return {
+          ...accounts.length > 0 && { events: accounts },
+          ...isEnqueued || tracked.length > 0 ? { deliveries: [] } : {}
+        }
       }
     }
   }
@@ -103,7 +117,9 @@ const EVENT_COLUMNS = {
   account: 'bigint', later: 'bigint', type: 'text', data: 'text', tracks: 'bigint'
 } as const
 
-const COUNT_COLUMNS = { account: 'bigint', count: 'bigint', now: 'text', giveUp: 'text' } as const
+const COUNT_COLUMNS = {
+  account: 'bigint', count: 'bigint', bytes: 'bigint', now: 'text', giveUp: 'text'
+} as const
 
 function eventStatements (dialect: Dialect, subscribers: EventSubscribers): EventTexts {
   const counts = dialect.jsonRows('i', COUNT_COLUMNS)
@@ -121,7 +137,7 @@ function eventStatements (dialect: Dialect, subscribers: EventSubscribers): Even
       all: '',
       logged: '',
       count: `
-        UPDATE accounts SET last_event_id = last_event_id + i.count FROM ${counts}
+        UPDATE accounts SET last_event_id = last_event_id + i.count, stored_bytes = stored_bytes + i.bytes FROM ${counts}
         WHERE accounts.id = i.account AND deleted_at IS NULL
         RETURNING accounts.id, accounts.clock_offset_seconds AS ahead`,
       insert: insert(events, counters),
@@ -132,10 +148,11 @@ function eventStatements (dialect: Dialect, subscribers: EventSubscribers): Even
   const { insert: enqueue, track } = subscribers.enqueue(dialect, events, 'counted AS c')
   const log = `
     WITH locked AS (
-      SELECT a.id, i.count, i.now, i."giveUp" FROM ${counts}
+      SELECT a.id, i.count, i.bytes, i.now, i."giveUp" FROM ${counts}
       JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL ORDER BY a.id FOR NO KEY UPDATE OF a),
     counted AS (
-      UPDATE accounts SET last_event_id = last_event_id + locked.count FROM locked WHERE accounts.id = locked.id
+      UPDATE accounts SET last_event_id = last_event_id + locked.count, stored_bytes = stored_bytes + locked.bytes
+      FROM locked WHERE accounts.id = locked.id
       RETURNING accounts.id, accounts.last_event_id AS last, accounts.clock_offset_seconds AS ahead, locked.now,
         locked."giveUp"),
     inserted AS (${insert(events, 'counted AS c')})`

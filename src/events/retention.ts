@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Command } from '../database/group-commit/command.ts'
+import { bytesSql } from '../database/unit-of-work/stored-bytes.ts'
+import { events } from '../generated/tables.ts'
 import { startSweep } from '../database/sweep.ts'
 
 export interface RetentionOptions {
@@ -40,7 +42,7 @@ export const deleteExpiredEvents: Command<StepInput, Step> = {
   name: 'deleteExpiredEvents',
   // Of two processes that delete the same events, one waits for the other, and must not hold other rows meanwhile.
   runsAlone: true,
-  async run ({ dialect, query, execute }, inputs) {
+  async run ({ dialect, query, storedBytes }, inputs) {
     const outcomes: Array<{ record: Step }> = []
     for (const input of inputs) {
       const accounts = await query<{ account: number, expired: boolean | number | null }>(`
@@ -57,7 +59,7 @@ export const deleteExpiredEvents: Command<StepInput, Step> = {
       // A step deletes events of one account only. The next step checks the same account again.
       const found = accounts.find(({ expired }) => Boolean(expired))
       if (found !== undefined) {
-        await execute(`
+        const deleted = await query<{ bytes: number }>(`
           WITH i AS (
             SELECT i.account, ${dialect.toTime('i.before')} AS before
             FROM ${dialect.jsonRows('i', { account: 'bigint', before: 'text' })})
@@ -65,7 +67,9 @@ export const deleteExpiredEvents: Command<StepInput, Step> = {
             SELECT max(x.id) FROM (
               SELECT e.id, e.timestamp FROM events e WHERE e.account_id = (SELECT i.account FROM i)
               ORDER BY e.id LIMIT ${EVENTS_PER_STEP}) AS x
-            WHERE x.timestamp < (SELECT i.before FROM i))`, [{ account: found.account, before: input.before }])
+            WHERE x.timestamp < (SELECT i.before FROM i))
+          RETURNING ${bytesSql(events, 'events')} AS bytes`, [{ account: found.account, before: input.before }])
+        for (const { bytes } of deleted) storedBytes.add(found.account, -bytes)
       }
       const last = accounts.length === ACCOUNTS_PER_STEP ? accounts.at(-1)!.account : undefined
       outcomes.push({ record: { after: found === undefined ? last : found.account - 1 } })

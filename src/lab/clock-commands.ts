@@ -26,6 +26,7 @@ export function clockEtag (offsetSeconds: number): string {
 /** Moves a clock ahead. What becomes due is not done here, because it can take several steps. */
 export const advanceClock: Command<ClockMove, AdvancedClock> = {
   name: 'advanceClock',
+  stores: true,
   runsAlone: true,
   locksAccount: true,
   run: async (tx, inputs) => await inSequence(inputs, async (input) => await move(tx, input))

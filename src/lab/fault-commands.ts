@@ -18,6 +18,7 @@ const MAX_USED_FAULTS = 1_000
 
 export const createFault: Command<{ account: number, fault: NewFault }, Fault> = {
   name: 'createFault',
+  stores: true,
   runsAlone: 'with its kind',
   async run (tx, inputs) {
     const counts = await countRows(tx, faultTable, inputs, 'r.hits < r.times')

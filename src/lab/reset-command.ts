@@ -15,6 +15,7 @@ const EMPTY: StoreCounts = { categories: 0, pets: 0, inventory: 0, orders: 0, me
 /** Empties a store, and fills it with the records of a sample. */
 export const resetStore: Command<{ account: number, reset: NewStoreReset }, ResetStore> = {
   name: 'resetStore',
+  stores: true,
   runsAlone: true,
   locksAccount: true,
   run: async (tx, inputs) => await inSequence(inputs, async ({ account, reset: { sample } }) => {

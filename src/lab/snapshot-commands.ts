@@ -16,6 +16,7 @@ const MAX_SNAPSHOTS = 20
 
 export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot }, Snapshot> = {
   name: 'createSnapshot',
+  stores: true,
   runsAlone: true,
   // Otherwise the store could grow between the look at its size and the copy.
   locksAccount: true,
@@ -87,6 +88,7 @@ export const deleteSnapshot: Command<SnapshotRef, undefined> = {
  */
 export const restoreSnapshot: Command<SnapshotRef, Snapshot> = {
   name: 'restoreSnapshot',
+  stores: true,
   runsAlone: true,
   locksAccount: true,
   run: async (tx, inputs) => await inSequence(inputs, async (input) => {

@@ -143,6 +143,7 @@ function errorsOf ({ security, requestBody }: Operation, method: string, facts: 
     ...open ? [] : [errors.Unauthorized],
     ...write && !open ? [errors.ReadOnlyKey] : [],
     ...facts.errors ?? [],
+    ...!open && ['post', 'patch'].includes(method) ? [errors.StorageLimitReached] : [],
     ...write && facts.secret !== true ? [errors.IdempotencyKeyInUse, errors.IdempotencyKeyReused] : [],
     errors.PreconditionFailed,
     errors.RequestTimeout,

@@ -144,8 +144,8 @@ function nameOfResponse (status: string, { content, headers = {} }: Answer): str
   if (status === '400' && 'Accept-Patch' in headers) return `${name}Patch`
   if (status === '400' && codes.includes('invalid_json')) return `${name}Body`
   if (name !== undefined) return name
-  // Every write with a key has this code.
-  const own = codes.filter((code) => code !== 'idempotency_key_in_use')
+  // Most writes have these codes.
+  const own = codes.filter((code) => !['idempotency_key_in_use', 'storage_limit_reached'].includes(code))
   return (own.length === 0 ? codes : own).map(pascalCase).join('Or')
 }
 

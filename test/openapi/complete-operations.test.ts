@@ -21,7 +21,7 @@ const CODES: Record<number, string[]> = {
   404: ['route_not_found'],
   405: ['method_not_allowed'],
   408: ['request_timeout'],
-  409: ['idempotency_key_in_use'],
+  409: ['idempotency_key_in_use', 'storage_limit_reached'],
   412: ['precondition_failed'],
   413: ['payload_too_large'],
   414: ['uri_too_long'],
@@ -94,6 +94,7 @@ t.test('the OpenAPI document', async (t) => {
         ...(id === 'createAccount' ? [] : ['unauthorized', ...injected, ...(write ? ['read_only_key'] : [])]),
         ...(operation.requestBody === undefined ? [] : ['invalid_json', 'invalid_content_type', 'payload_too_large']),
         ...(keyed ? ['idempotency_key_in_use', 'idempotency_key_reused'] : []),
+        ...(['post', 'patch'].includes(method) && id !== 'createAccount' ? ['storage_limit_reached'] : []),
         ...own
       ]
       t.same(codesOf(operation).sort(), expected.sort(), id)

@@ -3,6 +3,7 @@ import type { Dialect } from '../dialect.ts'
 import type { OwnStatement } from '../statements.ts'
 import type { Table } from '../table.ts'
 import type { Changes, CommandSuccess } from '../unit-of-work/success.ts'
+import type { StoredBytes } from '../unit-of-work/stored-bytes.ts'
 import type { Write } from '../unit-of-work/write.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -30,6 +31,8 @@ export interface Command<Input, Record> {
    * otherwise the others of its group would wait as well.
    */
   locksAccount?: true
+  /** It is refused when its account stores more than the limit, as are writes that add to what it stores. */
+  stores?: true
   run: (tx: Transaction, inputs: Input[]) => Promise<Array<CommandResult<Record>>>
 }
 
@@ -86,10 +89,11 @@ export interface EventLog {
    *
    * @param timeOf returns the time of an account, or the time some ms later
    * @param mayBeSubscribed false if no account of the events has a subscriber
+   * @param bytes what the group stores; the statements add it and the events to what the accounts store
    */
   write: (
     dialect: Dialect, completed: readonly CompletedCommand[], timeOf: (account: number, ms?: number) => string,
-    mayBeSubscribed: boolean
+    mayBeSubscribed: boolean, bytes: StoredBytes
   ) => EventWrites
 }
 

@@ -72,12 +72,14 @@ export class GroupRunner {
 
   /** Runs writes of one sort in a transaction. */
   async #attempt (group: QueuedCommand[], lockTimeoutMs?: number): Promise<CommittedGroup> {
-    const { tables, clocks = REAL_TIME, eventLog } = this.#options
+    const { tables, clocks = REAL_TIME, eventLog, storedBytesLimit = 0 } = this.#options
     if ('run' in group[0]!.command) {
       return await runInTransaction(this.#database, group as QueuedPerform[], { ...this.#options, lockTimeoutMs })
     }
     const names = tables.map(({ name }) => name)
-    return await runWrites(this.#database, group as QueuedWrite[], { tables: names, clocks, eventLog, lockTimeoutMs })
+    return await runWrites(this.#database, group as QueuedWrite[], {
+      tables: names, clocks, eventLog, lockTimeoutMs, storedBytesLimit
+    })
   }
 
   async #commit (group: QueuedCommand[], lockTimeoutMs?: number): Promise<CommittedGroup | undefined> {

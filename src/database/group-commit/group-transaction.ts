@@ -10,12 +10,15 @@ import {
   ACCOUNT_DELETED, type Command, type CompletedCommand, type EventLog, type QueuedCommand, type RowLock
 } from './command.ts'
 import { mergeChanges, type Changes, type CommandSuccess } from '../unit-of-work/success.ts'
+import { StoredBytes } from '../unit-of-work/stored-bytes.ts'
 import { createTransaction, type Transaction } from './transaction.ts'
 
 export interface GroupTransactionOptions {
   /** All tables of accounts, in the order in which rows are locked. */
   tables: readonly Table[]
   eventLog: EventLog
+  /** Maximum bytes that an account stores; by default there is no limit. */
+  storedBytesLimit?: number
   /** The clocks of accounts; by default, all are in real time. */
   clocks?: AccountClocks
   /** Maximum time to wait for a row that another process has locked, in ms; by default that of the connection. */
@@ -37,7 +40,7 @@ export interface CommittedGroup {
  */
 export async function runInTransaction (
   database: Database, group: QueuedPerform[],
-  { tables, eventLog, clocks = REAL_TIME, lockTimeoutMs }: GroupTransactionOptions
+  { tables, eventLog, clocks = REAL_TIME, lockTimeoutMs, storedBytesLimit = 0 }: GroupTransactionOptions
 ): Promise<CommittedGroup> {
   const { dialect } = database
   return await database.transact(async (transaction) => {
@@ -46,14 +49,17 @@ export async function runInTransaction (
       [...account === null ? [] : [account], ...command.accounts?.(input) ?? []]))
     const lock = group.some(({ command }) => command.locksAccount) ? 'update' : 'key share'
     const rowLocks = rowLocksOf(dialect, tables, group)
-    const { fresh, offsets } = await sendFirstMessage(
+    const { fresh, offsets, stored } = await sendFirstMessage(
       transaction.run, dialect, group, [...accounts], rowLocks, { clocks, lockTimeoutMs, lock }, answers)
-    const tx = createTransaction(transaction.run, dialect, tables, clocks, offsets)
+    const bytes = new StoredBytes(storedBytesLimit, stored)
+    const tx = createTransaction(transaction.run, dialect, tables, clocks, offsets, bytes)
     const accepted: QueuedPerform[] = []
     const rejected: QueuedCommand[] = []
     for (const entry of fresh) {
       const { account, rejection } = entry.context
-      const error = account === null || offsets.has(account) ? rejection : new Unauthorized(ACCOUNT_DELETED)
+      const error = account === null || offsets.has(account)
+        ? rejection ?? (account !== null && entry.command.stores ? bytes.refusalOf(account) : undefined)
+        : new Unauthorized(ACCOUNT_DELETED)
       if (error === undefined) {
         accepted.push(entry)
       } else {
@@ -64,9 +70,9 @@ export async function runInTransaction (
     const { completed, refused } = await runCommands(tx, accepted, answers)
     const changes: Changes = {}
     for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
-    const { statements, changesOf, countersOf } = eventLog.write(dialect, completed, tx.now, true)
-    const responses = completed.map(({ entry, success: { record, etag } }) => ({ entry, record, etag }))
-    const rows = await tx.run([...statements, ...responsesOf(dialect, responses, [...rejected, ...refused])])
+    const responses = responsesOf(dialect, completed, [...rejected, ...refused], bytes)
+    const { statements, changesOf, countersOf } = eventLog.write(dialect, completed, tx.now, true, bytes)
+    const rows = await tx.run([...statements, ...responses])
     if (statements.length > 0) {
       for (const { id, ahead } of countersOf(rows)) tx.confirmClock(id, ahead * 1000)
       mergeChanges(changes, changesOf(rows))

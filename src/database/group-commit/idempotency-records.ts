@@ -1,5 +1,7 @@
 import { timeText } from '../account-clocks.ts'
+import { idempotencyRecords } from '../../generated/tables.ts'
 import type { Table } from '../table.ts'
+import { bytesSql } from '../unit-of-work/stored-bytes.ts'
 import type { Command } from './command.ts'
 import { inSequence, type Transaction } from './transaction.ts'
 
@@ -19,16 +21,21 @@ function expiryOf (now: string): string {
 /** Maximum number of expired records removed in one transaction: few enough that no write waits noticeably for it. */
 const SWEEP_SIZE = 500
 
+const BYTES = bytesSql(idempotencyRecords, 'idempotency_records')
+
+interface Deleted { account: number, bytes: number }
+
 /** Deletes some of the expired records. Returns `true` when there may be more. */
 export const deleteExpiredIdempotencyRecords: Command<object, boolean> = {
   name: 'deleteExpiredIdempotencyRecords',
-  async run ({ dialect, query, startedAt: now }, inputs) {
-    const deleted = await query<object>(`
+  async run ({ dialect, query, storedBytes, startedAt: now }, inputs) {
+    const deleted = await query<Deleted>(`
       DELETE FROM idempotency_records WHERE (account_id, key) IN (
         SELECT r.account_id, r.key FROM idempotency_records r
         WHERE r.expires_at < (SELECT ${dialect.toTime('i.now')} FROM ${dialect.jsonRows('i', { now: 'text' })})
         LIMIT ${SWEEP_SIZE} ${dialect.forUpdateSkipLocked})
-      RETURNING account_id`, [{ now }])
+      RETURNING account_id AS account, ${BYTES} AS bytes`, [{ now }])
+    for (const { account, bytes } of deleted) storedBytes.add(account, -bytes)
     return inputs.map(() => ({ record: deleted.length === SWEEP_SIZE }))
   }
 }
@@ -48,7 +55,7 @@ export async function renewClaim ({ dialect, execute, now }: Transaction, accoun
  */
 export const deleteExpiredRecordsOfAccount: Command<{ account: number, after: string }, string | undefined> = {
   name: 'deleteExpiredRecordsOfAccount',
-  run: async ({ dialect, query, execute, now }, inputs) => await inSequence(inputs, async ({ account, after }) => {
+  run: async ({ dialect, query, storedBytes, now }, inputs) => await inSequence(inputs, async ({ account, after }) => {
     const { where, orderBy } = dialect.keyset(
       [['r.account_id', '(SELECT i.account FROM i)']], 'r.key', '(SELECT i.after FROM i)', false)
     const rows = await query<{ key: string, expired: boolean | number }>(`
@@ -60,11 +67,13 @@ export const deleteExpiredRecordsOfAccount: Command<{ account: number, after: st
     [{ account, after, now: now(account) }])
     const expired = rows.filter(({ expired }) => Boolean(expired))
     // A request that has taken a record over may wait for rows that this transaction holds.
-    await execute(`
+    const deleted = await query<Deleted>(`
       DELETE FROM idempotency_records WHERE (account_id, key) IN (
         SELECT r.account_id, r.key FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text' })}
         JOIN idempotency_records r ON r.account_id = i.account AND r.key = i.key
-        ${dialect.hasRowLocks ? 'FOR UPDATE OF r SKIP LOCKED' : ''})`, expired.map(({ key }) => ({ account, key })))
+        ${dialect.hasRowLocks ? 'FOR UPDATE OF r SKIP LOCKED' : ''})
+      RETURNING account_id AS account, ${BYTES} AS bytes`, expired.map(({ key }) => ({ account, key })))
+    for (const { bytes } of deleted) storedBytes.add(account, -bytes)
     return { record: rows.length === SWEEP_SIZE ? rows.at(-1)!.key : undefined }
   })
 }

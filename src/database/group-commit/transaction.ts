@@ -3,6 +3,7 @@ import type { Dialect } from '../dialect.ts'
 import { insertSql } from '../sql/bulk-insert.ts'
 import type { Table } from '../table.ts'
 import type { Run } from '../statements.ts'
+import type { StoredBytes } from '../unit-of-work/stored-bytes.ts'
 import { createStatements, type Statements } from './transaction-statements.ts'
 
 /** One database transaction, shared by all commands of a group. */
@@ -23,6 +24,8 @@ export interface Transaction extends Statements {
    * clocks is moved meanwhile.
    */
   lockedAccounts: Set<number>
+  /** Gets what the transaction adds to the bytes that its accounts store, or takes away. */
+  storedBytes: StoredBytes
   /** All tables of accounts, in registration order. */
   tables: readonly Table[]
   /** Inserts rows, deferred, with allocated ids. */
@@ -41,7 +44,7 @@ export class Outdated extends Error {}
 /** @param locked the accounts that are locked, and how far their clocks are ahead, in ms */
 export function createTransaction (
   run: Run, dialect: Dialect, tables: readonly Table[], clocks: AccountClocks,
-  locked: ReadonlyMap<number, number>
+  locked: ReadonlyMap<number, number>, storedBytes: StoredBytes
 ): Transaction {
   const statements = createStatements(run)
   async function allocateIdRanges ({ name, id }: Table, count: number): Promise<IdRange[]> {
@@ -52,6 +55,7 @@ export function createTransaction (
   return {
     dialect,
     tables,
+    storedBytes,
     lockedAccounts: new Set(locked.keys()),
     ...createTimes(clocks, locked),
     ...statements,

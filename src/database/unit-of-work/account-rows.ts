@@ -1,5 +1,6 @@
 import { nextVersion } from '../entity-tag.ts'
 import type { ModelTable } from '../model-table.ts'
+import { bytesOfRow, type StoredBytes } from './stored-bytes.ts'
 
 export type Row = Record<string, unknown>
 type Id = number | string
@@ -24,6 +25,8 @@ export class IdentityMap {
   readonly #newIds = new Map<ModelTable, number[]>()
   /** Takes back what the current write has done, last step first. */
   #undo: Array<() => void> = []
+  /** Gets what the rows add to the bytes of their accounts, once the accounts are loaded. */
+  storedBytes: StoredBytes | undefined
 
   entriesOf (table: ModelTable): Map<Id, Entry> {
     let entries = this.tables.get(table)
@@ -62,7 +65,11 @@ export class IdentityMap {
     const entries = this.entriesOf(table)
     const before = entries.get(id)
     entries.set(id, { stored: before?.stored, current })
+    const { accountId } = (current ?? before?.current ?? {}) as { accountId?: number }
+    const bytes = bytesOfRow(table, current) - bytesOfRow(table, before?.current)
+    if (accountId !== undefined) this.storedBytes?.add(accountId, bytes)
     this.#undo.push(() => {
+      if (accountId !== undefined) this.storedBytes?.add(accountId, -bytes)
       if (before === undefined) entries.delete(id)
       else entries.set(id, before)
     })

@@ -13,6 +13,8 @@ export interface FirstMessage<Entry> {
   fresh: Entry[]
   /** How far the clocks of the accounts are ahead, in ms; deleted accounts are missing. */
   offsets: Map<number, number>
+  /** How many bytes the accounts store. */
+  stored: Map<number, number>
   /** Whether an account has a subscriber, if `hasSubscriber` is given. */
   isSubscribed: boolean
   /** The rows of the statements behind. */
@@ -62,10 +64,12 @@ export async function sendFirstMessage<Entry extends QueuedCommand> (
       throw error
     })
   const offsets = new Map<number, number>()
+  const stored = new Map<number, number>()
   const found = accounts.length === 0 ? [] : rows[limits.length] as AccountRow[]
-  for (const { id, ahead } of found) {
+  for (const { id, ahead, bytes } of found) {
     clocks.advance(id, ahead * 1000)
     offsets.set(id, ahead * 1000)
+    stored.set(id, bytes)
   }
   const replays = claims?.replaysOf(rows.slice(firstClaim, statements.length - behind.length)) ??
     new Map<QueuedCommand, Replay>()
@@ -75,19 +79,20 @@ export async function sendFirstMessage<Entry extends QueuedCommand> (
   return {
     fresh: group.filter((entry) => !replays.has(entry)),
     offsets,
+    stored,
     isSubscribed: found.some(({ subscribed }) => Boolean(subscribed)),
     rows: rows.slice(statements.length - behind.length)
   }
 }
 
 /** SQLite's booleans are 0 and 1. */
-interface AccountRow { id: number, ahead: number, subscribed: boolean | number }
+interface AccountRow { id: number, ahead: number, bytes: number, subscribed: boolean | number }
 
 /** PostgreSQL evaluates the condition again after it waited for a lock: an account that was deleted is not found. */
 function accountsSql (dialect: Dialect, lock: 'key share' | 'update', hasSubscriber: string): string {
   const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
   return `
-    SELECT a.id, a.clock_offset_seconds AS ahead, ${hasSubscriber} AS subscribed
+    SELECT a.id, a.clock_offset_seconds AS ahead, a.stored_bytes AS bytes, ${hasSubscriber} AS subscribed
     ${dialect.fromByIds('accounts', 'a', 'id', ids)} AND a.deleted_at IS NULL
     ${dialect.hasRowLocks ? `ORDER BY a.id ${lock === 'update' ? dialect.forUpdate : dialect.forKeyShare}` : ''}`
 }

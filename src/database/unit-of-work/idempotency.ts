@@ -1,9 +1,10 @@
 import type { FastifyError } from '@fastify/error'
 import { IdempotencyKeyReused } from '../../errors.ts'
 import { oncePerDialect, type Dialect } from '../dialect.ts'
-import type { QueuedCommand, WriteResult } from '../group-commit/command.ts'
+import type { CompletedCommand, QueuedCommand, WriteResult } from '../group-commit/command.ts'
 import { LIFETIME_MS } from '../group-commit/idempotency-records.ts'
 import type { OwnStatement } from '../statements.ts'
+import { bytesOfTexts, type StoredBytes } from './stored-bytes.ts'
 
 /**
  * Maximum time to wait for a key of another process. The other writes of the group wait as well, so it is just long
@@ -68,13 +69,21 @@ export function claimsOf (dialect: Dialect, keyed: readonly QueuedCommand[]): Cl
   }
 }
 
-/** Returns the statements that store responses, and delete the claims of refused writes for their retries. */
+/**
+ * Returns the statements that store responses, and delete the claims of refused writes for their retries.
+ *
+ * @param bytes gets what they add
+ */
 export function responsesOf (
-  dialect: Dialect, responses: ReadonlyArray<{ entry: QueuedCommand, record: unknown, etag: string | undefined }>,
-  unused: readonly QueuedCommand[]
+  dialect: Dialect, completed: readonly CompletedCommand[], unused: readonly QueuedCommand[], bytes: StoredBytes
 ): OwnStatement[] {
-  const stored = responses.flatMap(({ entry: { context: { account, idempotency } }, record, etag }) =>
-    idempotency === undefined ? [] : [{ account, key: idempotency.key, record: JSON.stringify(record), etag }])
+  const stored = completed.flatMap(({ entry: { context: { account, idempotency } }, success }) => {
+    if (account === null || idempotency === undefined) return []
+    const { key, fingerprint } = idempotency
+    const [record, etag] = [JSON.stringify(success.record), success.etag]
+    bytes.add(account, bytesOfTexts(key, fingerprint, record, etag))
+    return [{ account, key, record, etag }]
+  })
   const deleted = unused.flatMap(({ context: { account, idempotency } }) =>
     idempotency === undefined ? [] : [{ account, key: idempotency.key }])
   const { store, remove } = textsOf(dialect)

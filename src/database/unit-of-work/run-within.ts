@@ -18,6 +18,7 @@ export async function runWithin<Input, Record> (
   const { dialect } = tx
   const tables = tx.tables.map(({ name }) => name)
   const map = new IdentityMap()
+  map.storedBytes = tx.storedBytes
   const needed = account === null ? [] : inputs.map((input) => ({ account, needs: write.needs?.(input) ?? [] }))
   const loads = loadsOf(dialect, tables, needed, createdBy(inputs.map(() => write)), map)
   const loaded = await tx.run(loads.map(({ statement }) => statement))

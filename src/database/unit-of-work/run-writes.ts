@@ -9,12 +9,15 @@ import { sendFirstMessage, type FirstMessageOptions } from './first-message.ts'
 import { responsesOf } from './idempotency.ts'
 import { loadsOf } from './load.ts'
 import { createdBy, savesOf } from './save.ts'
+import { StoredBytes } from './stored-bytes.ts'
 import type { Write } from './write.ts'
 
 export interface RunWritesOptions extends FirstMessageOptions {
   /** The names of all tables of accounts, in the order in which rows are locked. */
   tables: readonly string[]
   eventLog: EventLog
+  /** Maximum bytes that an account stores; 0 is no limit. */
+  storedBytesLimit: number
 }
 
 /** A queued write. */
@@ -41,23 +44,24 @@ export async function runWrites (
     const statements = loads.map(({ statement }) => statement)
     const { eventLog } = options
     const first = { ...options, hasSubscriber: eventLog.hasSubscriber('a.id') }
-    const { fresh, offsets, rows: loaded, isSubscribed } =
+    const { fresh, offsets, stored, rows: loaded, isSubscribed } =
       await sendFirstMessage(transaction.run, dialect, group, accounts, statements, first, answers)
     loads.forEach(({ onRows }, i) => { onRows(loaded[i] as Row[]) })
     // After the accounts were locked: their clocks are not moved any more.
     const startedMs = Date.now()
     const timeOf = (account: number | null, ms = 0): string =>
       timeText(startedMs + (account === null ? 0 : offsets.get(account) ?? 0) + ms)
-    const { completed, refused } = decide(fresh, map, offsets, timeOf, answers)
+    const bytes = map.storedBytes = new StoredBytes(options.storedBytesLimit, stored)
+    const { completed, refused } = decide(fresh, map, bytes, offsets, timeOf, answers)
 
     const changes: Changes = {}
     for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
     // A subscriber that another transaction adds meanwhile begins with the next events.
     const mayBeSubscribed = isSubscribed || [...map.tables.keys()].some(({ name }) => name === eventLog.subscribers)
-    const events = eventLog.write(dialect, completed, timeOf, mayBeSubscribed)
-    const responses = completed.map(({ entry, success: { record, etag } }) => ({ entry, record, etag }))
+    const responses = responsesOf(dialect, completed, refused, bytes)
+    const events = eventLog.write(dialect, completed, timeOf, mayBeSubscribed, bytes)
     const saves = savesOf(dialect, options.tables, map)
-    const rows = await transaction.commit([...saves, ...events.statements, ...responsesOf(dialect, responses, refused)])
+    const rows = await transaction.commit([...saves, ...events.statements, ...responses])
     mergeChanges(changes, events.changesOf(rows.slice(saves.length)))
     return { answers, changes }
   })
@@ -65,7 +69,7 @@ export async function runWrites (
 
 /** Decides about the writes in order of arrival. Adds their answers. */
 function decide (
-  fresh: readonly QueuedWrite[], map: IdentityMap, offsets: ReadonlyMap<number, number>,
+  fresh: readonly QueuedWrite[], map: IdentityMap, bytes: StoredBytes, offsets: ReadonlyMap<number, number>,
   timeOf: (account: number | null) => string, answers: Array<() => void>
 ): { completed: CompletedCommand[], refused: QueuedCommand[] } {
   const views = new Map<number | null, AccountRows>()
@@ -78,7 +82,13 @@ function decide (
       if (rejection !== undefined) throw rejection
       let rows = views.get(account)
       if (rows === undefined) views.set(account, rows = new AccountRows(map, account, timeOf(account)))
-      const success: CommandSuccess<unknown> = map.attempt(() => command.decide(input, rows))
+      const success: CommandSuccess<unknown> = map.attempt(() => {
+        const earlier = account === null ? 0 : bytes.of(account)
+        const result = command.decide(input, rows)
+        const refusal = account !== null && bytes.of(account) > earlier ? bytes.refusalOf(account) : undefined
+        if (refusal !== undefined) throw refusal
+        return result
+      })
       completed.push({ entry, success })
       answers.push(answerOf(entry, success))
     } catch (error) {

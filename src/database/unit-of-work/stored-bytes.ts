@@ -1,0 +1,70 @@
+import type { FastifyError } from '@fastify/error'
+import { StorageLimitReached } from '../../errors.ts'
+import type { ModelTable } from '../model-table.ts'
+
+/** What every row counts beside its texts. */
+export const ROW_BYTES = 64
+
+/** How many bytes a transaction adds to those that its accounts store, or takes away from them. */
+export class StoredBytes {
+  /** What it adds, by account. */
+  readonly added = new Map<number, number>()
+  readonly #limit: number
+  readonly #before: ReadonlyMap<number, number>
+
+  /**
+   * @param limit maximum bytes of an account; 0 is no limit
+   * @param before how many bytes the accounts store before the transaction
+   */
+  constructor (limit: number, before: ReadonlyMap<number, number>) {
+    this.#limit = limit === 0 ? Infinity : limit
+    this.#before = before
+  }
+
+  add (account: number, bytes: number): void {
+    if (bytes !== 0) this.added.set(account, this.of(account) + bytes)
+  }
+
+  /** Returns what the transaction has added so far. */
+  of (account: number): number {
+    return this.added.get(account) ?? 0
+  }
+
+  /** Returns the error of a write that adds to an account, if the account stores more than its limit. */
+  refusalOf (account: number): FastifyError | undefined {
+    const stored = (this.#before.get(account) ?? 0) + this.of(account)
+    return stored > this.#limit ? new StorageLimitReached(this.#limit) : undefined
+  }
+}
+
+/** Returns the length of texts in bytes, and that of their row. */
+export function bytesOfTexts (...texts: Array<string | null | undefined>): number {
+  return texts.reduce((sum, text) => sum + (text == null ? 0 : Buffer.byteLength(text)), ROW_BYTES)
+}
+
+/** Returns how much a row counts; 0 if there is none. */
+export function bytesOfRow (table: ModelTable, row: Record<string, unknown> | undefined): number {
+  if (row === undefined || table.isUncounted) return 0
+  return bytesOfTexts(...textFieldsOf(table).map((field) => row[field] as string | null))
+}
+
+/**
+ * Returns how much a row counts, as SQL.
+ *
+ * @param alias that of the row, or the name of its table
+ */
+export function bytesSql (table: ModelTable, alias: string): string {
+  const texts = textFieldsOf(table).map((field) => `coalesce(octet_length(${alias}.${table.columns[field]!.name}), 0)`)
+  return [ROW_BYTES, ...texts].join(' + ')
+}
+
+const textFields = new WeakMap<ModelTable, string[]>()
+
+function textFieldsOf (table: ModelTable): string[] {
+  let fields = textFields.get(table)
+  if (fields === undefined) {
+    fields = Object.keys(table.columns).filter((field) => table.columns[field]!.type === 'text')
+    textFields.set(table, fields)
+  }
+  return fields
+}

@@ -1,0 +1,69 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { deleteExpiredIdempotencyRecords } from '../../src/database/group-commit/idempotency-records.ts'
+import { deleteExpiredEvents } from '../../src/events/retention.ts'
+import { startApp, type TestApp } from '../support/app.ts'
+import { assertError } from '../support/checks.ts'
+import { database } from '../support/database.ts'
+import { newCategory, newOrder, newPet, stocked } from '../support/fixtures.ts'
+
+const MIGRATIONS = join('prisma', database, 'migrations')
+
+/** Returns what each account stores, as the service counts it, and as its rows are. */
+async function storedBytes (
+  { app: { database: { prisma } } }: TestApp
+): Promise<Array<{ counted: number, actual: number }>> {
+  const counted = await prisma.account.findMany({ orderBy: { id: 'asc' } })
+  const folder = readdirSync(MIGRATIONS).find((name) => name.endsWith('_stored_bytes'))!
+  const script = readFileSync(join(MIGRATIONS, folder, 'migration.sql'), 'utf8')
+  await prisma.$executeRawUnsafe(script.slice(script.indexOf('UPDATE accounts')))
+  const actual = await prisma.account.findMany({ orderBy: { id: 'asc' } })
+  return counted.map((account, i) => ({ counted: Number(account.storedBytes), actual: Number(actual[i]!.storedBytes) }))
+}
+
+t.test('an account counts what it stores, also when that is changed, swept and deleted', async (t) => {
+  const service = await startApp(t)
+  const { app: { commit, database: { prisma } }, openAccount } = service
+  const [ada, bob] = [await openAccount(), await openAccount()]
+  await newPet(bob)
+  const categoryId = await newCategory(ada)
+  const { body: { id: petId } } = await ada.post('/pets', { name: 'Réx 🐶', categoryId }, { 'idempotency-key': 'one' })
+  await ada.patch(`/pets/${petId}`, { name: 'a far longer name than it had before' }, { 'idempotency-key': 'two' })
+  await ada.patch(`/categories/${categoryId}`, { description: 'text '.repeat(100) })
+  await ada.patch(`/inventory/${petId}`, { quantity: 5 })
+  const orderId = await newOrder(ada, petId)
+  await ada.patch(`/store/orders/${orderId}`, { complete: true })
+  await ada.delete(`/pets/${await newPet(ada)}`, { 'idempotency-key': 'three' })
+  await ada.post('/messages', { message: '😀'.repeat(1_000) })
+  await ada.post('/pets', { name: 'Rex', categoryId: 999_999 }, { 'idempotency-key': 'refused' })
+  const { body: { id: webhookId } } = await ada.post('/webhooks', { url: 'https://example.com/', enabled: false })
+  await ada.post(`/webhooks/${webhookId}/rotate-secret`, {})
+  const { body: key } = await ada.post('/account/keys', { label: 'for a test' })
+  await ada.delete(`/account/keys/${key.id}`)
+  for (const { counted, actual } of await storedBytes(service)) t.equal(counted, actual)
+
+  await prisma.idempotencyRecord.updateMany({ data: { expiresAt: new Date(0) } })
+  await commit(deleteExpiredIdempotencyRecords, {}, { account: null })
+  t.equal(await prisma.idempotencyRecord.count(), 0)
+  await commit(deleteExpiredEvents, { after: 0, before: '2100-01-01T00:00:00.000Z' }, { account: null })
+  t.equal(await prisma.event.count({ where: { accountId: ada.account! } }), 0)
+  for (const { counted, actual } of await storedBytes(service)) t.equal(counted, actual)
+})
+
+t.test('an account that stores its limit can add nothing, but delete', async (t) => {
+  const { openAccount } = await startApp(t, { STORED_BYTES_PER_ACCOUNT: '10000' })
+  const [ada, bob] = [await openAccount(), await openAccount()]
+  const petId = await stocked(ada, 5)
+  await newPet(bob)
+  const orderId = await newOrder(ada, petId)
+  t.equal((await ada.post('/messages', { message: 'x'.repeat(6_000) })).status, 201)
+  const refused = await ada.post('/messages', { message: 'x'.repeat(6_000) }, { 'idempotency-key': 'again' })
+  assertError(t, refused, 409, 'storage_limit_reached', 'Your account stores 10000 bytes')
+  const grown = await ada.patch(`/pets/${petId}`, { name: 'x'.repeat(60) })
+  assertError(t, grown, 409, 'storage_limit_reached')
+  t.equal((await ada.get(`/pets/${petId}`)).body.name, 'Rex', 'a refused write changes nothing')
+  t.equal((await bob.post('/messages', { message: 'x'.repeat(6_000) })).status, 201, 'others have their own')
+  t.equal((await ada.delete(`/store/orders/${orderId}`)).status, 204)
+  t.equal((await ada.delete('/account')).status, 204)
+})
