@@ -4,8 +4,8 @@ import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { eventJson } from '../events/queries.ts'
 import { isEnabled, loadTargets, secretsOf, type ClaimInput, type Target } from './claim-targets.ts'
-import { DELIVERY_LIFETIME_MS, HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
-import { isLeasedElsewhere, newLease } from './leases.ts'
+import { DELIVERY_LIFETIME_MS, lockWebhook } from './enqueue.ts'
+import { dueBeforeLease, isLeasedElsewhere, newLease } from './leases.ts'
 
 /** A delivery that a worker has claimed, with everything that its request needs. */
 export interface ClaimedDelivery {
@@ -84,13 +84,12 @@ function batchesOf ({ dialect }: Transaction, inputs: ClaimInput[]): ClaimInput[
 }
 
 /**
- * Returns deliveries whose lease expired to the head of the queue, before newer events. The attempt of the worker that
- * died does not count, as with deliveries that a running worker returns.
+ * Returns deliveries whose lease expired to their place in the queue. The attempt of the worker that died does not
+ * count, as with deliveries that a running worker returns.
  */
 async function returnExpiredLeases ({ dialect, execute, now }: Transaction, inputs: ClaimInput[]): Promise<void> {
   await execute(`
-    UPDATE deliveries SET leased_by = NULL, attempts = attempts - 1,
-      next_try_at = ${dialect.toTime(`'${HEAD_OF_QUEUE}'`)}
+    UPDATE deliveries SET leased_by = NULL, attempts = attempts - 1, next_try_at = ${dueBeforeLease(dialect)}
     WHERE ${dialect.inSubquery('id', `
       SELECT d.id FROM ${dialect.jsonRows('i', { webhook: 'bigint', now: 'text' })} CROSS JOIN deliveries d
       WHERE d.webhook_id = i.webhook AND d.leased_by IS NOT NULL AND d.next_try_at <= ${dialect.toTime('i.now')}`)}`,
@@ -99,6 +98,7 @@ async function returnExpiredLeases ({ dialect, execute, now }: Transaction, inpu
 
 type ClaimedRow = Pick<ClaimedDelivery, 'id' | 'account' | 'webhook' | 'event' | 'attempts' | 'message'> & {
   expiresAt: string
+  dueAt: string
 }
 
 /** @returns the claimed deliveries of each webhook that has any */
@@ -125,7 +125,7 @@ async function claim (
   }))
   const inputOf = new Map(live.map((input) => [input.webhookId, input]))
   const claimed = new Map<number, ClaimedDelivery[]>()
-  for (const row of rows.sort((a, b) => a.event - b.event)) {
+  for (const { dueAt: _dueAt, ...row } of rows.sort(compareDue)) {
     const { webhook } = row
     const { account, leaseMs } = inputOf.get(webhook)!
     const now = tx.now(account)
@@ -145,6 +145,12 @@ async function claim (
     else others.push(delivery)
   }
   return claimed
+}
+
+/** Compares deliveries in the order in which the statement chose them. Times are texts of one length. */
+function compareDue (a: ClaimedRow, b: ClaimedRow): number {
+  if (a.dueAt !== b.dueAt) return a.dueAt < b.dueAt ? -1 : 1
+  return a.event - b.event
 }
 
 /** Returns the statement that claims: the lifetime of a delivery begins at its first attempt. */
@@ -181,11 +187,12 @@ const claimSql = oncePerDialect((dialect) => {
         ${dialect.toTime('i.until')} AS until, ${dialect.toTime('i."expiresAt"')} AS expires_at
       FROM ${columns}
     )
-    UPDATE deliveries SET leased_by = ${value('lease')}, next_try_at = ${value('until')}, attempts = attempts + 1,
+    UPDATE deliveries SET leased_by = ${value('lease')}, next_try_at = ${value('until')}, due_at = next_try_at,
+      attempts = attempts + 1,
       give_up_at = CASE WHEN attempts = 0 AND event_id <> 0 THEN ${value('expires_at')} ELSE give_up_at END
     ${whichAreDue}
     RETURNING id, account_id AS account, webhook_id AS webhook, event_id AS event, attempts,
-      message_position AS message, ${dialect.time('give_up_at')} AS "expiresAt"`
+      message_position AS message, ${dialect.time('give_up_at')} AS "expiresAt", ${dialect.time('due_at')} AS "dueAt"`
 })
 
 /** Returns those of the webhooks of which another worker has deliveries in flight. */

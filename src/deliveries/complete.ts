@@ -3,9 +3,9 @@ import type { Command, CommandResult } from '../database/group-commit/command.ts
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import { lockMessage, updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryResult } from '../monitoring/instrumentation.ts'
-import { HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
+import { lockWebhook } from './enqueue.ts'
 import { streakAfter } from './failure-streak.ts'
-import { hasLease } from './leases.ts'
+import { dueBeforeLease, hasLease } from './leases.ts'
 import type { WebhookAttempt } from './schemas.ts'
 
 /** The result of a claimed delivery. */
@@ -36,7 +36,7 @@ export const completeDeliveries: Command<Completion, undefined> = {
     const targets = await loadTargets(tx, completions)
     const valid = completions.map((completion) => {
       const dated = byClockOf(tx, completion)
-      return isGoneElsewhere(dated, targets) ? retryNow(dated, tx.startedAt) : dated
+      return isGoneElsewhere(dated, targets) ? retryNow(dated, tx.now(dated.account)) : dated
     })
     const stored = await storeResults(tx, valid)
     const own = valid.filter(({ id }) => stored.has(id))
@@ -109,7 +109,8 @@ async function storeResults (
   })
   const rows = await query<{ id: number }>(`
     UPDATE deliveries SET state = ${dialect.toEnum('i.state', 'delivery_state')}, leased_by = NULL,
-      attempts = deliveries.attempts - i.uncounted, next_try_at = ${dialect.toTime('i.at')},
+      attempts = deliveries.attempts - i.uncounted,
+      next_try_at = coalesce(${dialect.toTime('i.at')}, ${dueBeforeLease(dialect)}),
       settled_at = ${dialect.toTime('i."settledAt"')}
     FROM ${columns}
     WHERE deliveries.id = i.id AND ${hasLease('i.lease')}
@@ -123,8 +124,8 @@ function rowOf ({ id, lease, result, attempt }: Completion, now: string): object
     lease,
     state: isPending(result) ? 'waiting' : result === 'accepted' ? 'delivered' : 'failed',
     uncounted: result === 'returned' ? 1 : 0,
-    // A returned delivery keeps its place before newer events.
-    at: result === 'returned' ? HEAD_OF_QUEUE : attempt?.nextTryAt ?? now,
+    // A returned delivery keeps its place.
+    at: result === 'returned' ? null : attempt?.nextTryAt ?? now,
     settledAt: isPending(result) ? null : now
   }
 }

@@ -188,7 +188,7 @@ async function poll (worker: Worker): Promise<void> {
   polls.notBefore = now + pause
   polls.after = next
   worker.checksLeft = MAX_CHECKS_PER_POLL
-  for (const webhook of webhooks) notifyWhenDue(worker, webhook, now)
+  for (const webhook of webhooks.toSorted((a, b) => a.at - b.at)) notifyWhenDue(worker, webhook, now)
   forgetEnabled(worker, webhooks, after, next)
   if (newestMessage === 0) return
   unsubscribed.upTo = Math.max(unsubscribed.upTo, newestMessage)

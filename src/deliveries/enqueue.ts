@@ -5,7 +5,7 @@ import type { EventSubscribers } from '../events/event-log.ts'
 /** How long a delivery is tried, or waits for a disabled webhook: about a day. */
 export const DELIVERY_LIFETIME_MS = 24 * 60 * 60 * 1000
 
-/** The due time of what goes before all other deliveries: a test, and what was claimed but not sent. */
+/** The due time of what goes before all other deliveries: a test. */
 export const HEAD_OF_QUEUE = '1970-01-01T00:00:00.000Z'
 
 /** The queue; a webhook's deliveries are deleted by a worker once the webhook is gone. */

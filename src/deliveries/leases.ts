@@ -1,7 +1,8 @@
 import { timeText } from '../database/account-clocks.ts'
+import type { Dialect } from '../database/dialect.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
-import { lockWebhook } from './enqueue.ts'
+import { HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
 
 /** Number of leases that this process has named. */
 let leases = 0
@@ -12,6 +13,14 @@ let leases = 0
  */
 export function newLease (worker: string): string {
   return `${worker} ${++leases}`
+}
+
+/**
+ * Returns the due time of a delivery that was leased, as SQL: it keeps its place among those that are due. Leases of
+ * versions that did not store it are first.
+ */
+export function dueBeforeLease (dialect: Dialect): string {
+  return `coalesce(deliveries.due_at, ${dialect.toTime(`'${HEAD_OF_QUEUE}'`)})`
 }
 
 /**

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { ifMatch, ifNoneMatch } from '../contract/fields.ts'
 import { createMessage, messageSecret } from '../../src/messages/commands.ts'
-import { completeDeliveries } from '../../src/deliveries/complete.ts'
+import { completeDeliveries, type Completion } from '../../src/deliveries/complete.ts'
 import { createWebhook, webhookSecret } from '../../src/webhooks/commands.ts'
 import { claimDeliveries, type ClaimedDelivery, type ClaimResult } from '../../src/deliveries/claim.ts'
 import { startApp, type Client } from '../support/app.ts'
@@ -109,6 +109,45 @@ t.test('a returned delivery keeps its place before newer events', async (t) => {
   const last = first[2]!.event
   t.same((await claim(5)).map(({ event }) => event), [last, last + 1, last + 2])
   t.equal((await ada.get('/events')).body.length, 5)
+})
+
+t.test('deliveries are claimed in the order of their due times, also when they were not sent', async (t) => {
+  const { service: { app }, ada, path } = await backlog(t, 4)
+  const target = { webhookId: Number(path.split('/').at(-1)), account: ada.account! }
+  const claim = async (worker: string): Promise<ClaimedDelivery[]> =>
+    (await app.commit(claimDeliveries, { ...target, worker, limit: 8 }, { account: null })).record.claimed
+  const complete = async (claimed: ClaimedDelivery[], result: Partial<Completion>): Promise<void> => {
+    await Promise.all(claimed.map(async ({ id, lease, message, url }) => {
+      const completion = { id, ...target, lease, message, url, result: 'returned' as const, ...result }
+      return await app.commit(completeDeliveries, completion, { account: null })
+    }))
+  }
+
+  // The later the event, the sooner is its retry.
+  const now = Date.now()
+  for (const [i, delivery] of (await claim('a')).entries()) {
+    const attempt = {
+      eventId: delivery.event,
+      at: new Date(now).toISOString(),
+      status: 500,
+      durationMs: 1,
+      nextTryAt: new Date(now + (10 - i) * 60_000).toISOString()
+    }
+    await complete([delivery], { result: 'retry', attempt })
+  }
+  await send(ada)
+  await ada.post('/lab/clock/advance', { seconds: 3_600 })
+
+  // The events 5 to 8 say that the messages are tried.
+  const inOrder = [[9, 1], [4, 2], [3, 2], [2, 2], [1, 2]]
+  const claimed = await claim('a')
+  t.same(claimed.map(({ event, attempts }) => [event, attempts]), inOrder)
+  await complete(claimed.toReversed(), { result: 'returned' })
+  const again = await claim('a')
+  t.same(again.map(({ event, attempts }) => [event, attempts]), inOrder, 'returned')
+  await app.database.writer.delivery.updateMany({ where: { leasedBy: { not: null } }, data: { nextTryAt: new Date() } })
+  const lost = await claim('b')
+  t.same(lost.map(({ event, attempts }) => [event, attempts]), inOrder, 'expired')
 })
 
 t.test('deliveries with an expired lease are claimed before newer events', async (t) => {

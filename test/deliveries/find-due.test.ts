@@ -69,3 +69,26 @@ t.test('a poll looks at a page of webhooks, and the next one goes on behind it',
   await until(1)
   await becomes(ada, message, 'delivered')
 })
+
+t.test('of several webhooks, the one that waits longest is served first', async (t) => {
+  const { app, openAccount } = await startApp(t, { ...DELIVERING, DELIVERY: 'false' })
+  const ada = await openAccount()
+  const ids: number[] = []
+  for (let ago = 1; ago <= 3; ago++) {
+    const { body: { id: webhookId } } = await ada.post('/webhooks', { url: 'http://127.0.0.1:9' })
+    const nextTryAt = new Date(Date.now() - ago * 60_000)
+    const giveUpAt = new Date(Date.now() + 86_400_000)
+    await app.database.writer.delivery.create({
+      data: { accountId: ada.account!, webhookId, eventId: ago, nextTryAt, giveUpAt }
+    })
+    ids.push(webhookId)
+  }
+  const claimed = new Set<number>()
+  const commit: Commit = async (command, input, context) => {
+    if (command.name === 'claimDeliveries') claimed.add((input as unknown as { webhookId: number }).webhookId)
+    return await app.commit(command, input, context)
+  }
+  startDeliveryWorker(t, Object.assign(Object.create(app) as typeof app, { commit }), {})
+  await eventually(() => claimed.size === 3)
+  t.same([...claimed], ids.toReversed())
+})
