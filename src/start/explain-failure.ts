@@ -103,9 +103,18 @@ export function explainFailure (error: unknown): string {
   const cause = CAUSES.find(([sign]) => sign.test(signs))
   if (cause !== undefined) return cause[1]
   if (statusCode !== undefined) return message
-  // The schema engine appends its source location after "0: "; Prisma's client puts the reason into the last line.
+  return explainUnknown(error as Error)
+}
+
+/**
+ * Explains an error by its reason and, where Prisma names it, the call that failed. The schema engine appends its
+ * source location after "0: "; Prisma's client puts the reason into the last paragraph, behind lines of the code.
+ */
+function explainUnknown ({ name, message = '' }: Error): string {
   const [text = ''] = message.split(/\n\s*0: /)
-  return `Unexpected error: ${text.trim().split('\n').at(-1)}`
+  const call = /^Invalid `([^`]+)` invocation/m.exec(text)?.[1]
+  const reason = text.trim().split(/\n\s*\n/).at(-1)!.split('\n').map((line) => line.trim()).join(' ')
+  return `Unexpected error${call === undefined ? '' : ` in ${call}`}: ${reason === '' ? name : reason}`
 }
 
 /** Returns an error and its causes: Prisma wraps the error of the driver, and the committer wraps Prisma's. */

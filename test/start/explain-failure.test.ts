@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import t from 'tap'
+import { explainFailure } from '../../src/start/explain-failure.ts'
 import { build, ROOT } from '../support/cli.ts'
 import { database, freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
@@ -54,6 +56,50 @@ t.test(
     await failed(t, await run(t, 'migrate', { DATABASE_URL: `file:${table[0]![0]}` }, { cwd }), table[0]![1])
   }
 )
+
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+
+t.test('a missing or unusable package for SQLite is explained by what helps', {
+  skip: ON_SQLITE || ((major > 22 || (major === 22 && minor >= 18)) && 'this version of Node has SQLite')
+}, async (t) => {
+  const cwd = folder(t)
+  const DATABASE_URL = `file:${join(cwd, 'petstore.db')}`
+  // As `require` fails without the package, and with a package that has nothing for this machine.
+  const table: Array<[name: string, error: string, says: RegExp]> = [
+    ['missing', "{ code: 'MODULE_NOT_FOUND' }", /Run `npm install @photostructure\/sqlite@1`/],
+    ['foreign', "{ message: 'No native build was found for libc=musl\\n    loaded from: /x' }",
+      /cannot load it: No native build was found for libc=musl\. Use Node 22\.18 or newer\.$/m]
+  ]
+  for (const [name, error, says] of table) {
+    const file = join(cwd, `${name}.mjs`)
+    writeFileSync(file, `
+      import Module from 'node:module'
+      const load = Module._load
+      Module._load = function (request, ...rest) {
+        if (request === '@photostructure/sqlite') throw Object.assign(new Error(), ${error})
+        return load.call(this, request, ...rest)
+      }`)
+    const settings = { DATABASE_URL, NODE_OPTIONS: `--import=${pathToFileURL(file).href}` }
+    await failed(t, await run(t, 'start', settings), says)
+  }
+})
+
+t.test('an error without an explanation says its reason, and the call that failed', { skip: ON_SQLITE }, async (t) => {
+  const table: Array<[error: Error, says: string]> = [
+    [new Error('Something broke'), 'Unexpected error: Something broke'],
+    [new RangeError(''), 'Unexpected error: RangeError'],
+    [
+      new Error('\nInvalid `db.$executeRaw()` invocation:\n\n\nRaw query failed. Message: `No file:\n → /a\n → /b`'),
+      'Unexpected error in db.$executeRaw(): Raw query failed. Message: `No file: → /a → /b`'
+    ],
+    [
+      new Error('Invalid `db.account.findMany()` invocation in\n/a.ts:1:2\n\n   1 a\n→  2 b\n\nThe reason'),
+      'Unexpected error in db.account.findMany(): The reason'
+    ],
+    [new Error('The engine failed\n   0: source location'), 'Unexpected error: The engine failed']
+  ]
+  for (const [error, says] of table) t.equal(explainFailure(error), says)
+})
 
 t.test(
   'a read-only SQLite file is explained in one line',

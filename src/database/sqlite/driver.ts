@@ -57,8 +57,14 @@ function installed (): Driver {
     isPackage = true
     return module
   } catch (cause) {
-    throw new OperationalError(
-      `Node ${process.versions.node} needs the npm package ${PACKAGE} for SQLite. ` +
-      `Run \`npm install ${PACKAGE}@1\`, or use Node 22.18 or newer.`, { cause })
+    throw new OperationalError(explain(cause as NodeJS.ErrnoException), { cause })
   }
+}
+
+/** A package that is there but cannot be loaded lacks a native part for this machine: another install does not help. */
+function explain ({ code, message }: NodeJS.ErrnoException): string {
+  const needed = `Node ${process.versions.node} needs the npm package ${PACKAGE} for SQLite`
+  return code === 'MODULE_NOT_FOUND'
+    ? `${needed}. Run \`npm install ${PACKAGE}@1\`, or use Node 22.18 or newer.`
+    : `${needed} and cannot load it: ${message.split('\n')[0]}. Use Node 22.18 or newer.`
 }
