@@ -7,8 +7,7 @@ import { petTable } from '../pets/queries.ts'
 import { StoreTooLarge } from './errors.ts'
 import { createSample, type Sample } from './sample-store.ts'
 import { storeEvents, type ResetStore, type StoreCounts, type NewStoreReset } from './schemas.ts'
-import { exceedsLimit, MAX_STORE_ROWS } from './store-rows.ts'
-import { STORED_TABLES } from './stored-rows.ts'
+import { deleteOtherRows, exceedsLimit, MAX_STORE_ROWS } from './store-rows.ts'
 
 const EMPTY: StoreCounts = { categories: 0, pets: 0, inventory: 0, orders: 0, messages: 0 }
 
@@ -20,12 +19,7 @@ export const resetStore: Command<{ account: number, reset: NewStoreReset }, Rese
   locksAccount: true,
   run: async (tx, inputs) => await inSequence(inputs, async ({ account, reset: { sample } }) => {
     if (await exceedsLimit(tx, account)) return new StoreTooLarge(MAX_STORE_ROWS)
-    const { dialect, execute } = tx
-    for (const { name } of STORED_TABLES.toReversed()) {
-      await execute(`
-        DELETE FROM ${name} WHERE account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})`,
-      [{ account }])
-    }
+    await deleteOtherRows(tx, account, null)
     const counts = sample === undefined ? EMPTY : await fill(tx, account, createSample(sample.pets, sample.seed ?? 0))
     const etag = `"${Object.values(counts).join('-')}"`
     return { record: { counts }, etag, events: [storeEvents.replaced({ reason: 'reset' })] }

@@ -8,8 +8,8 @@ import { settleRestoredMessages } from './restored-messages.ts'
 import { versionFloor } from './rules.ts'
 import { storeEvents, type NewSnapshot, type Snapshot, type StoreCounts } from './schemas.ts'
 import { countRestore } from './state-commands.ts'
-import { countWaitingDeliveries, exceedsLimit, MAX_STORE_ROWS } from './store-rows.ts'
-import { copyRows, deleteOtherRows, restoreRows, STORED_TABLES } from './stored-rows.ts'
+import { deleteOtherRows, exceedsLimit, MAX_STORE_ROWS } from './store-rows.ts'
+import { copyRows, restoreRows, STORED_TABLES } from './stored-rows.ts'
 
 /** Maximum number of snapshots of an account. */
 const MAX_SNAPSHOTS = 20
@@ -100,8 +100,7 @@ export const restoreSnapshot: Command<SnapshotRef, Snapshot> = {
     const floor = versionFloor(await countRestore(tx, account))
     const inputs = [{ account, snapshot, floor }]
     for (const table of STORED_TABLES) await execute(restoreRows(dialect, table), inputs)
-    for (const table of STORED_TABLES.toReversed()) await execute(deleteOtherRows(dialect, table), inputs)
-    await countWaitingDeliveries(tx, account)
+    await deleteOtherRows(tx, account, snapshot)
     const replaced = storeEvents.replaced({ reason: 'restored', snapshot: record })
     const events = [replaced, ...await settleRestoredMessages(tx, account)]
     // A worker settles the messages that are queued again and have no deliveries.

@@ -20,15 +20,25 @@ export async function exceedsLimit ({ dialect, query }: Transaction, account: nu
   return counted!.count > MAX_STORE_ROWS || counted!.bytes > MAX_STORE_BYTES
 }
 
-/** Counts the deliveries that the messages of a store wait for. */
-export async function countWaitingDeliveries ({ dialect, execute }: Transaction, account: number): Promise<void> {
-  await execute(`
-    UPDATE messages SET waiting = w.count FROM (
-      SELECT d.message_position AS position, count(*) AS count FROM deliveries d
-      WHERE d.account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})
-        AND d.state = 'waiting' AND d.message_position IS NOT NULL
-      GROUP BY d.message_position) AS w
-    WHERE messages.position = w.position`, [{ account }])
+/**
+ * Deletes the rows of a store that a snapshot does not hold, or all of them, after `exceedsLimit` has found that they
+ * are few. The ids are walked in order, because PostgreSQL would rather read a whole table than the rows of an account
+ * that it believes to be large.
+ */
+export async function deleteOtherRows (
+  { dialect, execute }: Transaction, account: number, snapshot: number | null
+): Promise<void> {
+  for (const { name, id } of STORED_TABLES.toReversed()) {
+    const { where, orderBy } = dialect.keyset([['r.account_id', '(SELECT i.account FROM i)']], `r.${id}`, '0', false)
+    await execute(`
+      WITH i AS (SELECT i.account, i.snapshot FROM ${dialect.jsonRows('i', { account: 'bigint', snapshot: 'bigint' })})
+      DELETE FROM ${name} WHERE ${dialect.inSubquery(id, `
+        SELECT r.${id} FROM ${name} r
+        WHERE ${where} AND r.${id} NOT IN (
+          SELECT x.row_id FROM i JOIN snapshot_rows x
+            ON x.account_id = i.account AND x.snapshot_id = i.snapshot AND x.kind = '${name}')
+        ORDER BY ${orderBy} LIMIT ${MAX_STORE_ROWS}`)}`, [{ account, snapshot }])
+  }
 }
 
 /** Number of deliveries of one step: few enough that no write waits noticeably for it. */

@@ -13,8 +13,8 @@ interface StoredTable {
   counted: keyof StoreCounts
   /** The columns beside the account and the id. */
   columns: Record<string, ColumnType>
-  /** Columns that a restore sets to a fixed value. */
-  fixed?: Record<string, string>
+  /** Columns that a restore computes, as SQL that reads the row `x` of the snapshot. */
+  computed?: Record<string, string>
 }
 
 /** The tables of a store, parents before children. */
@@ -49,7 +49,9 @@ export const STORED_TABLES: readonly StoredTable[] = [
     columns: {
       id: 'text', message: 'text', status: { enum: 'message_status' }, created_at: 'time', version: 'bigint'
     },
-    fixed: { waiting: '0' }
+    computed: {
+      waiting: "(SELECT count(*) FROM deliveries d WHERE d.message_position = x.row_id AND d.state = 'waiting')"
+    }
   }
 ]
 
@@ -76,14 +78,14 @@ function memberOf (column: string, type: ColumnType): Member {
 }
 
 /** Writes the rows of a snapshot over the rows with the same ids. Reads `account`, `snapshot` and `floor`. */
-export function restoreRows (dialect: Dialect, { name, id, columns, fixed = {} }: StoredTable): string {
+export function restoreRows (dialect: Dialect, { name, id, columns, computed = {} }: StoredTable): string {
   const names = Object.keys(columns)
   const values = Object.entries(columns).map(([column, type]) =>
     valueOf(dialect, dialect.jsonMember('x.data', column), type))
-  const all = [...names, ...Object.keys(fixed), 'version_floor']
+  const all = [...names, ...Object.keys(computed), 'version_floor']
   return `
     INSERT INTO ${name} (${[id, 'account_id', ...all].join(', ')})
-    SELECT ${['x.row_id', 'x.account_id', ...values, ...Object.values(fixed), 'i.floor'].join(', ')}
+    SELECT ${['x.row_id', 'x.account_id', ...values, ...Object.values(computed), 'i.floor'].join(', ')}
     FROM ${dialect.jsonRows('i', { account: 'bigint', snapshot: 'bigint', floor: 'bigint' })}
     JOIN snapshot_rows x ON x.account_id = i.account AND x.snapshot_id = i.snapshot AND x.kind = '${name}'
     WHERE true
@@ -94,13 +96,4 @@ function valueOf (dialect: Dialect, text: string, type: ColumnType): string {
   if (typeof type === 'object') return dialect.toEnum(text, type.enum)
   if (type === 'time') return dialect.toTime(text)
   return type === 'text' ? text : `CAST(${text} AS ${type})`
-}
-
-/** Deletes the rows that a snapshot does not hold. Reads `account` and `snapshot`. */
-export function deleteOtherRows (dialect: Dialect, { name, id }: StoredTable): string {
-  return `
-    WITH i AS (SELECT i.account, i.snapshot FROM ${dialect.jsonRows('i', { account: 'bigint', snapshot: 'bigint' })})
-    DELETE FROM ${name} WHERE account_id IN (SELECT i.account FROM i) AND ${id} NOT IN (
-      SELECT x.row_id FROM i JOIN snapshot_rows x
-        ON x.account_id = i.account AND x.snapshot_id = i.snapshot AND x.kind = '${name}')`
 }

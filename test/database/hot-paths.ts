@@ -17,6 +17,9 @@ import { findInventoryItem } from '../../src/inventory/queries.ts'
 import {
   findActiveStates, findChanges, findClockOffset, findFault, findSnapshot, findStateOf
 } from '../../src/lab/queries.ts'
+import { resetStore } from '../../src/lab/reset-command.ts'
+import { createSnapshot, deleteSnapshot, restoreSnapshot } from '../../src/lab/snapshot-commands.ts'
+import { dropLostDeliveries } from '../../src/lab/store-rows.ts'
 import { deliverUnsubscribedMessages } from '../../src/messages/delivery-status.ts'
 import { findMessage } from '../../src/messages/queries.ts'
 import { findOrder } from '../../src/orders/queries.ts'
@@ -40,17 +43,27 @@ export interface Owner {
   pet: number
   /** Thousands of its deliveries wait. */
   webhook: number
+  /** Another account, with a small store and thousands of deliveries, and a snapshot of it. */
+  busy: { account: number, snapshot: number }
 }
 
 /** A webhook that does not exist, but deliveries of it are left. */
 export const DELETED_WEBHOOK = 900_000
 
-export async function createOwner (ada: Client): Promise<Owner> {
+export async function createOwner (ada: Client, busy: Client): Promise<Owner> {
   const pet = await stocked(ada, 5)
   await newOrder(ada, pet)
   const { body: [{ categoryId: category }] } = await ada.get(`/pets?id=${pet}`)
+  await newOrder(busy, await stocked(busy, 5))
+  for (let i = 0; i < 20; i++) await expect(201, busy.post('/messages', { message: 'Hi' }))
+  const { id: snapshot } = await expect(201, busy.post('/lab/snapshots', {}))
   return {
-    account: ada.account!, category, rareCategory: await newCategory(ada), pet, webhook: await newWebhook(ada)
+    account: ada.account!,
+    category,
+    rareCategory: await newCategory(ada),
+    pet,
+    webhook: await newWebhook(ada),
+    busy: { account: busy.account!, snapshot }
   }
 }
 
@@ -227,7 +240,7 @@ function groups (service: TestApp): Actions {
 
 /** Returns the steps of the background work, each as often as it needs for one transaction of each kind. */
 function backgroundWork (
-  { app: { commit, database } }: TestApp, { account, webhook }: Owner, erased: number
+  { app: { commit, database } }: TestApp, { account, webhook, busy }: Owner, erased: number
 ): Actions {
   const input = { account, worker: randomUUID(), limit: 8 }
   return {
@@ -242,6 +255,15 @@ function backgroundWork (
     },
     'drop deliveries of a deleted webhook': async () =>
       await commit(endDeliveries, { account, webhookId: DELETED_WEBHOOK }, NO_ACCOUNT),
+    'reset and restore a store, take and delete a snapshot': async () => {
+      const ofBusy = { account: busy.account, conditions: {} }
+      await commit(resetStore, { ...ofBusy, reset: {} }, NO_ACCOUNT)
+      await commit(restoreSnapshot, { ...ofBusy, snapshotId: busy.snapshot }, NO_ACCOUNT)
+      const { record } = await commit(createSnapshot, { ...ofBusy, snapshot: {} }, NO_ACCOUNT)
+      await commit(deleteSnapshot, { ...ofBusy, snapshotId: record.id }, NO_ACCOUNT)
+    },
+    'drop deliveries of messages that are gone': async () =>
+      await commit(dropLostDeliveries, { account: busy.account, after: 0 }, NO_ACCOUNT),
     'deliver messages without webhooks': async () =>
       await commit(deliverUnsubscribedMessages, { upTo: Number.MAX_SAFE_INTEGER }, NO_ACCOUNT),
     'delete finished deliveries': async () => await commit(deleteSettledDeliveries, {}, NO_ACCOUNT),

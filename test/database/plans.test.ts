@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { indexOf, pageQuery } from '../../src/database/sql/keyset-pagination.ts'
 import { SqliteConnection } from '../../src/database/sqlite/connection.ts'
+import { DiskSpeed } from '../../src/database/sqlite/disk-speed.ts'
 import { startApp } from '../support/app.ts'
 import { database as databaseName, freshDatabase } from '../support/database.ts'
 import { loadFixtures, type ListFixture } from '../support/fixture.ts'
@@ -95,16 +96,20 @@ const SMALL_SCAN = new RegExp([
   '^SCAN (walk|open|s|locked_\\w+|sqlite_sequence|_prisma_migrations)$'
 ].join('|'))
 
+/** A walk over all deliveries of an account, which can have far more of them than records. */
+const WHOLE_ACCOUNT = /^SEARCH d USING INDEX deliveries_account_id_id_idx \(account_id=\?\)$/
+
 /** A sort. The texts of a page are joined in order: these are few. */
 const SORT = /TEMP B-TREE (?!FOR group_concat)/
 
 /**
- * Statements whose sorts are small: of a group's inputs, of rows of which an account has at most some hundreds, and of
- * the ranges of which a list takes a page each.
+ * Statements whose sorts are small: of a group's inputs, of rows of which an account has at most some hundreds, of the
+ * rows of a snapshot, and of the ranges of which a list takes a page each.
  */
 const SMALL_SORT = new RegExp([
   '^\\s*INSERT INTO (idempotency_records|lab_states)',
   'FROM (api_keys|webhooks|faults) \\w+\\s+WHERE',
+  'JOIN snapshot_rows x .*\\s+GROUP BY x\\.kind',
   '\\) AS part UNION ALL ',
   '\\sUNION\\s+SELECT i\\.account, l\\.'
 ].join('|'))
@@ -121,7 +126,7 @@ t.test('every statement of the hot paths looks its rows up, also after an ANALYZ
   for (const sql of statements) {
     const plan = client.all(`EXPLAIN QUERY PLAN ${sql}`, parametersOf(sql)) as Array<{ detail: string }>
     for (const { detail } of plan) {
-      const isScan = FULL_SCAN.test(detail) && !SMALL_SCAN.test(detail)
+      const isScan = (FULL_SCAN.test(detail) && !SMALL_SCAN.test(detail)) || WHOLE_ACCOUNT.test(detail)
       if (isScan || (SORT.test(detail) && !SMALL_SORT.test(sql))) wasteful.push(`${detail}: ${sql.replace(/\s+/g, ' ').trim()}`)
     }
   }
@@ -153,10 +158,16 @@ async function collectStatements (t: Test): Promise<Set<string>> {
       return execute.call(this, statement)
     }
   } satisfies ThisType<SqliteConnection> & Partial<SqliteConnection>)
-  t.teardown(() => { Object.assign(SqliteConnection.prototype, { all, get, query, execute }) })
+  // While the disk seems slow, as on a busy machine, transactions run in a thread, which has classes of its own.
+  const { isSlow } = DiskSpeed.prototype
+  DiskSpeed.prototype.isSlow = () => false
+  t.teardown(() => {
+    Object.assign(SqliteConnection.prototype, { all, get, query, execute })
+    DiskSpeed.prototype.isSlow = isSlow
+  })
   const service = await startApp(t)
-  const [ada, eve] = [await service.openAccount(), await service.openAccount()]
-  const owner = await createOwner(ada)
+  const [ada, eve, bob] = [await service.openAccount(), await service.openAccount(), await service.openAccount()]
+  const owner = await createOwner(ada, bob)
   statements.clear()
   for (const action of Object.values(await hotPaths(service, ada, owner, eve.account!))) await action()
   return statements

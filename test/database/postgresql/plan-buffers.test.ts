@@ -123,7 +123,7 @@ async function openStore (t: Test): Promise<Store> {
   await reportStatements(url)
   const service = await startApp(t, { DATABASE_URL: url, DATABASE_POOL: '2' })
   const ada = await service.openAccount()
-  const owner = await createOwner(ada)
+  const owner = await createOwner(ada, await service.openAccount())
   const client = await connectUnreported(t, url)
   const { rows } = await client.query<{ name: string }>(
     "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'")

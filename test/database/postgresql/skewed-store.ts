@@ -29,7 +29,7 @@ const SMALL = `${FIRST_SMALL_ACCOUNT} + i`
 export async function fillStore (client: pg.Client, owner: Owner, part: Part): Promise<void> {
   const small = series(SMALL_ACCOUNTS, part, 'i')
   const large = series(LARGE_ROWS, part, 'n')
-  const { account, category, rareCategory, pet, webhook } = owner
+  const { account, category, rareCategory, pet } = owner
   const run = async (sql: string): Promise<void> => { await client.query(sql) }
   await run('SET session_replication_role = replica')
   await run(`INSERT INTO accounts (id, name, created_at, last_event_id, clock_offset_seconds)
@@ -67,7 +67,7 @@ export async function fillStore (client: pg.Client, owner: Owner, part: Part): P
   await run(`INSERT INTO lab_states (account_id, changed_at) SELECT ${SMALL}, now() - interval '1 day' FROM ${small}`)
   await run(`INSERT INTO webhooks (id, account_id, url, events, enabled, secret, created_at)
     SELECT ${SMALL}, ${SMALL}, 'https://example.com/', '["pet.created"]', true, 's', now() FROM ${small}`)
-  await fillDeliveries(client, { account, webhook }, part)
+  await fillDeliveries(client, owner, part)
 }
 
 /** Inserts pets with an order each, and with a count where `counted` says so. */
@@ -81,15 +81,17 @@ function withStock (pets: string): string {
     INSERT INTO orders (account_id, pet_id, quantity, complete) SELECT account_id, id, 1, id % 800 <> 7 FROM pet`
 }
 
-/** Most deliveries are finished. Many of one webhook wait, and also of one that was deleted. */
+/** Most deliveries are finished. Many of one webhook wait, also of one that was deleted, and of a small store. */
 async function fillDeliveries (
-  client: pg.Client, { account, webhook }: Pick<Owner, 'account' | 'webhook'>, part: Part
+  client: pg.Client, { account, webhook, busy }: Owner, part: Part
 ): Promise<void> {
   const columns = 'account_id, webhook_id, event_id, state, next_try_at, give_up_at, settled_at'
   const soon = "now(), now() + interval '1 day'"
   await client.query(`INSERT INTO deliveries (${columns})
     SELECT ${account}, ${webhook}, n, 'waiting'::delivery_state, ${soon}, NULL::timestamp FROM ${series(LARGE_ROWS, part, 'n')}
     UNION ALL SELECT ${account}, ${DELETED_WEBHOOK}, n, 'waiting'::delivery_state, ${soon}, NULL FROM ${series(4_000, part, 'n')}
+    UNION ALL SELECT ${busy.account}, ${busy.account}, n, 'waiting', now() + interval '1 day', now() + interval '1 day', NULL
+    FROM ${series(LARGE_ROWS, part, 'n')}
     UNION ALL SELECT ${account}, ${webhook}, n, 'delivered', ${soon}, now() - interval '1 day'
     FROM ${series(LARGE_ROWS, part, 'n')}
     UNION ALL SELECT ${SMALL}, ${SMALL}, n, 'delivered', ${soon}, now() FROM ${series(SMALL_ACCOUNTS, part, 'i')},
