@@ -6,6 +6,7 @@ import { hasPrivateHost, isPublicAddress } from '../../src/deliveries/address-po
 t.test('only addresses of the public internet are public', async (t) => {
   for (const address of [
     '1.1.1.1', '8.8.8.8', '172.15.255.255', '172.32.0.1', '192.167.0.1', '2606:4700::1111', '::ffff:8.8.8.8',
+    '2600:2d00:2:fff::1', '2600:2d00:2:1001::1', '2600:2d00:2:2001::',
     '168.63.129.15', '168.63.129.17', '161.27.0.1', '166.12.0.1', '199.36.153.12'
   ]) t.equal(isPublicAddress(address), true, address)
   for (const address of [
@@ -16,7 +17,8 @@ t.test('only addresses of the public internet are public', async (t) => {
     'fdff::1', 'fec0::1', 'ff02::1', '100::1', '4000::1', '1fff::1', 'nonsense', '',
     // Services of clouds.
     '168.63.129.16', '::ffff:168.63.129.16', '100.100.100.200', '192.0.0.192', '161.26.0.10', '166.11.255.255',
-    '199.36.153.4', '199.36.153.11', 'fd00:ec2::254', 'fd20:ce::254', 'fe80::a9fe:a9fe'
+    '199.36.153.4', '199.36.153.11', '2600:2d00:2:1000::', '2600:2d00:0002:2000:ffff::1',
+    'fd00:ec2::254', 'fd20:ce::254', 'fe80::a9fe:a9fe'
   ]) t.equal(isPublicAddress(address), false, address)
 })
 
