@@ -3,7 +3,8 @@ import { finished } from 'node:stream/promises'
 import type { Socket } from 'node:net'
 import t from 'tap'
 import { createEventStreams } from '../../src/events/event-stream.ts'
-import { EventStream } from '../../src/events/followers.ts'
+import { EventStream, send, type Follower } from '../../src/events/followers.ts'
+import { RESERVED_BYTES } from '../../src/lab/held-bytes.ts'
 import { changeStream } from '../../src/lab/streams.ts'
 import { startApp, type Client } from '../support/app.ts'
 import { newCategory } from '../support/fixtures.ts'
@@ -30,6 +31,23 @@ t.test('a slow stream takes no more from the feed than it may hold back', async 
     t.ok(readableLength >= 7 * chunk.length, `${effect.type}: ${readableLength} bytes wait in the feed`)
     slow.destroy()
     await finished(source).catch(() => {})
+  }
+})
+
+t.test('a slow stream is disconnected before it holds back more than is reserved for it', async (t) => {
+  const chunk = Buffer.alloc(30_000, 'x')
+  for (const effect of SLOW) {
+    const source = new EventStream({ read () {} })
+    const slow = changeStream(source, effect, context)!.on('error', () => {}).resume()
+    t.teardown(() => { slow.destroy() })
+    const follower = { stream: source, unsentBytes: () => 0, onUnsubscribe () {} } as unknown as Follower
+    let held = 0
+    while (!source.destroyed && held <= 2 * RESERVED_BYTES) {
+      send(follower, chunk)
+      held += chunk.length
+      for (let turn = 0; turn < 5; turn++) await setImmediate()
+    }
+    t.ok(held <= RESERVED_BYTES, `${effect.type}: ${held} bytes`)
   }
 })
 
