@@ -19,7 +19,8 @@ export function lockWebhook (webhookId: number): RowLock {
 /**
  * Webhooks, as subscribers of the event log: events are enqueued for the webhooks that are enabled and subscribed to
  * their types at this moment, and a message stores for how many answers it waits. The accounts' counters are locked
- * meanwhile, so that the due times, by which deliveries are started, ascend with the events.
+ * meanwhile, so that the due times, by which deliveries are started, ascend with the events, but for some ms between
+ * two groups that write at a time.
  */
 export const webhookSubscribers: EventSubscribers = {
   table: 'webhooks',
