@@ -114,7 +114,7 @@ t.test('account list prints all accounts, also those after the first thousand', 
   const url = await freshDatabase(t)
   const database = await openDatabase({ url, pool: 2, timeout: 60_000 })
   const account = { name: 'A store', createdAt: new Date() }
-  await database.writer.account.createMany({ data: Array<typeof account>(2_001).fill(account) })
+  await database.prisma.account.createMany({ data: Array<typeof account>(2_001).fill(account) })
   await database.close()
   const { code, out } = await petstore(t, ['account', 'list'], { env: { DATABASE_URL: url } })
   t.equal(code, 0)

@@ -153,10 +153,10 @@ t.test('deliveries are claimed in the order of their due times, also when they w
 t.test('first attempts are claimed in the order of their events', async (t) => {
   const { service: { app }, ada, path } = await backlog(t, 4)
   // As of two groups that write at a time.
-  const { writer } = app.database
+  const { prisma } = app.database
   const due = Date.now() - 1_000
-  for (const { id, eventId } of await writer.delivery.findMany()) {
-    await writer.delivery.update({ where: { id }, data: { nextTryAt: new Date(due - Number(eventId)) } })
+  for (const { id, eventId } of await prisma.delivery.findMany()) {
+    await prisma.delivery.update({ where: { id }, data: { nextTryAt: new Date(due - Number(eventId)) } })
   }
   const input = { webhookId: Number(path.split('/').at(-1)), account: ada.account!, worker: 'a', limit: 8 }
   const { record: { claimed } } = await app.commit(claimDeliveries, input, { account: null })

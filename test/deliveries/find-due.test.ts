@@ -78,7 +78,7 @@ t.test('of several webhooks, the one that waits longest is served first', async 
     const { body: { id: webhookId } } = await ada.post('/webhooks', { url: 'http://127.0.0.1:9' })
     const nextTryAt = new Date(Date.now() - ago * 60_000)
     const giveUpAt = new Date(Date.now() + 86_400_000)
-    await app.database.writer.delivery.create({
+    await app.database.prisma.delivery.create({
       data: { accountId: ada.account!, webhookId, eventId: ago, nextTryAt, giveUpAt }
     })
     ids.push(webhookId)
