@@ -1,25 +1,61 @@
 // Only on SQLite: checks the document and its viewer.
 
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import type { Document, Sample } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'
 import { operationsOf, pathOf, stockedStore, type Ids, type Operation } from '../support/operations.ts'
 
 const run = promisify(execFile)
 
-/** How the samples of a language are run; each prints the status of its answer first. */
-const LANGUAGES: Record<string, { program: string, start: (source: string) => Promise<{ stdout: string }> }> = {
+/** Runs the source of a sample. @returns the output, which begins with the status of the answer */
+type Run = (source: string) => Promise<string>
+
+/** Programs that run each source that they read, a line of JSON, and write a line with a dot after its output. */
+const RUN_JAVASCRIPT = `
+  for await (const line of (await import('node:readline')).createInterface(process.stdin)) {
+    // Without a fragment of its own, a module with the same source would not run again.
+    await import('data:text/javascript,' + encodeURIComponent(JSON.parse(line)) + '#' + performance.now())
+    console.log('.')
+  }`
+const RUN_PYTHON = `
+import json, sys
+for line in sys.stdin:
+    exec(json.loads(line), {})
+    print('.', flush=True)`
+
+const LANGUAGES: Record<string, { program: string, start: (t: Test) => Run }> = {
   curl: {
     program: 'curl',
-    start: async (source) => await run('bash', ['-c', `${source} -s -o /dev/null -m 30 -w '%{http_code}'`])
+    start: () => async (source) =>
+      (await run('bash', ['-c', `${source} -s -o /dev/null -m 30 -w '%{http_code}'`])).stdout
   },
   JavaScript: {
     program: process.execPath,
-    start: async (source) => await run(process.execPath, ['--input-type=module', '-e', source])
+    start: (t) => interpreter(t, process.execPath, ['--input-type=module', '-e', RUN_JAVASCRIPT])
   },
-  Python: { program: 'python3', start: async (source) => await run('python3', ['-c', source]) }
+  Python: { program: 'python3', start: (t) => interpreter(t, 'python3', ['-c', RUN_PYTHON]) }
+}
+
+/** Starts one process for all samples of a language: a process for each would take most of the time of the test. */
+function interpreter (t: Test, program: string, args: string[]): Run {
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  t.teardown(() => { child.kill() })
+  // A process that has ended is noticed at the end of its output.
+  child.stdin.on('error', () => {})
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+  return async (source) => {
+    child.stdin.write(`${JSON.stringify(source)}\n`)
+    const output: string[] = []
+    for (;;) {
+      const { done, value } = await lines.next()
+      if (done === true) throw new Error(`${program} ended at: ${source}`)
+      if (value === '.') return output.join('\n')
+      output.push(value)
+    }
+  }
 }
 
 t.test(
@@ -54,6 +90,7 @@ t.test(
           t.pass(`${label} samples are not run: there is no ${program} on this machine`, { skip: true })
           return
         }
+        const runSample = start(t)
         let client = await service.openAccount()
         let ids = await stockedStore(client)
         for (const operation of operations) {
@@ -70,8 +107,8 @@ t.test(
           if (operationId === 'deleteCategory') {
             own.categoryId = (await client.post('/categories', { name: 'Cats' })).body.id
           }
-          const { stdout } = await start(filledIn(source, service.port, client.key!, operation, own))
-          t.equal(stdout.slice(0, 3), success, `${operationId} in ${label}`)
+          const output = await runSample(filledIn(source, service.port, client.key!, operation, own))
+          t.equal(output.slice(0, 3), success, `${operationId} in ${label}`)
           if (method === 'DELETE') {
             client = await service.openAccount()
             ids = await stockedStore(client)
