@@ -19,7 +19,13 @@ type Callback = (error: null, use: Use) => void
  * store measures by the system's clock, which may be set back: a window would then last hours.
  */
 export class WindowCounts {
-  readonly #windows = new LRUCache<string, Window>({ max: MAX_CLIENTS })
+  #allocated: LRUCache<string, Window> | undefined
+
+  /** The windows of the clients. The cache allocates its memory at once, which a limit that is off does not need. */
+  get #windows (): LRUCache<string, Window> {
+    this.#allocated ??= new LRUCache({ max: MAX_CLIENTS })
+    return this.#allocated
+  }
 
   incr (client: string, callback: Callback, timeWindow: number): void {
     const now = performance.now()
