@@ -29,10 +29,18 @@ export interface ErrorExample { code: string, message: string, status: number }
 
 type ErrorAnswer = Answer & { content: { 'application/json': { examples: Record<string, { value: ErrorExample }> } } }
 
+/** The documents of a service ask for some examples a hundred times, and an error captures a stack. */
+const exampleOfClass = new Map<ErrorClass, ErrorExample>()
+
 /** Returns an example of an error. */
 export function exampleOfError (CodedError: ErrorClass): ErrorExample {
-  const error = new CodedError(...CodedError.exampleValues as [])
-  return { code: errors.publicCode(error), message: error.message, status: error.statusCode ?? 500 }
+  let example = exampleOfClass.get(CodedError)
+  if (example === undefined) {
+    const error = new CodedError(...CodedError.exampleValues as [])
+    example = { code: errors.publicCode(error), message: error.message, status: error.statusCode ?? 500 }
+    exampleOfClass.set(CodedError, example)
+  }
+  return { ...example }
 }
 
 /** Sorts errors by status and then by code. */
