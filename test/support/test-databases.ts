@@ -39,15 +39,18 @@ export async function makePostgresTemplate (serverUrl: string): Promise<void> {
   await migrate(databaseUrl(serverUrl, POSTGRES_TEMPLATE))
 }
 
-/** Runs a statement on the maintenance database of a server. */
+const pools = new Map<string, pg.Pool>()
+
+/** Runs a statement on the maintenance database of a server. Its connection ends when it is idle. */
 export async function onServer (serverUrl: string, sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString: serverUrl })
-  await client.connect()
-  try {
-    await client.query(sql)
-  } finally {
-    await client.end()
+  let pool = pools.get(serverUrl)
+  if (pool === undefined) {
+    pool = new pg.Pool({ connectionString: serverUrl, allowExitOnIdle: true })
+    // The server may end first.
+    pool.on('error', () => {})
+    pools.set(serverUrl, pool)
   }
+  await pool.query(sql)
 }
 
 export function databaseUrl (serverUrl: string, name: string): string {
