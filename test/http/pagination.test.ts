@@ -78,7 +78,7 @@ async function lists (client: Client): Promise<Walked[]> {
     messages: [] as unknown[]
   }
   stays.keys.push((await client.get('/account/keys')).body[0].id)
-  for (let i = 0; i < 12; i++) {
+  for (let i = 0; i < 6; i++) {
     stays.pets.push(await newPet(client, { categoryId: dogs }))
     stays.entries.push(await counted())
     stays.orders.push(await newOrder(client, stock))
