@@ -45,7 +45,7 @@ export interface TestApp {
   openAccount: (name?: string) => Promise<Client>
 }
 
-/** Starts the service on a new database and a free port. Both are released when the test ends. */
+/** Starts the service on a free port, and on a new database unless the settings name one. It ends with the test. */
 export async function startApp (t: Test, settings: Record<string, string> = {}): Promise<TestApp> {
   const defaults = {
     LOG_LEVEL: 'silent',
@@ -54,7 +54,7 @@ export async function startApp (t: Test, settings: Record<string, string> = {}):
     LAB: 'true',
     // Far longer than the default: a slow machine must not change what a test sees.
     REQUEST_TIMEOUT_MS: '60000',
-    DATABASE_URL: await freshDatabase(t)
+    DATABASE_URL: settings['DATABASE_URL'] ?? await freshDatabase(t)
   }
   const config = readConfig({ ...defaults, ...settings })
   const app = await buildApp(config)
