@@ -20,9 +20,11 @@ async function rows (url: string, sql: string): Promise<Array<Record<string, unk
   }
 }
 
+// A batch has 20,000 pets.
+
 t.test('seed creates a store with valid records and without events', async (t) => {
   const url = await freshDatabase(t)
-  const { code, out, err } = await petstore(t, ['seed', '--pets', '60000'], { env: { DATABASE_URL: url } })
+  const { code, out, err } = await petstore(t, ['seed', '--pets', '21000'], { env: { DATABASE_URL: url } })
   t.equal(code, 0, err)
   const { withKey } = await startApp(t, { DATABASE_URL: url })
   const ada = withKey(out.trim())
@@ -43,7 +45,7 @@ t.test('seed creates a store with valid records and without events', async (t) =
     `
     SELECT CAST(p.status AS text) AS status, s.quantity, count(*) AS pets FROM pets p LEFT JOIN inventory_items s ON s.pet_id = p.id GROUP BY 1, 2`
   )
-  t.equal(stock.reduce((sum, { pets }) => sum + Number(pets), 0), 60_000)
+  t.equal(stock.reduce((sum, { pets }) => sum + Number(pets), 0), 21_000)
   t.same(
     stock.filter(({ status, quantity }) => quantity === 0 && status !== 'sold'),
     [],
@@ -89,17 +91,17 @@ const onSqlite = { skip: database === 'postgresql' && 'as on SQLite' }
 
 t.test('progress is a bar in a terminal, otherwise plain lines', onSqlite, async (t) => {
   const env = { DATABASE_URL: await freshDatabase(t) }
-  const { err } = await petstore(t, ['seed', '--pets', '60000'], { env })
+  const { err } = await petstore(t, ['seed', '--pets', '40000'], { env })
   const lines = err.trim().split('\n').slice(1)
-  t.equal(lines.shift(), '0 of 60000 pets')
-  t.match(lines.at(-2), /^60000 of 60000 pets, \d+\/s$/)
-  t.match(lines.at(-1), /^Added 60000 pets to account \d+\.$/)
+  t.equal(lines.shift(), '0 of 40000 pets')
+  t.match(lines.at(-2), /^40000 of 40000 pets, \d+\/s$/)
+  t.match(lines.at(-1), /^Added 40000 pets to account \d+\.$/)
   // eslint-disable-next-line no-control-regex -- the test searches for them
   t.notMatch(err, /[\x00-\x09\x0b-\x1f]/, 'no escape sequences')
 
   const { status, stdout, error } = spawnSync(
     'script',
-    ['-qec', `"${process.execPath}" "${CLI}" seed --pets 60000`, '/dev/null'],
+    ['-qec', `"${process.execPath}" "${CLI}" seed --pets 40000`, '/dev/null'],
     { cwd: folder(t), env: { PATH: process.env['PATH'], TERM: 'xterm', ...env }, encoding: 'utf8' }
   )
   if (error !== undefined) {
@@ -107,6 +109,6 @@ t.test('progress is a bar in a terminal, otherwise plain lines', onSqlite, async
     return
   }
   t.equal(status, 0)
-  t.match(stdout, /=+-+ \d+0000 of 60000 pets, \d+\/s, \d+ s left/)
-  t.match(stdout, /={24} 60000 of 60000 pets, \d+\/s/)
+  t.match(stdout, /=+-+ \d+0000 of 40000 pets, \d+\/s, \d+ s left/)
+  t.match(stdout, /={24} 40000 of 40000 pets, \d+\/s/)
 })
