@@ -17,10 +17,15 @@ export interface Contract {
 
 const contractsBySettings = new Map<string, Contract>()
 
+/** Settings that leave no trace in the document. To build it takes as long as to start the service. */
+const UNDOCUMENTED_SETTINGS = [
+  'DATABASE_URL', 'DATABASE_POOL', 'DELIVERY', 'WEBHOOKS_ALLOW_PRIVATE', 'REQUEST_TIMEOUT_MS', 'SHUTDOWN_GRACE_MS',
+  'CORS_ORIGINS', 'TRUST_PROXY', 'BODY_LIMIT', 'SIGNUP'
+]
+
 /** Returns the contract of an app. Reads its document only for the first app with the same settings. */
 export function contractOf (app: FastifyInstance, config: Config): Contract {
-  // The document names no database.
-  const settings = JSON.stringify({ ...config, DATABASE_URL: '' })
+  const settings = JSON.stringify(Object.entries(config).filter(([name]) => !UNDOCUMENTED_SETTINGS.includes(name)))
   return {
     problemOf (method, path, answer) {
       let contract = contractsBySettings.get(settings)
