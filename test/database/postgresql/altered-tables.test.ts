@@ -1,3 +1,5 @@
+// Only on PostgreSQL: SQLite prepares statements anew by itself.
+
 import pg from 'pg'
 import t from 'tap'
 import { startApp } from '../../support/app.ts'

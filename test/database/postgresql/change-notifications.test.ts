@@ -1,3 +1,5 @@
+// Only on PostgreSQL: one process serves a SQLite file.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import t from 'tap'

@@ -1,3 +1,5 @@
+// Only on PostgreSQL: SQLite has no pool.
+
 import pg from 'pg'
 import t from 'tap'
 import { classifyError } from '../../../src/database/error-classification.ts'

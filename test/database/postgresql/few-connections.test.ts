@@ -1,3 +1,5 @@
+// Only on PostgreSQL: SQLite has no connections.
+
 import { randomBytes, randomInt, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'

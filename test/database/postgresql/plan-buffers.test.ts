@@ -1,3 +1,5 @@
+// Only on PostgreSQL: EXPLAIN of SQLite counts no pages.
+
 import { existsSync } from 'node:fs'
 import pg from 'pg'
 import t from 'tap'

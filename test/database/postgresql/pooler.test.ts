@@ -1,3 +1,5 @@
+// Only on PostgreSQL: SQLite has no pooler.
+
 import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

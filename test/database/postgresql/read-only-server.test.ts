@@ -1,3 +1,5 @@
+// Only on PostgreSQL: SQLite has no server.
+
 import pg from 'pg'
 import t from 'tap'
 import { migrate } from '../../../src/database/migrations/migrate.ts'

@@ -1,3 +1,5 @@
+// Only on PostgreSQL: SQLite has no round trips.
+
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Database } from '../../../src/database/database.ts'

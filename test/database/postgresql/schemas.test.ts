@@ -1,3 +1,5 @@
+// Only on PostgreSQL: SQLite has no schemas.
+
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { runChecks } from '../../../src/cli/doctor-checks.ts'

@@ -1,3 +1,5 @@
+// Only on PostgreSQL: SQLite has no network.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { classifyError } from '../../../src/database/error-classification.ts'
