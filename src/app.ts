@@ -109,6 +109,7 @@ async function api (app: FastifyInstance, { config, resources }: ScopeOptions): 
 async function authenticated (app: FastifyInstance, { config, resources }: ScopeOptions): Promise<void> {
   app.addHook('onRoute', (route) => { route.config = { ...route.config, authenticated: true } })
   app.addHook('onRequest', app.verifyBearerAuth!)
+  for (const { observers } of resources) if (observers !== undefined) await app.register(observers)
   if (config.RATE_LIMIT_PER_ACCOUNT > 0) app.addHook('onRequest', app.limits.perAccount)
   app.addHook('onRequest', app.requireWriteAccess)
 

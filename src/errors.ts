@@ -21,6 +21,27 @@ export function isApiError (error: unknown): boolean {
   return error instanceof ApiError
 }
 
+/** What is wrong with a request, and where. */
+export interface RequestProblem {
+  /** A JSON pointer that begins with a part of the request, such as `/body/quantity`. */
+  pointer: string
+  /** A keyword of JSON Schema. */
+  rule: string
+}
+
+/** The problems of errors: their classes know only a message. */
+const problems = new WeakMap<Error, RequestProblem>()
+
+/** Adds to an error what is wrong with the request, and where. */
+export function withProblem<E extends Error> (error: E, pointer: string, rule: string): E {
+  problems.set(error, { pointer, rule })
+  return error
+}
+
+export function problemOf (error: Error): RequestProblem | undefined {
+  return problems.get(error)
+}
+
 /** Returns the code as clients see it: @fastify/error writes codes in capitals. */
 export function publicCode ({ code }: { code: string }): string {
   return code.toLowerCase()

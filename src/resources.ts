@@ -7,6 +7,7 @@ import type { Table } from './database/table.ts'
 import { webhookSubscribers } from './deliveries/enqueue.ts'
 import { events } from './events/resource.ts'
 import { inventory } from './inventory/resource.ts'
+import { journal } from './journal/resource.ts'
 import { lab } from './lab/resource.ts'
 import { messages } from './messages/resource.ts'
 import { orders } from './orders/resource.ts'
@@ -20,7 +21,7 @@ import { webhooks } from './webhooks/resource.ts'
  */
 export function createResources (config: Config): Resource[] {
   const store = [accounts, categories, pets(config), inventory, orders]
-  const others = [messages, lab(config)]
+  const others = [messages, lab(config), journal(config)]
   const feed = events(config, [...store, ...others], webhookSubscribers)
   return [...store, webhooks(config, feed.types), ...others, feed]
 }

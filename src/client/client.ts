@@ -98,7 +98,7 @@ function call (session: Session, id: string, facts: OperationFacts, args: unknow
       request.fields.delete('if-none-match')
     }
     const policy = { ...readLimits(options, session.limits), signal: options.signal }
-    const isRepeatable = request.method === 'GET' || request.fields.has('idempotency-key')
+    const isRepeatable = ['GET', 'PUT'].includes(request.method) || request.fields.has('idempotency-key')
     return await withRetries(policy, isRepeatable, async (signal) =>
       await readAnswer(await fetchResponse(session.fetch, request, signal), request, facts))
   }

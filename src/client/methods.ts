@@ -7,7 +7,7 @@ export type OperationId = keyof operations
 
 /** What the client knows of an operation when it runs. The generated table has it from the document. */
 export interface OperationFacts {
-  method: 'get' | 'post' | 'patch' | 'delete'
+  method: 'get' | 'post' | 'put' | 'patch' | 'delete'
   path: string
   /** The name of the parameter in the path. */
   id?: string

@@ -19,6 +19,8 @@ export interface Resource {
   eventLog?: EventLog
   /** Errors that every operation with an API key can answer with. */
   errorsOfAll?: ErrorClass[]
+  /** Adds hooks that see every request with an API key, also one that a limit or its key refuses. */
+  observers?: FastifyPluginAsync
   /** Adds hooks to every operation with an API key. They run after authorization and before the body is read. */
   hooks?: FastifyPluginAsync
   /** The operations that need an API key. */

@@ -4,8 +4,8 @@ import { AccountClocks } from '../database/account-clocks.ts'
 import type { Read } from '../database/reads/query.ts'
 import { createBatchedTask } from './batched-rounds.ts'
 import {
-  COMMENT, checkFollower, createFollower, end, send, unsubscribe, waitForDrain,
-  type EventStream, type Follower, type FollowerTimings, type UnsentBytes
+  COMMENT, checkFollower, createFollower, end, sendMessages, unsubscribe, waitForDrain,
+  type EventStream, type Follower, type FollowerTimings, type MessageFilter, type UnsentBytes
 } from './followers.ts'
 import { streamEvents, type EventPage } from './queries.ts'
 import { resolveStartPosition } from './rules.ts'
@@ -17,8 +17,10 @@ import { resolveStartPosition } from './rules.ts'
 export interface EventStreams {
   /** Returns the number of streams that an account has open in this process. */
   countOf: (account: number) => number
-  /** Opens a stream of text/event-stream after a position. */
-  follow: (credential: ApiKeyCredential, after: number, unsentBytes: UnsentBytes) => EventStream
+  /** Opens a stream of text/event-stream after a position, of the messages that a filter accepts. */
+  follow: (
+    credential: ApiKeyCredential, after: number, unsentBytes: UnsentBytes, accepts?: MessageFilter
+  ) => EventStream
   /** Tells the streams of an account that there may be new events. */
   wake: (account: number) => void
   /** Ends all streams. Clients resume with Last-Event-ID. */
@@ -53,7 +55,11 @@ interface SharedCursor {
   dirty: boolean
 }
 
+/** Reads what a stream has after a position, in the form of events. */
+export type StreamSource = (read: Read, account: number, after: number) => Promise<EventPage | undefined>
+
 interface Streams {
+  source: StreamSource
   read: Read
   clocks: AccountClocks
   log: FastifyBaseLogger
@@ -66,15 +72,16 @@ interface Streams {
 }
 
 export function createEventStreams (
-  read: Read, log: FastifyBaseLogger, timings: Partial<StreamTimings> = {}, clocks = new AccountClocks()
+  read: Read, log: FastifyBaseLogger, timings: Partial<StreamTimings> = {}, clocks = new AccountClocks(),
+  source: StreamSource = streamEvents
 ): EventStreams {
   const streams: Streams = {
-    read, clocks, log, state: 'open', cursors: new Map(), followers: new Set(), counts: new Map()
+    source, read, clocks, log, state: 'open', cursors: new Map(), followers: new Set(), counts: new Map()
   }
   const clock = startClock(streams, { ...STREAM_TIMINGS, ...timings })
   return {
     countOf: (account) => streams.counts.get(account) ?? 0,
-    follow: (credential, after, unsentBytes) => follow(streams, credential, after, unsentBytes),
+    follow: (credential, after, unsentBytes, accepts) => follow(streams, credential, after, unsentBytes, accepts),
     wake (account) {
       const cursor = streams.cursors.get(account)
       // A read that fails is left to the next poll.
@@ -120,8 +127,10 @@ async function checkKey ({ read, followers }: Streams, key: number): Promise<voi
   for (const follower of followers) if (follower.credential.key === key) end(follower)
 }
 
-function follow (streams: Streams, credential: ApiKeyCredential, after: number, unsentBytes: UnsentBytes): EventStream {
-  const follower = createFollower(credential, unsentBytes, (follower) => { remove(streams, follower) })
+function follow (
+  streams: Streams, credential: ApiKeyCredential, after: number, unsentBytes: UnsentBytes, accepts?: MessageFilter
+): EventStream {
+  const follower = createFollower(credential, unsentBytes, (follower) => { remove(streams, follower) }, accepts)
   const { stream } = follower
   if (streams.state === 'closed') {
     stream.push(null)
@@ -162,7 +171,7 @@ async function catchUp (streams: Streams, follower: Follower, after: number): Pr
     const page = await readAfter(streams, account, position)
     if (!isActive(follower)) return
     if (page === undefined) return end(follower)
-    send(follower, Buffer.from(page.text))
+    sendMessages(follower, page.text)
     if (!isActive(follower)) return
     position = page.last
     if (position < page.newest) await waitForDrain(follower)
@@ -191,8 +200,10 @@ async function join (streams: Streams, follower: Follower, position: number): Pr
 }
 
 /** @returns `undefined` when the stream must end: the account was deleted, or the next events were */
-async function readAfter ({ read }: Streams, account: number, position: number): Promise<EventPage | undefined> {
-  const page = await streamEvents(read, account, position)
+async function readAfter (
+  { read, source }: Streams, account: number, position: number
+): Promise<EventPage | undefined> {
+  const page = await source(read, account, position)
   return page === undefined || resolveStartPosition(page, position) === 'expired' ? undefined : page
 }
 
@@ -223,7 +234,7 @@ async function pollLoop (streams: Streams, cursor: SharedCursor): Promise<void> 
       }
       cursor.position = page.last
       const bytes = Buffer.from(page.text)
-      for (const follower of cursor.followers) send(follower, bytes)
+      for (const follower of cursor.followers) sendMessages(follower, page.text, bytes)
       if (page.last < page.newest) cursor.dirty = true
     }
   } finally {

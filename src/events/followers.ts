@@ -24,7 +24,12 @@ export interface Follower {
   drained: (() => void) | undefined
   /** Removes the follower from the lists of the event streams. */
   onUnsubscribe: (follower: Follower) => void
+  /** Selects the messages that the follower gets. Without it, the follower gets all. */
+  accepts: MessageFilter | undefined
 }
+
+/** Tells from the data of a message whether a follower gets it. */
+export type MessageFilter = (data: string) => boolean
 
 export type UnsentBytes = () => number
 
@@ -32,7 +37,8 @@ export type UnsentBytes = () => number
 export const COMMENT = Buffer.from(':\n')
 
 export function createFollower (
-  credential: ApiKeyCredential, unsentBytes: UnsentBytes, onUnsubscribe: Follower['onUnsubscribe']
+  credential: ApiKeyCredential, unsentBytes: UnsentBytes, onUnsubscribe: Follower['onUnsubscribe'],
+  accepts?: MessageFilter
 ): Follower {
   const follower: Follower = {
     credential,
@@ -41,9 +47,18 @@ export function createFollower (
     lastSentAt: performance.now(),
     state: 'catching up',
     drained: undefined,
-    onUnsubscribe
+    onUnsubscribe,
+    accepts
   }
   return follower
+}
+
+/** Sends messages of text/event-stream, of which the last line but one is the data. */
+export function sendMessages (follower: Follower, text: string, bytes?: Buffer): void {
+  const { accepts } = follower
+  if (accepts === undefined) return send(follower, bytes ?? Buffer.from(text))
+  const accepted = text.split('\n\n').filter((message) => message !== '' && accepts(message.split('\ndata: ')[1]!))
+  send(follower, Buffer.from(accepted.map((message) => `${message}\n\n`).join('')))
 }
 
 /** Sends bytes, or disconnects a follower whose backlog is too large. */

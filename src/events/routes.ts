@@ -1,16 +1,15 @@
-import type { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { addVary, wantsEventStream } from '../http/content-negotiation.ts'
 import { conditionsOf, isNotModified } from '../http/conditional-requests.ts'
 import { emptyStream, sendPage } from '../http/responses.ts'
 import { EventsExpired, StreamLimitReached } from './errors.ts'
-import { Unauthorized, ValidationFailed } from '../errors.ts'
+import { Unauthorized } from '../errors.ts'
 import { createEventStreams } from './event-stream.ts'
 import { resolveStartPosition } from './rules.ts'
 import { EventQuery, EventReference } from './schemas.ts'
 import { listEvents, type EventPage } from './queries.ts'
+import { lastEventId, sendStream, sendStreamNotModified } from './stream-responses.ts'
 
 export interface EventOptions {
   /** Maximum number of event streams of an account. */
@@ -71,30 +70,6 @@ export function eventRoutes ({ streamsPerAccount }: EventOptions): FastifyPlugin
       return sendStream(reply, feed.follow(auth, position, () => socket.writableLength))
     })
   }
-}
-
-/** Sends the representation that the route's response schema does not describe. */
-function sendStream (reply: FastifyReply, stream: Readable): FastifyReply {
-  reply.header('content-type', 'text/event-stream; charset=utf-8')
-  // Proxies that buffer responses would delay events.
-  reply.header('x-accel-buffering', 'no')
-  return reply.send(stream)
-}
-
-/** Sends 304, whose body the types do not allow. */
-function sendStreamNotModified (reply: FastifyReply): FastifyReply {
-  return reply.code(304).send(emptyStream())
-}
-
-/** Returns the number of the last event that a resuming client has seen; an empty field counts as absent. */
-function lastEventId ({ headers }: FastifyRequest): number | undefined {
-  const field = headers['last-event-id']
-  if (field === undefined || field === '') return undefined
-  if (typeof field !== 'string' || !/^(0|[1-9][0-9]{0,18})$/.test(field)) {
-    throw new ValidationFailed('Last-Event-ID must be the number of an event')
-  }
-  // Numbers of events fit a double: a larger number is beyond the newest event anyway.
-  return Math.min(Number(field), Number.MAX_SAFE_INTEGER)
 }
 
 function describeStored ({ oldest, newest }: EventPage): string {

@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyRequest } from 'fastify'
-import { PreconditionFailed, ValidationFailed } from '../errors.ts'
+import { PreconditionFailed, ValidationFailed, withProblem } from '../errors.ts'
 
 /** The value of `If-Match` or `If-None-Match`: `*`, or entity tags as the client wrote them. */
 export type EntityTags = '*' | string[]
@@ -52,7 +52,8 @@ export const ENTITY_TAGS_PATTERN = `^(\\*|${LIST.source.slice(1, -1)})$`
 function parseEntityTags (name: string, field: string): EntityTags {
   if (field.trim() === '*') return '*'
   if (LIST.test(field)) return field.match(TAGS) ?? []
-  throw new ValidationFailed(`${name} must be * or entity tags in double quotes, such as "2" or "2", "3"`)
+  const error = new ValidationFailed(`${name} must be * or entity tags in double quotes, such as "2" or "2", "3"`)
+  throw withProblem(error, `/headers/${name}`, 'pattern')
 }
 
 /**

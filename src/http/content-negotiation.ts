@@ -21,7 +21,19 @@ export function addVary (reply: FastifyReply, field: string): void {
   reply.header('vary', [reply.getHeader('vary') ?? [], field].flat().join(', '))
 }
 
-/** Tells whether a client wants a stream of events. One that gives both representations the same quality gets JSON. */
-export function wantsEventStream ({ headers: { accept = '' } }: FastifyRequest): boolean {
-  return qualityOf(accept, 'text/event-stream') > qualityOf(accept, 'application/json')
+export const EVENT_STREAM = 'text/event-stream'
+
+/**
+ * Returns the media type that a client prefers. Among those to which it gives the same quality, and if it accepts none,
+ * that is the first.
+ */
+export function preferredType<Type extends string> (
+  { headers: { accept = '' } }: FastifyRequest, types: readonly [Type, ...Type[]]
+): Type {
+  return types.reduce((a, b) => qualityOf(accept, b) > qualityOf(accept, a) ? b : a)
+}
+
+/** Tells whether a client wants a stream of events. */
+export function wantsEventStream (request: FastifyRequest): boolean {
+  return preferredType(request, ['application/json', EVENT_STREAM]) === EVENT_STREAM
 }

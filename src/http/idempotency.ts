@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { WriteContext } from '../database/group-commit/command.ts'
-import { ValidationFailed } from '../errors.ts'
+import { ValidationFailed, withProblem } from '../errors.ts'
 import { checkCollectionPreconditions, conditionsOf } from './conditional-requests.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** The response contains a secret that is never stored, so it cannot be replayed. */
     secret?: boolean
+    /** The operation changes nothing, although its method is POST: read-only keys may use it. */
+    readsOnly?: boolean
   }
   interface FastifyRequest {
     /** Set by the plugin request-validation if the request is a write and has one. */
@@ -15,7 +17,8 @@ declare module 'fastify' {
   }
 }
 
-const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
+/** Methods of requests that have the same effect when they are repeated without a key (RFC 9110 section 9.2.2). */
+const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT'])
 
 /**
  * Returns the Idempotency-Key of a write (draft-ietf-httpapi-idempotency-key-header).
@@ -23,19 +26,29 @@ const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
  * @throws ValidationFailed if it is malformed, or if the operation takes none
  */
 export function parseIdempotencyKey (request: FastifyRequest): string | undefined {
+  const { method, routeOptions: { config } } = request
   const field = request.headers['idempotency-key']
-  if (field === undefined || SAFE_METHODS.has(request.method)) return undefined
-  if (request.routeOptions.config.secret === true) {
-    throw new ValidationFailed(
-      'Idempotency-Key is not allowed: the response contains a secret, which is never stored and cannot be replayed'
+  if (field === undefined || REPEATABLE_METHODS.has(method) || config.readsOnly === true) return undefined
+  const refuse = (message: string, rule: string): Error =>
+    withProblem(new ValidationFailed(message), '/headers/Idempotency-Key', rule)
+  if (config.secret === true) {
+    throw refuse(
+      'Idempotency-Key is not allowed: the response contains a secret, which is never stored and cannot be replayed',
+      'additionalProperties'
     )
   }
+  const key = keyOf(request)
+  if (key === undefined) throw refuse('Idempotency-Key must be 1 to 255 visible ASCII characters', 'pattern')
+  return key
+}
+
+/** Returns the Idempotency-Key of a write, if it has one that is well-formed. */
+export function keyOf ({ method, headers }: FastifyRequest): string | undefined {
+  const field = headers['idempotency-key']
+  if (field === undefined || REPEATABLE_METHODS.has(method)) return undefined
   const [text = ''] = [field].flat()
   const key = unquote(text)
-  if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
-    throw new ValidationFailed('Idempotency-Key must be 1 to 255 visible ASCII characters')
-  }
-  return key
+  return /^[\x21-\x7e]{1,255}$/.test(key) ? key : undefined
 }
 
 /** Removes quotes: the draft makes the field a quoted string (RFC 8941 section 3.3.3), but most clients omit them. */

@@ -47,6 +47,18 @@ export interface Violation {
   repeatable: string[]
 }
 
+const POINTERS: Record<HttpPart, string> = {
+  body: '/body', querystring: '/query', params: '/path', headers: '/headers'
+}
+
+/** Returns the place of a violation: of a missing or surplus member, where it should or should not be. */
+export function pointerOf ({ error: { instancePath, params: untyped }, part }: Violation): string {
+  const { missingProperty, additionalProperty } = untyped as Partial<Params>
+  const name = missingProperty ?? additionalProperty
+  const member = name === undefined ? '' : `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+  return POINTERS[part] + instancePath + member
+}
+
 /** Describes a violation: the field and the rule that it breaks. */
 export function explainViolation (violation: Violation): string {
   const { error: { instancePath, keyword, params: untyped }, part, repeatable } = violation

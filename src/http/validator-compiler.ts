@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
-import { ValidationFailed } from '../errors.ts'
+import { ValidationFailed, withProblem } from '../errors.ts'
 import { problemOfHttpUrl } from './http-url.ts'
-import { explainViolation, MAX_INT64, type HttpPart } from './validation-messages.ts'
+import { explainViolation, MAX_INT64, pointerOf, type HttpPart } from './validation-messages.ts'
 
 /**
  * Validates requests against their schemas. Bodies are not coerced. The strings of paths and queries are first
@@ -79,7 +79,8 @@ function validate (findViolation: FindViolation, data: unknown, part: HttpPart, 
   const error = findViolation(data)
   if (error === undefined) return { value: data }
   const value = valueAt(data, error.instancePath)
-  return { error: new ValidationFailed(explainViolation({ error, part, value, repeatable })) }
+  const violation = { error, part, value, repeatable }
+  return { error: withProblem(new ValidationFailed(explainViolation(violation)), pointerOf(violation), error.keyword) }
 }
 
 /** Returns the value that a JSON pointer names. */
@@ -94,7 +95,8 @@ function validateBody (findViolation: FindViolation, data: Data, ids: string[]):
   if ('error' in result) return result
   const field = findLoneSurrogate(data, '')
   if (field !== undefined) {
-    return { error: new ValidationFailed(`${field} must not contain one half of a surrogate pair`) }
+    const error = new ValidationFailed(`${field} must not contain one half of a surrogate pair`)
+    return { error: withProblem(error, `/body/${field.replaceAll('.', '/')}`, 'pattern') }
   }
   for (const name of ids) {
     if (Number(data[name]) > Number.MAX_SAFE_INTEGER) data[name] = NEVER_ASSIGNED

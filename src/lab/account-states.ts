@@ -17,14 +17,16 @@ const OVERLAP_MS = 15_000
 const ACCOUNTS_PER_READ = 10
 
 /**
- * What this process knows of the faults and the clocks of accounts. Accounts without an open fault have no entry, so
- * their requests pay nothing for faults.
+ * What this process knows of the faults, the clocks and the journals of accounts. Accounts without an open fault or a
+ * journal have no entry, so their requests pay nothing for them.
  */
 export interface AccountStates {
   /** Whether the account has open faults. */
   hasFaults: (account: number) => boolean
   /** Whether a fault of the account may hit the request. The database decides. */
   mayHit: (account: number, target: Target) => boolean
+  /** Whether the journal of the account is on. */
+  hasJournal: (account: number) => boolean
   /** Reads the state of one account. */
   refresh: (account: number) => Promise<void>
   /** Reads the state of all accounts, and then the changes at an interval. */
@@ -42,6 +44,7 @@ interface Options {
 
 export function createAccountStates ({ read, clocks, log, pollMs = POLL_MS }: Options): AccountStates {
   const faults = new Map<number, AccountState['faults']>()
+  const journals = new Set<number>()
   /** The change of each account that a poll has read. */
   const seen = new Map<number, string>()
   /** Number of the newest read of each account that has returned, while any read is in flight. */
@@ -52,10 +55,12 @@ export function createAccountStates ({ read, clocks, log, pollMs = POLL_MS }: Op
   let isPolling = false
   let isComplete = false
 
-  function learn ({ account, offsetSeconds, faults: open }: AccountState): void {
+  function learn ({ account, offsetSeconds, faults: open, journal }: AccountState): void {
     clocks.advance(account, offsetSeconds * 1000)
     if (open.length > 0) faults.set(account, open)
     else faults.delete(account)
+    if (journal) journals.add(account)
+    else journals.delete(account)
   }
 
   /** Ignores what it read if a read that began later has returned before: that one knows more. */
@@ -66,7 +71,7 @@ export function createAccountStates ({ read, clocks, log, pollMs = POLL_MS }: Op
       const state = await findStateOf(read, account)
       if (number < (newest.get(account) ?? 0)) return
       newest.set(account, number)
-      learn(state ?? { account, offsetSeconds: 0, faults: [] })
+      learn(state ?? { account, offsetSeconds: 0, faults: [], journal: false })
     } finally {
       if (--readsInFlight === 0) newest.clear()
     }
@@ -108,6 +113,7 @@ export function createAccountStates ({ read, clocks, log, pollMs = POLL_MS }: Op
     hasFaults: (account) => faults.size > 0 && faults.has(account),
     mayHit: (account, target) =>
       faults.size > 0 && (faults.get(account)?.some((fault) => matches(fault, target)) ?? false),
+    hasJournal: (account) => journals.size > 0 && journals.has(account),
     refresh,
     async start () {
       await poll()

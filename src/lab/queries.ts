@@ -143,18 +143,21 @@ export interface AccountState {
   account: number
   offsetSeconds: number
   faults: Array<{ operation: string, keyId: number | null }>
+  /** Whether the journal is on. */
+  journal: boolean
 }
 
 const stateOf = (dialect: Dialect, account: string, offset: string): string => `
   '{"account":' || ${account} || ',"offsetSeconds":' || ${offset} || ',"faults":[' || coalesce(
     (SELECT ${dialect.join(`'{"operation":' || ${dialect.quote('f.operation')} || ',"keyId":' ||
       coalesce(CAST(f.key_id AS text), 'null') || '}'`, 'f.id')}
-    FROM faults f WHERE f.account_id = ${account} AND f.hits < f.times), '') || ']}'`
+    FROM faults f WHERE f.account_id = ${account} AND f.hits < f.times), '') || '],"journal":' || CASE WHEN EXISTS (
+    SELECT 1 FROM journals j WHERE j.account_id = ${account} AND j.keep IS NOT NULL) THEN 'true' ELSE 'false' END || '}'`
 
 const list = (dialect: Dialect, states: string): string =>
   `(SELECT '[' || coalesce(${dialect.join('x.state', 'x.account')}, '') || ']' FROM (${states}) AS x)`
 
-/** Reads the accounts with a moved clock or an open fault, by the indexes that hold nothing else. */
+/** Reads the accounts with a moved clock, an open fault or a journal, by the indexes that hold nothing else. */
 const activeStates: Query<object, { states: string }> = {
   isNeverRefused: true,
   sql: (dialect) => `
@@ -162,7 +165,8 @@ const activeStates: Query<object, { states: string }> = {
       SELECT a.id AS account, ${stateOf(dialect, 'a.id', 'a.clock_offset_seconds')} AS state FROM accounts a
       WHERE a.id IN (
         SELECT m.id FROM accounts m WHERE m.clock_offset_seconds > 0
-        UNION SELECT f.account_id FROM faults f WHERE f.hits < f.times)`)} AS states
+        UNION SELECT f.account_id FROM faults f WHERE f.hits < f.times
+        UNION SELECT j.account_id FROM journals j WHERE j.keep IS NOT NULL)`)} AS states
     FROM ${dialect.jsonRows('i', { ord: 'ordinality' })}`
 }
 

@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import type { RequestProblem } from '../errors.ts'
+import { hideSecrets } from '../http/secrets.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -9,18 +11,18 @@ declare module 'fastify' {
   interface FastifyReply {
     /** The code of the error that the service sends. */
     errorCode: string | undefined
+    /** Where the request breaks which rule, if that is known. */
+    problem: RequestProblem | undefined
   }
 }
 
 const MAX_PATH_LENGTH = 200
 
-/** A secret of this service that a client put into a path by mistake. */
-const SECRET = /(psk|whsec)_[\w%+/=-]+/gi
-
 /** Logs one line for each request, after its response: what was requested, from where, and with which key. */
 export const requestLogging = fp(async function requestLogging (app: FastifyInstance) {
   app.decorateRequest('keyPrefix', undefined)
   app.decorateReply('errorCode', undefined)
+  app.decorateReply('problem', undefined)
   app.addHook('onResponse', (request, reply, done) => {
     const { log, method, routeOptions, ip, keyPrefix } = request
     const auth = request.auth as FastifyRequest['auth'] | null
@@ -39,8 +41,8 @@ export const requestLogging = fp(async function requestLogging (app: FastifyInst
   })
 }, { name: 'request-logging' })
 
-/** Returns the path without the query, which can hold personal data. */
+/** Returns the path without the query, which can hold personal data, and without a secret that is there by mistake. */
 function pathOf ({ originalUrl }: FastifyRequest): string {
-  const path = originalUrl.split(/[?#]/, 1)[0]!.replace(SECRET, '$1_[hidden]')
+  const path = hideSecrets(originalUrl.split(/[?#]/, 1)[0]!)
   return path.length > MAX_PATH_LENGTH ? `${path.slice(0, MAX_PATH_LENGTH)}…` : path
 }

@@ -1,6 +1,8 @@
 import * as errors from '../errors.ts'
 import type { ErrorClass } from '../errors.ts'
-import { exampleOf, resolve, type Answer, type Document, type Operation, type Parameter } from './document.ts'
+import {
+  exampleOf, resolve, type Answer, type Document, type Operation, type Parameter, type Schema
+} from './document.ts'
 import { errorAnswers } from './error-responses.ts'
 import {
   always, idempotencyKey, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, sometimes, WRITE_IF_NONE_MATCH
@@ -11,7 +13,9 @@ import { linksOf, readOf } from './links.ts'
 export interface Facts {
   errors?: ErrorClass[]
   secret?: boolean
+  readsOnly?: boolean
   stream?: boolean
+  representations?: Record<string, Schema>
   readBy?: string
   examples?: Record<string, unknown>
   /** Descriptions of query parameters whose schema is a reference, which has no description of its own. */
@@ -21,18 +25,22 @@ export interface Facts {
 interface SuccessFacts { replayed: boolean, readBy: string | undefined }
 
 const JSON_MEDIA = 'application/json'
+const EVENT_STREAM = 'text/event-stream'
 
 /** Descriptions of successes. Those of the schemas would say again what viewers show beside them. */
 const SUCCESSES: Record<string, string> = {
-  'get 200': 'The record.', 'post 201': 'The new record.', 'patch 200': 'The record after the change.'
+  'get 200': 'The record.',
+  'post 201': 'The new record.',
+  'put 200': 'The record after the change.',
+  'patch 200': 'The record after the change.'
 }
 
 /** Completes an operation with everything that follows from its method, its schemas and its own errors. */
 export function completeOperation (document: Document, path: string, method: string, facts: Facts): void {
   const operation = document.paths[path]![method]!
   const write = method !== 'get'
-  const conditional = method === 'patch' || method === 'delete'
-  const replayed = write && facts.secret !== true
+  const conditional = ['put', 'patch', 'delete'].includes(method)
+  const replayed = takesKey(method, facts)
 
   operation.parameters = [
     ...operation.parameters ?? [],
@@ -53,11 +61,17 @@ export function completeOperation (document: Document, path: string, method: str
   const codes = Object.values(failures).flatMap(({ content }) => Object.keys(content![JSON_MEDIA]!.examples ?? {}))
   operation['x-error-codes'] = [...new Set(codes)]
   if (operation.deprecated === true) announceSuccessor(responses)
-  if (facts.stream === true) announceStream(document, operation)
+  if (facts.stream === true) announceEvents(document, operation)
+  if (facts.representations !== undefined) announceRepresentations(document, operation, facts.representations)
 
   const stability = operation['x-stability']
   // Viewers read one or the other.
   if (stability !== undefined) operation['x-badges'] = [{ name: stability, label: stability }]
+}
+
+/** Tells whether an operation takes an `Idempotency-Key`. A PUT can be repeated without one. */
+function takesKey (method: string, { secret, readsOnly }: Facts): boolean {
+  return method !== 'get' && method !== 'put' && secret !== true && readsOnly !== true
 }
 
 /** Moves the example from the schema to the parameter, where all tools look for it, and adds a missing description. */
@@ -109,18 +123,29 @@ function completeSuccess (
   }
 }
 
-/** Adds the stream as another media type of the 200, and `Event-Id` to each response that contains it. */
-function announceStream (document: Document, { parameters = [], responses }: Operation): void {
-  parameters.push(LAST_EVENT_ID)
+/** Adds the stream to the list of events, an example of each event, and `Event-Id` to the responses that have it. */
+function announceEvents (document: Document, operation: Operation): void {
+  const { responses } = operation
+  announceRepresentations(document, operation, { [EVENT_STREAM]: { $ref: 'EventStreamMessage#' } })
   for (const status of [200, 304, 410, 412]) responses[status]!.headers!['Event-Id'] = always('Event-Id')
-  const { content, headers } = responses[200]!
-  const list = content![JSON_MEDIA]!
+  const list = responses[200]!.content![JSON_MEDIA]!
   const { oneOf = [] } = resolve(document, resolve(document, list.schema!).items!)
   const events = oneOf.map((schema) => exampleOf(document, schema) as { id: number, type: string })
   delete list.example
   list.examples = Object.fromEntries(events.map((event) => [event.type, { value: [event] }]))
-  const message = { $ref: '#/components/schemas/EventStreamMessage' }
-  content!['text/event-stream'] = { schema: message, example: exampleOf(document, message) }
+}
+
+/** Adds other media types to a list, by references to schemas. */
+function announceRepresentations (
+  document: Document, { parameters = [], responses }: Operation, representations: Record<string, Schema>
+): void {
+  const { content, headers } = responses[200]!
+  for (const [media, { $ref = '' }] of Object.entries(representations)) {
+    const schema = { $ref: `#/components/schemas/${$ref.replace('#', '')}` }
+    content![media] = { schema, example: exampleOf(document, schema) }
+  }
+  if (!(EVENT_STREAM in representations)) return
+  parameters.push(LAST_EVENT_ID)
   headers!['X-Accel-Buffering'] = sometimes('X-Accel-Buffering')
   // A stream has neither field.
   for (const name of ['ETag', 'Link'] as const) headers![name] = responses[304]!.headers![name] = sometimes(name)
@@ -134,7 +159,7 @@ function notModified ({ headers = {} }: Answer): Answer {
 
 /** Returns the errors of an operation: its own, and those that follow from its method and schemas. */
 function errorsOf ({ security, requestBody }: Operation, method: string, facts: Facts): Set<ErrorClass> {
-  const write = method !== 'get'
+  const write = method !== 'get' && facts.readsOnly !== true
   const open = security?.length === 0
   return new Set<ErrorClass>([
     ...requestBody === undefined ? [] : [errors.InvalidJson, errors.InvalidContentType, errors.PayloadTooLarge],
@@ -143,8 +168,8 @@ function errorsOf ({ security, requestBody }: Operation, method: string, facts: 
     ...open ? [] : [errors.Unauthorized],
     ...write && !open ? [errors.ReadOnlyKey] : [],
     ...facts.errors ?? [],
-    ...!open && ['post', 'patch'].includes(method) ? [errors.StorageLimitReached] : [],
-    ...write && facts.secret !== true ? [errors.IdempotencyKeyInUse, errors.IdempotencyKeyReused] : [],
+    ...write && !open && ['post', 'patch'].includes(method) ? [errors.StorageLimitReached] : [],
+    ...takesKey(method, facts) ? [errors.IdempotencyKeyInUse, errors.IdempotencyKeyReused] : [],
     errors.PreconditionFailed,
     errors.RequestTimeout,
     errors.UriTooLong,

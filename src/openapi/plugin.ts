@@ -24,6 +24,8 @@ declare module 'fastify' {
     errors?: ErrorClass[]
     /** The operation can also answer with a stream of events. */
     stream?: boolean
+    /** Other media types of the list, each with the schema of its content or of a message. */
+    representations?: Record<string, object>
     /** The operation that reads the new record, if no operation reads an item of the collection. */
     readBy?: string
     /**

@@ -119,8 +119,9 @@ export const authentication = fp(async function authentication (app: FastifyInst
   }
 }, { name: 'authentication', dependencies: ['admission', 'database', 'request-logging'] })
 
-const requireWriteAccess: onRequestHookHandler = ({ auth, method }, _reply, done) => {
-  done(auth.readOnly && method !== 'GET' && method !== 'HEAD' ? new ReadOnlyKey() : undefined)
+const requireWriteAccess: onRequestHookHandler = ({ auth, method, routeOptions: { config } }, _reply, done) => {
+  const writes = method !== 'GET' && method !== 'HEAD' && config.readsOnly !== true
+  done(auth.readOnly && writes ? new ReadOnlyKey() : undefined)
 }
 
 /** Sets the challenge of RFC 6750 section 3. It has an error code only if the request sent a bearer credential. */

@@ -18,9 +18,10 @@ export const cors = fp(async function cors (app: FastifyInstance, { CORS_ORIGINS
     preflightContinue: true,
     strictPreflight: false,
     origin: origins.length === 0 ? false : origins.includes('*') ? allowAll : origins.map(matcherOf),
-    methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'],
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
     allowedHeaders: [
-      'Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'Last-Event-ID', 'Request-Id'
+      'Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'Last-Event-ID',
+      'Petstore-Run', 'Request-Id'
     ],
     exposedHeaders: [
       'ETag', 'Link', 'Location', 'Request-Id', 'Deprecation', 'Sunset', 'Retry-After', 'RateLimit',

@@ -21,6 +21,7 @@ export const errorHandler = fp(async function errorHandler (app: FastifyInstance
     const error = await applyFailedAuthLimit(toApiError(thrown, request), request, reply)
     const status = error.statusCode ?? 500
     reply.errorCode = errors.publicCode(error)
+    reply.problem = errors.problemOf(error)
     app.instrumentation?.errorSent(reply.errorCode)
     // A client that injected a fault has asked for its error.
     if (status >= 500 && reply.errorCode !== 'injected_fault') request.log.error({ err: thrown }, error.message)

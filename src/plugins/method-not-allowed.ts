@@ -57,7 +57,7 @@ export function routeNotFound ({ basePath }: FastifyInstance): Error {
 
 /** Answers `OPTIONS *`, which asks for the methods of the service and not of a path (RFC 9110 section 9.3.7). */
 function sendServerOptions (reply: FastifyReply): void {
-  reply.header('allow', 'GET, HEAD, POST, PATCH, DELETE, OPTIONS').code(204).send()
+  reply.header('allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS').code(204).send()
 }
 
 /** Detects paths such as `/pets/`, which the router matches as a pet with an empty id. No such path exists. */

@@ -1,6 +1,7 @@
 import { runWithin } from '../database/unit-of-work/run-within.ts'
 import type { Write } from '../database/unit-of-work/write.ts'
 import type { FastifyInstance } from 'fastify'
+import { timeText } from '../database/account-clocks.ts'
 import { createCredential } from '../accounts/api-key.ts'
 import { createAccount, createApiKey } from '../accounts/commands.ts'
 import { ANIMALS } from '../pets/sample-data.ts'
@@ -9,6 +10,7 @@ import type { Command } from '../database/group-commit/command.ts'
 import type { CommandSuccess, NewEvent } from '../database/unit-of-work/success.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { updateInventory } from '../inventory/commands.ts'
+import { putJournal, recordRequests, type EndedRequest } from '../journal/commands.ts'
 import { createFault } from '../lab/fault-commands.ts'
 import type { NewFault } from '../lab/schemas.ts'
 import { createSnapshot } from '../lab/snapshot-commands.ts'
@@ -34,6 +36,10 @@ const SNAPSHOT = { label: 'The demo store as it was opened' }
 const FAULT: NewFault = {
   operation: 'rotateWebhookSecret', effect: { type: 'delay', ms: 1000 }, after: 1_000_000
 }
+
+/** A journal with a request, as if the store had read its pets. */
+const KEEP = 1_000
+const REQUEST = { operation: 'listPets', method: 'GET', path: '/pets', keyId: 1, run: 'demo', status: 200 } as const
 
 /** The orders of the demo store. */
 const ORDERS: Array<[pet: string, quantity: number, complete: boolean]> = [
@@ -168,5 +174,15 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
   await make(createWebhook, [1, 2].map(() => ({ webhook: { ...WEBHOOK, enabled: false }, secret: webhookSecret() })))
   await perform(createSnapshot, { snapshot: SNAPSHOT })
   await perform(createFault, { fault: FAULT })
+  await perform(putJournal, { keep: KEEP, conditions: {} })
+  await perform(recordRequests, { requests: [recordedRead(Date.parse(tx.startedAt))], dropped: 0 })
   return { record: opened!.record, events }
+}
+
+function recordedRead (now: number): EndedRequest {
+  const request = { ...REQUEST, outcome: 'answered' } as const
+  const record = { at: timeText(now), durationMs: 1, ...request, fields: [], answerFields: [], answer: '[]' }
+  return {
+    text: JSON.stringify(record), facts: { ...request, startedMs: now }, attemptKey: '', isKeyed: false, endedMs: now
+  }
 }

@@ -123,8 +123,14 @@ async function lists ({ app: { database, read } }: TestApp, owner: Owner): Promi
   const ids = newest.map(({ id }) => Number(id))
   const samples = { status: ['available', 'sold'], categoryId: [category, rareCategory], complete: [false, true] }
   const actions: Actions = {}
-  for (const { definition } of (await loadFixtures()).flatMap(({ list }) => list ?? [])) {
-    const values = { ...samples, id: [ids], petId: [definition.filters['petId']?.type === 'json' ? ids : pet] }
+  for (const { definition, samples: own = {} } of (await loadFixtures()).flatMap(({ list }) => list ?? [])) {
+    const others = Object.entries(own).filter(([name, value]) => typeof value !== typeof (samples as any)[name]?.[0])
+    const values = {
+      ...samples,
+      ...Object.fromEntries(others.map(([name, value]) => [name, [value]])),
+      id: [ids],
+      petId: [definition.filters['petId']?.type === 'json' ? ids : pet]
+    }
     for (const filters of combinations(definition, values)) {
       for (const descending of [false, true]) {
         for (const after of [undefined, pet + 10_000]) {

@@ -106,7 +106,7 @@ t.test('a request target is a path, an http URL, or the * of OPTIONS', async (t)
     t.match(await sendBytes(port, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`), { status: 200 }, target)
   }
   const options = await sendBytes(port, 'OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n')
-  t.match(options, { status: 204, headers: { allow: 'GET, HEAD, POST, PATCH, DELETE, OPTIONS' } })
+  t.match(options, { status: 204, headers: { allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } })
 })
 
 /** Sends bytes and waits until the service closes the connection. @returns everything that it sent */

@@ -128,6 +128,7 @@ const ALLOWED = [
   'If-Match',
   'If-None-Match',
   'Last-Event-ID',
+  'Petstore-Run',
   'Request-Id'
 ]
 const PREFLIGHT = {
@@ -233,9 +234,9 @@ t.test('a preflight response lists the allowed methods and headers', async (t) =
     t.same(names(headers['access-control-allow-headers']), [...ALLOWED].sort())
     t.same(
       names(headers['access-control-allow-methods']).filter((name) =>
-        ['GET', 'POST', 'PATCH', 'DELETE'].includes(name)
+        ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].includes(name)
       ),
-      ['DELETE', 'GET', 'PATCH', 'POST']
+      ['DELETE', 'GET', 'PATCH', 'POST', 'PUT']
     )
     t.match(headers.allow, /OPTIONS/, 'and Allow says what there is')
     t.ok(names(headers.vary).includes('Origin'))

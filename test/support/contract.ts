@@ -88,7 +88,8 @@ function createContract (served: Document, basePath: string): Contract {
     // What a template leaves open is one segment, in whatever it is percent-encoded.
     pattern: new RegExp(`^${template.replace(/[.]/g, '\\.').replace(/\{[^}]+\}/g, '[^/]+')}$`),
     methods
-  }))
+  // A path without a parameter precedes one that matches it as well.
+  })).sort((a, b) => Number(a.pattern.source.includes('[^/]+')) - Number(b.pattern.source.includes('[^/]+')))
 
   function problemOf (method: string, target: string, answer: Answer): string | undefined {
     const { status, headers, text } = answer

@@ -1,0 +1,30 @@
+import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { createRecorder, type Recorder } from './recorder.ts'
+import { recordRequest } from './recording.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Records requests; only where the setting LAB is true. */
+    recorder?: Recorder
+  }
+}
+
+/** Records the requests of accounts whose journal is on. Those of other accounts cost a look-up. */
+export const journalHooks: FastifyPluginAsync = fp(async function journalHooks (app: FastifyInstance) {
+  const { clocks } = app
+  const recorder = createRecorder(app)
+  app.decorate('recorder', recorder)
+  app.addHook('onRequest', (request, reply, done) => {
+    const { account } = request.auth
+    if (app.lab!.states.hasJournal(account) && !isOfLab(request)) {
+      recordRequest(request, reply, clocks.offsetOf(account), (ended) => { recorder.add(account, ended) })
+    }
+    done()
+  })
+  app.addHook('onClose', recorder.close)
+}, { name: 'journal-hooks', dependencies: ['database', 'authentication'] })
+
+function isOfLab ({ routeOptions: { schema } }: FastifyRequest): boolean {
+  return (schema as { tags?: string[] } | undefined)?.tags?.includes('lab') === true
+}

@@ -1,0 +1,163 @@
+import type { FastifyBaseLogger } from 'fastify'
+import type { Commit } from '../database/group-commit/committer.ts'
+import { Overloaded, Unauthorized } from '../errors.ts'
+import { recordRequests, type EndedRequest } from './commands.ts'
+
+/** Time for which requests gather, so that many share a transaction. Other processes see them within a second. */
+const GATHER_MS = 200
+
+/** Limit what one transaction records: no write of another account waits for it noticeably. */
+const BATCH_REQUESTS = 200
+const BATCH_BYTES = 1_048_576
+
+/** Limit what waits to be recorded: of one account, and of all accounts of this process. The oldest are dropped. */
+const ACCOUNT_BYTES = 4_194_304
+const PROCESS_BYTES = 33_554_432
+
+/** Memory of a request besides its text. */
+const OVERHEAD_BYTES = 512
+
+/** Records requests after their responses, so that no response waits for it. */
+export interface Recorder {
+  add: (account: number, request: EndedRequest) => void
+  /** Waits until all requests of an account that have ended in this process are recorded. */
+  recorded: (account: number) => Promise<void>
+  /** Forgets the requests of an account that wait. */
+  forget: (account: number) => void
+  /** Records everything that waits. */
+  close: () => Promise<void>
+}
+
+interface Waiting {
+  requests: EndedRequest[]
+  bytes: number
+  /** The number of requests that were dropped since the last batch. */
+  dropped: number
+  writing: Promise<void> | undefined
+}
+
+export function createRecorder ({ commit, log }: { commit: Commit, log: FastifyBaseLogger }): Recorder {
+  const accounts = new Map<number, Waiting>()
+  let total = 0
+  let timer: NodeJS.Timeout | undefined
+
+  function sizeOf ({ text }: EndedRequest): number {
+    return text.length + OVERHEAD_BYTES
+  }
+
+  function add (account: number, request: EndedRequest): void {
+    let waiting = accounts.get(account)
+    if (waiting === undefined) {
+      waiting = { requests: [], bytes: 0, dropped: 0, writing: undefined }
+      accounts.set(account, waiting)
+    }
+    waiting.requests.push(request)
+    resize(waiting, sizeOf(request))
+    while (waiting.bytes > ACCOUNT_BYTES && drop(waiting)) continue
+    if (total > PROCESS_BYTES) drop(largest())
+    schedule()
+  }
+
+  function largest (): Waiting {
+    return [...accounts.values()].reduce((a, b) => b.bytes > a.bytes ? b : a)
+  }
+
+  function resize (waiting: Waiting, bytes: number): void {
+    waiting.bytes += bytes
+    total += bytes
+  }
+
+  /** Drops the oldest request that is not being recorded. @returns whether there was one */
+  function drop (waiting: Waiting): boolean {
+    const oldest = waiting.requests.shift()
+    if (oldest === undefined) return false
+    resize(waiting, -sizeOf(oldest))
+    waiting.dropped++
+    return true
+  }
+
+  function schedule (): void {
+    timer ??= setTimeout(() => {
+      timer = undefined
+      for (const account of accounts.keys()) {
+        recorded(account).catch((error: unknown) => {
+          log.warn({ err: error }, 'cannot record requests in the journal')
+        })
+      }
+    }, GATHER_MS).unref()
+  }
+
+  async function recorded (account: number): Promise<void> {
+    const waiting = accounts.get(account)
+    if (waiting === undefined) return
+    // A batch in flight may have begun before the last request ended.
+    await waiting.writing
+    await (waiting.writing ??= write(account, waiting).finally(() => {
+      waiting.writing = undefined
+      if (waiting.requests.length > 0 || waiting.dropped > 0) schedule()
+      else if (accounts.get(account) === waiting) accounts.delete(account)
+    }))
+  }
+
+  /** Records what waits now. */
+  async function write (account: number, waiting: Waiting): Promise<void> {
+    let left = waiting.requests.length
+    do {
+      const { dropped } = waiting
+      const requests = take(waiting, left)
+      left -= requests.length
+      waiting.dropped = 0
+      try {
+        await commit(recordRequests, { account, requests, dropped }, { account })
+        release(waiting, requests)
+      } catch (error) {
+        // The deletion of the account has ended its journal.
+        const isDeleted = error instanceof Unauthorized
+        if (isDeleted) forget(account)
+        else waiting.dropped += dropped
+        if (error instanceof Overloaded) {
+          waiting.requests.unshift(...requests)
+        } else {
+          // They may have been recorded, and no request is recorded twice.
+          release(waiting, requests)
+          if (!isDeleted) waiting.dropped += requests.length
+        }
+        if (isDeleted) return
+        throw error
+      }
+    } while (left > 0 && waiting.requests.length > 0)
+  }
+
+  /** Takes the oldest requests, which are counted until they are released. */
+  function take (waiting: Waiting, most: number): EndedRequest[] {
+    let count = 0
+    for (let bytes = 0; count < Math.min(most, BATCH_REQUESTS) && bytes < BATCH_BYTES; count++) {
+      const request = waiting.requests[count]
+      if (request === undefined) break
+      bytes += sizeOf(request)
+    }
+    return waiting.requests.splice(0, count)
+  }
+
+  function release (waiting: Waiting, requests: EndedRequest[]): void {
+    resize(waiting, -requests.reduce((sum, request) => sum + sizeOf(request), 0))
+  }
+
+  function forget (account: number): void {
+    const waiting = accounts.get(account)
+    if (waiting === undefined) return
+    release(waiting, waiting.requests.splice(0))
+    waiting.dropped = 0
+  }
+
+  return {
+    add,
+    recorded,
+    forget,
+    async close () {
+      clearTimeout(timer)
+      await Promise.allSettled([...accounts.keys()].map(recorded))
+      clearTimeout(timer)
+    }
+  }
+}
