@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { RequestProblem } from '../errors.ts'
-import { hideSecrets } from '../http/secrets.ts'
+import { hideSecrets } from './secrets.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

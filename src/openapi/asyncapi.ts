@@ -3,6 +3,12 @@ import { toJsonSchema } from './json-schema.ts'
 import type { SharedDocument } from './share-components.ts'
 import { SIGNATURE_HEADERS, WebhookTestEventSchema } from './webhook-requests.ts'
 
+const RECORDED = 'RecordedRequest'
+
+const RECORDED_MESSAGE = {
+  name: 'request', contentType: 'application/json', payload: { $ref: `#/components/schemas/${RECORDED}` }
+}
+
 /**
  * Returns an AsyncAPI 3 document of the messages that the service sends: the event stream and the webhooks. It is made
  * of the schemas of the OpenAPI document.
@@ -12,6 +18,8 @@ export function toAsyncapi ({ info, servers, components }: SharedDocument): obje
   const schemas: Record<string, Schema> = { ...components.schemas, WebhookTestEvent: WebhookTestEventSchema }
   const events = schemas['EventType']!.enum!.map((type) => `${pascalCase(String(type))}Event`)
   const delivered = [...events, 'WebhookTestEvent']
+  // The journal exists where the lab does.
+  const hasJournal = RECORDED in schemas
   return {
     asyncapi: '3.0.0',
     info: {
@@ -36,6 +44,17 @@ export function toAsyncapi ({ info, servers, components }: SharedDocument): obje
         servers: [{ $ref: '#/servers/service' }],
         messages: messagesOf(events)
       },
+      ...hasJournal
+        ? {
+            requests: {
+              address: '/lab/requests',
+              description: 'The recorded requests of an account, with `Accept: text/event-stream`. Resume with ' +
+                '`Last-Event-ID`.',
+              servers: [{ $ref: '#/servers/service' }],
+              messages: messagesOf([RECORDED])
+            }
+          }
+        : {},
       webhook: {
         description: 'The `url` of a webhook. Each request is signed as the Standard Webhooks specification says.',
         messages: messagesOf(delivered)
@@ -47,6 +66,15 @@ export function toAsyncapi ({ info, servers, components }: SharedDocument): obje
         channel: { $ref: '#/channels/events' },
         summary: 'Send new events to the clients that follow the stream.'
       },
+      ...hasJournal
+        ? {
+            streamRequests: {
+              action: 'send',
+              channel: { $ref: '#/channels/requests' },
+              summary: 'Send recorded requests to the clients that follow the journal.'
+            }
+          }
+        : {},
       deliverEvents: {
         action: 'send',
         channel: { $ref: '#/channels/webhook' },
@@ -55,8 +83,11 @@ export function toAsyncapi ({ info, servers, components }: SharedDocument): obje
       }
     },
     components: {
-      messages: Object.fromEntries(delivered.map((name) => [name, messageOf(name, schemas[name]!)])),
-      schemas: Object.fromEntries(reachableFrom(schemas, delivered).map((name) => [name, payload(schemas[name]!)])),
+      messages: {
+        ...Object.fromEntries(delivered.map((name) => [name, messageOf(name, schemas[name]!)])),
+        ...hasJournal ? { [RECORDED]: RECORDED_MESSAGE } : {}
+      },
+      schemas: Object.fromEntries(reachableFrom(schemas, [...delivered, ...hasJournal ? [RECORDED] : []]).map((name) => [name, payload(schemas[name]!)])),
       securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer' } }
     }
   }

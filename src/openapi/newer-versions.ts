@@ -26,9 +26,9 @@ export function toOpenapi31 (document: SharedDocument): object {
 /** Returns the document as OpenAPI 3.2: as 3.1, with the type of each message of the event stream, and nested tags. */
 export function toOpenapi32 (document: SharedDocument): object {
   const copy = describeMore(document, '3.2.0')
-  const stream = copy.paths['/events']?.['get']?.responses['200']?.content?.[STREAM] as
-    Media & { itemSchema?: Schema } | undefined
-  if (stream?.schema !== undefined) {
+  for (const { get } of Object.values(copy.paths)) {
+    const stream = get?.responses['200']?.content?.[STREAM] as Media & { itemSchema?: Schema } | undefined
+    if (stream?.schema === undefined) continue
     stream.itemSchema = stream.schema
     delete stream.schema
     delete stream.example
@@ -42,7 +42,8 @@ function describeMore (document: SharedDocument, version: string): Copy {
   const copy = JSON.parse(JSON.stringify({ ...document, openapi: version })) as Copy
   const { schemas, parameters, responses } = copy.components
   schemas['WebhookTestEvent'] = WebhookTestEventSchema
-  describeStreamData(schemas['EventStreamMessage'])
+  describeStreamData(schemas['EventStreamMessage'], 'Event')
+  describeStreamData(schemas['RequestStreamMessage'], 'RecordedRequest')
   Object.assign(parameters, SIGNATURE_HEADERS)
   for (const answer of Object.values(responses)) narrowCodes(answer)
   for (const [, methods] of Object.entries(copy.paths)) {
@@ -68,10 +69,10 @@ function narrowCodes (answer: Answer | Reference): void {
 }
 
 /** Names the schema of the JSON text that a message of the stream contains. */
-function describeStreamData (message: Schema | undefined): void {
+function describeStreamData (message: Schema | undefined, content: string): void {
   const data = message?.properties?.['data']
   if (data === undefined) return
-  Object.assign(data, { contentMediaType: JSON_MEDIA, contentSchema: { $ref: '#/components/schemas/Event' } })
+  Object.assign(data, { contentMediaType: JSON_MEDIA, contentSchema: { $ref: `#/components/schemas/${content}` } })
 }
 
 /** Returns the tags with their groups as parents. A group that has no tag of its own gets one. */

@@ -54,13 +54,35 @@ t.test('the programs of the page about the client print what it says', async (t)
 t.test('the programs of the page about tests of clients print what it says', async (t) => {
   const page = readFileSync(join(ROOT, 'docs/how-to/test-your-client.md'), 'utf8')
   const blocks = [...page.matchAll(/^```(\w+)\n([\s\S]*?)^```/gm)].map(([, kind, text]) => ({ kind, text: text! }))
-  t.strictSame([...new Set(blocks.map(({ kind }) => kind))].sort(), ['js', 'sh', 'text'])
-  const programs = blocks.filter(({ kind }) => kind === 'js')
+  t.strictSame([...new Set(blocks.map(({ kind }) => kind))].sort(), ['js', 'python', 'sh', 'text'])
+  const programs = blocks.filter(({ kind, text }) => kind === 'js' && !text.startsWith('test('))
   t.ok(programs.length >= 8)
   const printed = (await run(t, programs.map(({ text }) => text).join('console.log("---")\n'))).split('---\n')
   for (const [i, { text }] of programs.entries()) {
     const next = blocks[blocks.findIndex((block) => block.text === text) + 1]
     t.match(printed[i], next?.kind === 'text' ? pattern(next.text) : /^$/, text)
+  }
+})
+
+t.test('the check of attempts passes for the client, and fails for one that should have waited longer', async (t) => {
+  const page = readFileSync(join(ROOT, 'docs/how-to/test-your-client.md'), 'utf8')
+  const blocks = [...page.matchAll(/^```js\n([\s\S]*?)^```/gm)].map(([, text]) => text!)
+  const [open] = blocks
+  const body = blocks.find((text) => text.startsWith('test('))!
+  t.equal(body.trim().split('\n').length, 6)
+  const { port } = await startApp(t)
+  for (const pause of ['1000', '60000']) {
+    const file = join(ROOT, `.test-check-${pause}-${process.pid}.mjs`)
+    t.teardown(() => { rmSync(file, { force: true }) })
+    writeFileSync(file, `import assert from 'node:assert/strict'
+import test from 'node:test'
+${open!.replaceAll(':3000', `:${port}`)}
+const [item] = await store.listInventory({ status: 'available', limit: 1 })
+await store.putJournal({ keep: 100 })
+${body.replace('1000', pause)}`)
+    const { code, out } = await launch(t, process.execPath, [file]).ended
+    t.equal(code, pause === '1000' ? 0 : 1, out)
+    if (pause !== '1000') t.match(out, /came after \d+ ms, less than 60000 ms; Retry-After asked for 1000 ms/)
   }
 })
 
