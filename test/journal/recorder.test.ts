@@ -1,0 +1,91 @@
+import t from 'tap'
+import type { Commit } from '../../src/database/group-commit/committer.ts'
+import { DatabaseUnavailable, Overloaded, Unauthorized } from '../../src/errors.ts'
+import type { EndedRequest, RecordInput } from '../../src/journal/commands.ts'
+import { createRecorder, type Recorder } from '../../src/journal/recorder.ts'
+import { startApp } from '../support/app.ts'
+import { eventually } from '../support/receiver.ts'
+import { turnOn } from './fixture.ts'
+
+const log = { warn () {} } as never
+
+function ended (path: string, bytes = 0): EndedRequest {
+  const facts = { operation: 'listPets', method: 'GET', path, keyId: 1, outcome: 'answered', startedMs: 1 } as const
+  const text = JSON.stringify({ path, fields: [], answer: 'x'.repeat(bytes) })
+  return { text, facts, attemptKey: path, isKeyed: false, endedMs: 2 }
+}
+
+/** A recorder whose transactions end as `outcome` says. */
+function recorderWith (outcome: (input: RecordInput) => Promise<void>): { recorder: Recorder, inputs: RecordInput[] } {
+  const inputs: RecordInput[] = []
+  const commit = async (_command: unknown, input: RecordInput): Promise<unknown> => {
+    inputs.push(input)
+    await outcome(input)
+    return { record: undefined, replayed: false }
+  }
+  return { recorder: createRecorder({ commit: commit as Commit, log }), inputs }
+}
+
+t.test('what waits to be recorded', async (t) => {
+  await t.test('is bounded: the oldest requests of the account are dropped and counted', async (t) => {
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => { release = resolve })
+    const { recorder, inputs } = recorderWith(async () => { await held })
+    recorder.add(1, ended('/first'))
+    const first = recorder.recorded(1)
+    for (let i = 0; i < 100; i++) recorder.add(1, ended(`/${i}`, 100_000))
+    recorder.add(2, ended('/other'))
+    release()
+    await first
+    await recorder.recorded(1)
+    await recorder.recorded(2)
+    const own = inputs.filter(({ account }) => account === 1)
+    const paths = own.flatMap(({ requests }) => requests.map(({ facts: { path } }) => path))
+    const dropped = own.reduce((sum, input) => sum + input.dropped, 0)
+    t.equal(paths.length + dropped, 101)
+    t.ok(dropped > 55 && dropped < 65, `${dropped} of 100 were dropped: 4 MB remained`)
+    t.equal(paths.at(-1), '/99')
+    t.equal(inputs.find(({ account }) => account === 2)!.requests.length, 1, 'of another account, none')
+  })
+
+  await t.test('is recorded again after a refusal, and not after an unknown outcome', async (t) => {
+    const errors: Error[] = [new Overloaded(), new DatabaseUnavailable()]
+    const { recorder, inputs } = recorderWith(async () => {
+      const error = errors.shift()
+      if (error !== undefined) throw error
+    })
+    recorder.add(1, ended('/a'))
+    await t.rejects(recorder.recorded(1), { code: 'OVERLOADED' })
+    await t.rejects(recorder.recorded(1), { code: 'DATABASE_UNAVAILABLE' })
+    recorder.add(1, ended('/b'))
+    await recorder.recorded(1)
+    t.same(inputs.map(({ requests, dropped }) => [requests.map(({ facts }) => facts.path).join(), dropped]), [
+      ['/a', 0], ['/a', 0], ['/b', 1]
+    ])
+  })
+
+  await t.test('ends with its account', async (t) => {
+    const { recorder, inputs } = recorderWith(async () => { throw new Unauthorized('gone') })
+    recorder.add(1, ended('/a'))
+    await recorder.recorded(1)
+    await recorder.recorded(1)
+    t.equal(inputs.length, 1)
+  })
+
+  await t.test('is recorded without a reader', async (t) => {
+    const { recorder, inputs } = recorderWith(async () => {})
+    recorder.add(1, ended('/a'))
+    await eventually(() => inputs.length === 1)
+    await recorder.close()
+  })
+})
+
+t.test('the journal shows how many requests were dropped', async (t) => {
+  const { app, openAccount } = await startApp(t)
+  const ada = await openAccount()
+  await turnOn(ada)
+  const { recordRequests } = await import('../../src/journal/commands.ts')
+  const account = ada.account!
+  await app.commit(recordRequests, { account, requests: [ended('/a')], dropped: 3 }, { account })
+  t.match((await ada.get('/lab/journal')).body, { requests: 1, dropped: 3 })
+})
