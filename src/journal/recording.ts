@@ -135,11 +135,11 @@ function answerOf (reply: FastifyReply, body: CapturedBody): Partial<RecordedReq
   }
 }
 
-/** Fields with credentials of any kind. Of this service's own, the first 8 characters are shown. */
+/** Fields with credentials of any kind. */
 const CREDENTIALS = /^(authorization|proxy-authorization|cookie)$/i
 
 /** A bearer credential of this service, whose secret was hidden. */
-const HIDDEN_KEY = /^bearer +psk_\w+_\[hidden\]$/i
+const HIDDEN_KEY = /^bearer +psk_\[hidden\]$/i
 
 function requestFields ({ rawHeaders }: IncomingMessage): HeaderField[] {
   const fields: HeaderField[] = []

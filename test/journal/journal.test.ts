@@ -88,7 +88,7 @@ t.test('the journal', async (t) => {
     }
     const [first] = await recorded(ada)
     const field = first.fields.find(({ name }: any) => name === 'authorization')
-    t.equal(field.value, `Bearer ${ada.key!.slice(0, 12)}_[hidden]`)
+    t.equal(field.value, 'Bearer psk_[hidden]')
   })
 
   await t.test('has the problem of a 400: where, and which rule', async (t) => {
