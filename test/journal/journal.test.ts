@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { assertError, assertResponse } from '../support/checks.ts'
@@ -134,6 +136,22 @@ t.test('the journal', async (t) => {
     t.match(long, { bodyTruncated: true, answerTruncated: true, status: 201 })
     t.same([binary.body, binary.bodyTruncated], ['{\ufffd\u0000', undefined])
     t.match(ignored, { body: 'ignored', status: 404 })
+  })
+
+  await t.test('has a body that arrives after the service began with the request', async (t) => {
+    const ada = await openAccount()
+    await turnOn(ada)
+    const headers = {
+      authorization: `Bearer ${ada.key}`, 'content-type': 'application/json', 'content-length': 15, expect: '100-continue'
+    }
+    const asked = httpRequest({ port: running.port, host: '127.0.0.1', method: 'POST', path: '/categories', headers })
+    asked.flushHeaders()
+    await once(asked, 'continue')
+    asked.end('{"name":"Dogs"}')
+    const [response] = await once(asked, 'response') as [IncomingMessage]
+    response.resume()
+    await once(response, 'end')
+    t.match(await recorded(ada), [{ status: 201, body: '{"name":"Dogs"}' }])
   })
 
   await t.test('has a request that a limit, its key or the store refuses', async (t) => {

@@ -4,15 +4,13 @@ import t from 'tap'
 import type { Answer, Example, Operation } from '../../src/openapi/document.ts'
 import { errorCodes } from '../support/contract.ts'
 import { loadFixtures, mergeTables } from '../support/fixture.ts'
+import { READING_POSTS } from '../support/operations.ts'
 import { servedDocument } from './document.ts'
 
 const fixtures = await loadFixtures()
 
 /** operationId, tag, success, and the codes that are the operation's own. */
 const OPERATIONS = mergeTables(fixtures.map(({ operations }) => operations))
-
-/** These change nothing, although their method is POST. */
-const READS = ['verifyRequests']
 
 const SECRET = fixtures.flatMap(({ secretWrites = {} }) => Object.keys(secretWrites))
 
@@ -80,7 +78,7 @@ t.test('the OpenAPI document', async (t) => {
     const injected = errorCodes().map(({ code }) => code).filter((code) => code === 'injected_fault')
     for (const { path, method, operation } of operations) {
       const [id, , , ...own] = OPERATIONS[`${method} ${path}`]!
-      const write = method !== 'get' && !READS.includes(id)
+      const write = method !== 'get' && !READING_POSTS.includes(id)
       const keyed = write && method !== 'put' && !SECRET.includes(id)
       const expected = [
         'validation_failed',
@@ -119,7 +117,7 @@ t.test('the OpenAPI document', async (t) => {
     for (const { method, operation } of operations) {
       const { operationId: id, parameters = [], requestBody, responses } = operation
       const fields = parameters.filter((parameter) => parameter.in === 'header').map(({ name }) => name)
-      const keyed = !['get', 'put'].includes(method) && !READS.includes(id) && !SECRET.includes(id)
+      const keyed = !['get', 'put'].includes(method) && !READING_POSTS.includes(id) && !SECRET.includes(id)
       const conditional = ['put', 'patch', 'delete'].includes(method)
       t.equal(fields.includes('Idempotency-Key'), keyed, `Idempotency-Key of ${id}`)
       t.equal(fields.includes('If-Match'), conditional, `If-Match of ${id}`)

@@ -59,6 +59,9 @@ export function operationsOf (app: FastifyInstance): Operation[] {
     }))
 }
 
+/** Operations that change nothing, although their method is POST. */
+export const READING_POSTS = ['verifyRequests']
+
 interface Document {
   paths: Record<string, Record<string, {
     operationId: string
