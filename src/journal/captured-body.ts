@@ -29,6 +29,7 @@ export class CapturedBody {
   /** Returns the text; bytes that are not UTF-8 become U+FFFD. `undefined` without a body. */
   text (): string | undefined {
     if (this.#captured === 0) return undefined
+    if (!this.isTruncated) return Buffer.concat(this.#parts).toString('utf8')
     // As a stream, so that a character that was cut off is left out.
     return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.concat(this.#parts), { stream: true })
   }

@@ -37,12 +37,15 @@ const status = Type.Integer({
 })
 const keyId = Id('The API key of the request', 1)
 const run = Text(1, 255, 'The value of `Petstore-Run`, a name that a test gives itself', 'test-7')
-const outcome = StringEnum(OUTCOMES, {
+export const RequestOutcomeSchema = StringEnum(OUTCOMES, {
+  $id: 'RequestOutcome',
   description: '`answered`: the response was sent. `lost`: a fault closed the connection instead of the response. ' +
     '`cut`: a fault closed it within the response. `left`: the connection ended before the response was complete. ' +
     '`refused`: the service did not handle the request, because of a fault, a limit (429) or its load (503)',
   example: 'answered'
 })
+
+const outcome = ref(RequestOutcomeSchema)
 
 export const HeaderFieldSchema = Type.Object({
   name: Type.String({ description: 'The name, as it was sent', example: 'Content-Type' }),

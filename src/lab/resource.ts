@@ -15,8 +15,8 @@ const TAG: Tag = {
   group: 'Platform',
   position: 9,
   description: 'Faults, a clock, snapshots and a journal of requests for tests of your client. Everything here ' +
-    'belongs to your account and touches no other. A response that a fault hit has the header `Petstore-Fault` with the id of the fault. ' +
-    'Responses to an account whose clock was moved have the header `Petstore-Clock` with its time.'
+    'belongs to your account and touches no other. A response that a fault hit has the header `Petstore-Fault` with ' +
+    'the id of the fault. Responses to an account whose clock was moved have the header `Petstore-Clock` with its time.'
 }
 
 /**

@@ -87,7 +87,8 @@ export function toAsyncapi ({ info, servers, components }: SharedDocument): obje
         ...Object.fromEntries(delivered.map((name) => [name, messageOf(name, schemas[name]!)])),
         ...hasJournal ? { [RECORDED]: RECORDED_MESSAGE } : {}
       },
-      schemas: Object.fromEntries(reachableFrom(schemas, [...delivered, ...hasJournal ? [RECORDED] : []]).map((name) => [name, payload(schemas[name]!)])),
+      schemas: Object.fromEntries(reachableFrom(schemas, [...delivered, ...hasJournal ? [RECORDED] : []])
+        .map((name) => [name, payload(schemas[name]!)])),
       securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer' } }
     }
   }

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { READING_POSTS } from '../support/operations.ts'
 import { invalidValue, schemaArbitrary, type Resolve, type Schema } from './arbitraries.ts'
 
 /** One request, with references in place of the ids of records. */
@@ -143,7 +144,8 @@ function invalidRequest (
     faults.push(fc.constantFrom(null, 'Basic YWRhOmFkYQ==', 'Bearer unknown', UNKNOWN_KEY)
       .map((authorization) => invalid(`authorization ${authorization}`, { authorization }, 401)))
   }
-  if (operation.method !== 'GET') {
+  // A request that can be repeated without a key ignores one.
+  if (!['GET', 'PUT'].includes(operation.method) && !READING_POSTS.includes(operation.operationId)) {
     const accepted = operation.parameters.some(({ name }) => name === 'Idempotency-Key')
     const keys = accepted ? ['two words', 'x'.repeat(256), '""', 'tab\there'] : ['abc']
     faults.push(fc.constantFrom(...keys).map((key) =>
@@ -160,7 +162,7 @@ function invalidTargets (
     fc.constantFrom('x', 'page', 'Limit', 'constructor', '__proto__')
       .filter((name) => !parameters.some((parameter) => parameter.name === name))
       .map((name) => invalid(`query parameter ${name} is unknown`, { query: [...query, [name, '1']] })),
-    fc.constant(invalid('method PUT', { method: 'PUT' }, 405)),
+    fc.constant(invalid('method PURGE', { method: 'PURGE' }, 405)),
     fc.constant(invalid('the address is too long', { query: [['x', 'x'.repeat(9_000)]] }, 414)),
     fc.constant(invalid('the address has a broken escape', { query, path: `${path}/%zz` }, 400, 404))
   ]

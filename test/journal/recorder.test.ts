@@ -72,7 +72,7 @@ t.test('what waits to be recorded', async (t) => {
     t.equal(inputs.length, 1)
   })
 
-  await t.test('is recorded without a reader', async (t) => {
+  await t.test('is recorded without a reader', async () => {
     const { recorder, inputs } = recorderWith(async () => {})
     recorder.add(1, ended('/a'))
     await eventually(() => inputs.length === 1)

@@ -32,7 +32,9 @@ function listed (allow: string | undefined): string[] {
 t.test('every path rejects other methods, and Allow lists its own', async (t) => {
   const { client, nobody, methods, port } = await addresses(t)
   for (const [path, known] of methods) {
-    for (const method of METHODS.filter((method) => !known.has(method) && method !== 'CONNECT')) {
+    // A path with a parameter matches it as well.
+    const others = path.endsWith('/lab/requests/verify') ? ['CONNECT', 'GET', 'HEAD'] : ['CONNECT']
+    for (const method of METHODS.filter((method) => !known.has(method) && !others.includes(method))) {
       const answer = await sendBytes(
         port,
         `${method} ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{`
@@ -42,8 +44,8 @@ t.test('every path rejects other methods, and Allow lists its own', async (t) =>
       t.same(listed(answer?.headers['allow']), [...known].sort())
     }
     for (const client_ of [client, nobody]) {
-      const answer = await client_.request('PUT', `${path}?x=1`, { body: {} })
-      assertError(t, answer, 405, 'method_not_allowed', 'PUT', `PUT ${path}`)
+      const answer = await client_.request('PURGE', `${path}?x=1`, { body: {} })
+      assertError(t, answer, 405, 'method_not_allowed', 'PURGE', `PURGE ${path}`)
       t.same(listed(answer.headers.allow), [...known].sort())
     }
   }
