@@ -7,7 +7,7 @@ import { recordRequests, type EndedRequest } from './commands.ts'
 const GATHER_MS = 200
 
 /** Limit what one transaction records: no write of another account waits for it noticeably. */
-const BATCH_REQUESTS = 200
+const BATCH_REQUESTS = 500
 const BATCH_BYTES = 1_048_576
 
 /** Limit what waits to be recorded: of one account, and of all accounts of this process. The oldest are dropped. */
