@@ -17,7 +17,7 @@ export const journalHooks: FastifyPluginAsync = fp(async function journalHooks (
   app.decorate('recorder', recorder)
   app.addHook('onRequest', (request, reply, done) => {
     const { account } = request.auth
-    if (app.lab!.states.hasJournal(account) && !isOfLab(request)) {
+    if (app.lab!.states.hasJournal(account) && isRecorded(request)) {
       recordRequest(request, reply, clocks.offsetOf(account), (ended) => { recorder.add(account, ended) })
     }
     done()
@@ -25,6 +25,7 @@ export const journalHooks: FastifyPluginAsync = fp(async function journalHooks (
   app.addHook('onClose', recorder.close)
 }, { name: 'journal-hooks', dependencies: ['database', 'authentication'] })
 
-function isOfLab ({ routeOptions: { schema } }: FastifyRequest): boolean {
-  return (schema as { tags?: string[] } | undefined)?.tags?.includes('lab') === true
+function isRecorded ({ routeOptions: { schema } }: FastifyRequest): boolean {
+  const { operationId, tags = [] } = (schema ?? {}) as { operationId?: string, tags?: string[] }
+  return operationId !== undefined && !tags.includes('lab')
 }

@@ -30,14 +30,14 @@ export function recordRequest (
     const { raw } = reply
     const { answer } = response
     // What was not finished has ended now.
-    const end = raw.writableFinished ? response.end : { at: performance.now(), ms: Date.now() }
+    const end = response.isFinished ? response.end : { at: performance.now(), ms: Date.now() }
     const status = raw.headersSent ? raw.statusCode : undefined
     const { fault } = request.hit ?? {}
     const promised = Number(reply.getHeader('content-length') ?? Infinity)
     const outcome = outcomeOf({
       effect: fault?.effect.type,
       status,
-      isFinished: raw.writableFinished,
+      isFinished: response.isFinished,
       isWhole: request.method === 'HEAD' || answer.bytes >= promised,
       isClosedHere: socket.writableEnded
     })
@@ -102,11 +102,14 @@ interface ResponseCapture {
   answer: CapturedBody
   /** When the last bytes were sent: by `performance.now()`, and in ms since 1970. */
   end: { at: number, ms: number }
+  /** Whether the system took all bytes. The response of `inject` tells it by the event alone. */
+  isFinished: boolean
 }
 
 /** Captures the bytes that are sent, after faults have changed them. */
 function captureResponse (raw: ServerResponse, isHead: boolean): ResponseCapture {
-  const capture: ResponseCapture = { answer: new CapturedBody(), end: { at: 0, ms: 0 } }
+  const capture: ResponseCapture = { answer: new CapturedBody(), end: { at: 0, ms: 0 }, isFinished: false }
+  raw.once('finish', () => { capture.isFinished = true })
   const observe = <Send extends (...parameters: never[]) => unknown>(send: Send): Send =>
     ((...parameters) => {
       const [chunk] = parameters as unknown[]

@@ -220,4 +220,26 @@ t.test('recorded requests', async (t) => {
     const [{ id }] = await recorded(bob)
     assertError(t, await ada.get(`/lab/requests/${id}`), 404, 'request_not_found')
   })
+
+  await t.test('are recorded of requests by inject as well', async (t) => {
+    const ada = await openAccount()
+    await turnOn(ada)
+    await running.app.inject({
+      method: 'POST', url: '/categories', payload: { name: 'Dogs' }, headers: { authorization: `Bearer ${ada.key}` }
+    })
+    await eventually(async () => (await recorded(ada)).length === 1)
+    t.match(await recorded(ada), [{ operation: 'createCategory', status: 201, outcome: 'answered', answer: /Dogs/ }])
+  })
+})
+
+t.test('a request beyond the rate limit is recorded as refused, with its body', async (t) => {
+  const { app, openAccount } = await startApp(t, { RATE_LIMIT_PER_ACCOUNT: '2' })
+  const ada = await openAccount()
+  await turnOn(ada)
+  await ada.get('/pets')
+  t.equal((await ada.post('/messages', { message: 'x' })).status, 429)
+  const { recordedRequest } = app.database.reader
+  await eventually(async () => await recordedRequest.count() === 2)
+  const last = await recordedRequest.findFirstOrThrow({ where: { operation: 'createMessage' } })
+  t.match(JSON.parse(last.data), { status: 429, outcome: 'refused', body: '{"message":"x"}' })
 })
