@@ -1,6 +1,7 @@
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import { distinct, inSequence, type Transaction } from '../database/group-commit/transaction.ts'
 import { pageQuery, type Page } from '../database/sql/keyset-pagination.ts'
+import { bytesOfTexts } from '../database/unit-of-work/stored-bytes.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { pageEtag } from '../http/responses.ts'
 import { markChanged } from '../lab/state-commands.ts'
@@ -31,7 +32,12 @@ export interface RecordInput {
   dropped: number
 }
 
-type LockedJournal = Omit<StoredJournal, 'keep'> & { account: number, keep: number | null }
+interface LockedJournal extends Omit<StoredJournal, 'keep'> {
+  account: number
+  keep: number | null
+  /** Its size as the database has it. */
+  storedBytes: number
+}
 
 /** Records requests, unless the journal is off. The journal is locked, so ids ascend in the order of commits. */
 export const recordRequests: Command<RecordInput, undefined> = {
@@ -63,7 +69,8 @@ async function lockJournals (
   { dialect, query }: Transaction, accounts: Array<{ account: number }>
 ): Promise<Map<number, LockedJournal>> {
   const rows = await query<LockedJournal>(`
-    SELECT j.account_id AS account, j.version, j.keep, j.requests, j.bytes, j.dropped FROM journals j
+    SELECT j.account_id AS account, j.version, j.keep, j.requests, j.bytes, j.bytes AS "storedBytes", j.dropped
+    FROM journals j
     WHERE j.account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})
     ORDER BY j.account_id ${dialect.forUpdate}`, distinct(accounts.map(({ account }) => ({ account }))))
   return new Map(rows.map((row) => [row.account, row]))
@@ -114,7 +121,7 @@ function rowOf (
     run,
     attempt_key: attemptKey,
     ended_ms: endedMs,
-    bytes: Buffer.byteLength(data) + Buffer.byteLength(stored),
+    bytes: bytesOfTexts(operation, run, attemptKey, stored, data),
     facts: stored,
     data
   }
@@ -149,7 +156,13 @@ async function trim ({ dialect, query, execute }: Transaction, journal: LockedJo
   }
 }
 
-async function saveJournals ({ dialect, execute }: Transaction, journals: LockedJournal[]): Promise<void> {
+async function saveJournals (
+  { dialect, execute, storedBytes }: Transaction, journals: LockedJournal[]
+): Promise<void> {
+  for (const journal of journals) {
+    storedBytes.add(journal.account, journal.bytes - journal.storedBytes)
+    journal.storedBytes = journal.bytes
+  }
   await execute(`
     UPDATE journals SET version = i.version, keep = i.keep, requests = i.requests, bytes = i.bytes, dropped = i.dropped
     FROM ${dialect.jsonRows('i', {

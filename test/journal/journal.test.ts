@@ -207,8 +207,8 @@ t.test('the journal', async (t) => {
     t.match((await ada.get('/lab/journal')).body, { requests: 1 })
     // As if the others were large.
     const large = { where: { accountId: ada.account! }, data: { bytes: 16_777_000 } }
-    await app.database.writer.recordedRequest.updateMany(large)
-    await app.database.writer.journal.updateMany(large)
+    await app.database.prisma.recordedRequest.updateMany(large)
+    await app.database.prisma.journal.updateMany(large)
     await ada.get('/pets?limit=6')
     t.same((await recorded(ada)).map(({ path }) => path), ['/pets?limit=6'])
     const { body } = await ada.get('/lab/journal')
@@ -262,6 +262,19 @@ t.test('the journal', async (t) => {
     await ada.post('/lab/reset', {})
     await ada.request('POST', `/lab/snapshots/${id}/restore`)
     t.same(await recorded(ada), before)
+  })
+
+  await t.test('counts for what its account stores, as long as it has requests', async (t) => {
+    const ada = await openAccount()
+    await turnOn(ada)
+    const stored = async (): Promise<number> =>
+      Number((await app.database.prisma.account.findUniqueOrThrow({ where: { id: ada.account! } })).storedBytes)
+    const before = await stored()
+    await ada.get('/pets')
+    const { body: { bytes } } = await ada.get('/lab/journal')
+    t.equal(await stored(), before + bytes)
+    await ada.delete('/lab/requests')
+    t.equal(await stored(), before)
   })
 
   await t.test('follows the clock of its account, but measures in real time', async (t) => {

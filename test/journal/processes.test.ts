@@ -90,9 +90,9 @@ t.test('the journal of a deleted account is erased with it', async (t) => {
   await ada.get('/lab/requests')
   await ada.delete('/account')
   const accountId = ada.account!
-  await app.database.writer.account.update({ where: { id: accountId }, data: { deletedAt: new Date(0) } })
-  const { reader } = app.database
-  await eventually(async () => await reader.account.findUnique({ where: { id: accountId } }) === null, 60_000)
-  t.equal(await reader.recordedRequest.count({ where: { accountId } }), 0)
-  t.equal(await reader.journal.count({ where: { accountId } }), 0)
+  await app.database.prisma.account.update({ where: { id: accountId }, data: { deletedAt: new Date(0) } })
+  const { prisma } = app.database
+  await eventually(async () => await prisma.account.findUnique({ where: { id: accountId } }) === null, 60_000)
+  t.equal(await prisma.recordedRequest.count({ where: { accountId } }), 0)
+  t.equal(await prisma.journal.count({ where: { accountId } }), 0)
 })

@@ -238,7 +238,7 @@ t.test('a request beyond the rate limit is recorded as refused, with its body', 
   await turnOn(ada)
   await ada.get('/pets')
   t.equal((await ada.post('/messages', { message: 'x' })).status, 429)
-  const { recordedRequest } = app.database.reader
+  const { recordedRequest } = app.database.prisma
   await eventually(async () => await recordedRequest.count() === 2)
   const last = await recordedRequest.findFirstOrThrow({ where: { operation: 'createMessage' } })
   t.match(JSON.parse(last.data), { status: 429, outcome: 'refused', body: '{"message":"x"}' })
