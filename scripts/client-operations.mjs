@@ -25,7 +25,7 @@ function describe (document, path, method, operation) {
   const facts = {
     method,
     path,
-    id: ids[0],
+    ids: ids.length === 0 ? undefined : ids,
     sends: hasQuery ? 'query' : requestBody === undefined ? undefined : 'body',
     isKeyed: all.some((parameter) => parameter.in === 'header' && parameter.name === 'Idempotency-Key') || undefined,
     success: successOf(document, responses)

@@ -75,7 +75,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
     ...commitOptions(resources)
   })
   if (config.DELIVERY) await app.register(delivery, { allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE })
-  await app.register(deliveryCleanup)
+  await app.register(deliveryCleanup, { days: config.EVENT_RETENTION_DAYS })
   await app.register(retention, { days: config.EVENT_RETENTION_DAYS })
   await app.register(erasure)
   await app.register(authentication)

@@ -83,15 +83,15 @@ export function createClient (options: ClientOptions): Client {
   }) as Client
 }
 
-/** Calls an operation. Its arguments are the id of the path, the query or the body, and the options. */
+/** Calls an operation. Its arguments are the ids of the path, the query or the body, and the options. */
 function call (session: Session, id: string, facts: OperationFacts, args: unknown[]): Promise<unknown> {
   const send = async (search?: string): Promise<Received<unknown>> => {
     const rest = [...args]
-    const pathId = facts.id === undefined ? undefined : rest.shift()
+    const pathIds = rest.splice(0, facts.ids?.length ?? 0)
     const data = facts.sends === undefined ? undefined : rest.shift()
     const options = (rest.shift() ?? {}) as Options
     checkObject(`The options of ${id}`, options)
-    const request = prepare(session, id, facts, { pathId, data, options })
+    const request = prepare(session, id, facts, { pathIds, data, options })
     if (search !== undefined) {
       request.url = `${request.url.split('?')[0]!}?${search}`
       // The condition is about the first page.
@@ -105,19 +105,20 @@ function call (session: Session, id: string, facts: OperationFacts, args: unknow
   return answerOf(send(), facts.success.content === 'list' ? send : undefined)
 }
 
-interface Arguments { pathId: unknown, data: unknown, options: Options }
+interface Arguments { pathIds: unknown[], data: unknown, options: Options }
 
 /** Returns the request of a call. @throws {TypeError} that says what is wrong with an argument */
-function prepare (session: Session, id: string, facts: OperationFacts, { pathId, data, options }: Arguments): Outgoing {
+function prepare (
+  session: Session, id: string, facts: OperationFacts, { pathIds, data, options }: Arguments
+): Outgoing {
   const fields = new Map(session.fields)
   // The key stays the same in all attempts: the service answers a repetition without a second effect.
   if (facts.isKeyed === true) fields.set('idempotency-key', newKey())
   const body = facts.sends === 'body' && data !== undefined ? JSON.stringify(data) : undefined
   if (body !== undefined) fields.set('content-type', 'application/json')
   addFields(fields, options.headers)
-  const path = facts.id === undefined
-    ? facts.path
-    : facts.path.replace(`{${facts.id}}`, () => segmentOf(pathId, `${id} needs the ${facts.id}`))
+  const path = (facts.ids ?? []).reduce((path, name, i) =>
+    path.replace(`{${name}}`, () => segmentOf(pathIds[i], `${id} needs the ${name}`)), facts.path)
   const query = facts.sends === 'query' ? queryOf(data, id) : ''
   return { method: facts.method.toUpperCase(), url: session.url + path + (query && `?${query}`), fields, body }
 }

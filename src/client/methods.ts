@@ -1,6 +1,6 @@
 import type { operations } from '../generated/client/openapi.ts'
 
-// The types of the client's methods, derived from the generated types of the operations. A method takes the id of the
+// The types of the client's methods, derived from the generated types of the operations. A method takes the ids of the
 // path, then the body or the query, then options.
 
 export type OperationId = keyof operations
@@ -9,8 +9,8 @@ export type OperationId = keyof operations
 export interface OperationFacts {
   method: 'get' | 'post' | 'put' | 'patch' | 'delete'
   path: string
-  /** The name of the parameter in the path. */
-  id?: string
+  /** The names of the parameters in the path, in their order. */
+  ids?: readonly string[]
   sends?: 'query' | 'body'
   /** The operation takes an `Idempotency-Key`. */
   isKeyed?: true
@@ -36,7 +36,12 @@ type OptionsOf<O extends Operation> = CallOptions & {
   headers?: (HeadersOf<O> & Record<string, unknown>) | Iterable<readonly [string, string]> | undefined
 }
 
-type IdOf<O extends Operation> = O['parameters'] extends { path: infer P } ? [id: P[keyof P]] : []
+/** The id of the path; with two names, also that of a record within the record. */
+type IdsOf<O extends Operation> = O['parameters'] extends { path: infer P } ? IdsOfPath<P> : []
+
+type IdsOfPath<P, Name = keyof P> = Name extends keyof P
+  ? [Exclude<keyof P, Name>] extends [never] ? [id: P[Name]] : [id: P[keyof P], innerId: P[keyof P]]
+  : never
 
 type JsonOf<C> = C extends { content: { 'application/json': infer Body } } ? Body : never
 
@@ -66,5 +71,5 @@ export type Answer<Content> = Promise<Content> & {
 } & (Content extends ReadonlyArray<infer Item> ? AsyncIterable<Item> : unknown)
 
 export type Method<O extends Operation> = <Options extends OptionsOf<O>>(
-  ...args: [...IdOf<O>, ...BodyOf<O>, ...QueryOf<O>, options?: Options]
+  ...args: [...IdsOf<O>, ...BodyOf<O>, ...QueryOf<O>, options?: Options]
 ) => Answer<AnswerOf<O, Options>>

@@ -1,38 +1,55 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Command } from '../database/group-commit/command.ts'
+import { inSequence } from '../database/group-commit/transaction.ts'
 import { startSweep } from '../database/sweep.ts'
 
 /** Limits the deliveries that one transaction removes, so that writes between two steps get their turn. */
 const STEP_SIZE = 500
 
-/** Time for which a finished delivery stays in its table. */
+/** Time for which a delivery that was accepted stays in its table. */
 const KEPT_MS = 60 * 60 * 1000
+
+const DAY_MS = 86_400_000
 
 /** Interval between two cleanups. */
 const CLEANUP_INTERVAL_MS = 60_000
 
-/** Deletes some of the deliveries that finished before `KEPT_MS`; the record is `true` when there may be more. */
-export const deleteSettledDeliveries: Command<object, boolean> = {
+interface Expired {
+  state: 'delivered' | 'failed'
+  /** The time in ms before which they finished. */
+  before: number
+}
+
+/** Deletes some of the deliveries that finished before a time; the record is `true` when there may be more. */
+export const deleteSettledDeliveries: Command<Expired, boolean> = {
   name: 'deleteSettledDeliveries',
-  async run ({ dialect, query, startedAt }, inputs) {
-    const before = new Date(Date.parse(startedAt) - KEPT_MS).toISOString()
+  run: async ({ dialect, query }, inputs) => await inSequence(inputs, async ({ state, before }) => {
     const deleted = await query<object>(`
       DELETE FROM deliveries WHERE id IN (
         SELECT d.id FROM deliveries d
-        WHERE d.settled_at IS NOT NULL
+        WHERE d.state = '${state}' AND d.settled_at IS NOT NULL
           AND d.settled_at <= (SELECT ${dialect.toTime('i.before')} FROM ${dialect.jsonRows('i', { before: 'text' })})
         LIMIT ${STEP_SIZE} ${dialect.forUpdateSkipLocked})
-      RETURNING id`, [{ before }])
-    return inputs.map(() => ({ record: deleted.length === STEP_SIZE }))
-  }
+      RETURNING id`, [{ before: new Date(before).toISOString() }])
+    return { record: deleted.length === STEP_SIZE }
+  })
 }
 
-/** Deletes finished deliveries at an interval, in every process, also where `DELIVERY` is off. */
-export const deliveryCleanup = fp(async function deliveryCleanup (app: FastifyInstance) {
+/**
+ * Deletes finished deliveries at an interval, in every process, also where `DELIVERY` is off: a failed one as late as
+ * its event, so that a client can have it sent again.
+ */
+export const deliveryCleanup = fp(async function deliveryCleanup (app: FastifyInstance, { days }: { days: number }) {
   startSweep(app, deleteAllSettled, { intervalMs: CLEANUP_INTERVAL_MS, failure: 'cannot delete finished deliveries' })
 
   async function deleteAllSettled (): Promise<void> {
-    while ((await app.commit(deleteSettledDeliveries, {}, { account: null })).record) continue
+    const now = Date.now()
+    await deleteAll({ state: 'delivered', before: now - KEPT_MS })
+    await deleteAll({ state: 'failed', before: now - days * DAY_MS })
+  }
+
+  async function deleteAll (expired: Expired): Promise<void> {
+    while ((await app.commit(deleteSettledDeliveries, expired, { account: null })).record) continue
   }
 }, { name: 'delivery-cleanup', dependencies: ['database'] })

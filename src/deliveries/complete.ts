@@ -4,9 +4,10 @@ import { distinct, type Transaction } from '../database/group-commit/transaction
 import { lockMessage, updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryResult } from '../monitoring/instrumentation.ts'
 import { lockWebhook } from './enqueue.ts'
+import { deleteOldFailures } from './failed-deliveries.ts'
 import { streakAfter } from './failure-streak.ts'
 import { dueBeforeLease, hasLease } from './leases.ts'
-import type { WebhookAttempt } from './schemas.ts'
+import { insertAttempts, type AttemptCounters, type NewAttempt } from './store-attempts.ts'
 
 /** The result of a claimed delivery. */
 export interface Completion {
@@ -21,11 +22,8 @@ export interface Completion {
   url: string
   /** `returned` when the event was not sent, or the request was aborted: the attempt does not count. */
   result: DeliveryResult
-  attempt?: WebhookAttempt
+  attempt?: NewAttempt
 }
-
-/** Limits the attempts that a webhook shows. */
-const MAX_SHOWN_ATTEMPTS = 20
 
 /** Stores the results of deliveries. Ignores a delivery that was claimed again in the meantime. */
 export const completeDeliveries: Command<Completion, undefined> = {
@@ -41,6 +39,7 @@ export const completeDeliveries: Command<Completion, undefined> = {
     const stored = await storeResults(tx, valid)
     const own = valid.filter(({ id }) => stored.has(id))
     await storeAttempts(tx, own, targets)
+    await deleteOldFailures(tx, own.filter(({ result }) => hasFailed(result)).map(({ webhookId }) => webhookId))
     const steps = own.flatMap(({ message, result }): MessageStep[] => {
       if (message === null || result === 'returned') return []
       const outcome = result === 'accepted' ? 'accepted' : result === 'retry' ? 'attempted' : 'failed'
@@ -57,10 +56,13 @@ function isPending (result: DeliveryResult): boolean {
   return result === 'retry' || result === 'returned'
 }
 
-interface Target {
+function hasFailed (result: DeliveryResult): boolean {
+  return !isPending(result) && result !== 'accepted'
+}
+
+interface Target extends AttemptCounters {
   id: number
   url: string
-  attempts: string
   enabled: boolean | number
   version: number
   failures: number
@@ -69,7 +71,8 @@ interface Target {
 
 async function loadTargets (tx: Transaction, completions: Completion[]): Promise<Map<number, Target>> {
   const rows = await tx.query<Target>(`
-    SELECT w.id, w.url, w.attempts, w.enabled, w.version, w.failures,
+    SELECT w.id, w.url, w.enabled, w.version, w.failures, w.attempts_made AS "attemptsMade",
+      w.attempt_bytes AS "attemptBytes",
       ${tx.dialect.time('w.failing_since')} AS "failingSince"
     FROM webhooks w
     WHERE w.id IN (SELECT i.id FROM ${tx.dialect.jsonRows('i', { id: 'bigint' })})`,
@@ -131,32 +134,38 @@ function rowOf ({ id, lease, result, attempt }: Completion, now: string): object
 }
 
 /**
- * Adds the attempts to their webhooks, and disables a webhook whose receiver answered 410, or has failed for long.
- * Attempts are not part of the record, so they leave its version alone.
+ * Stores the attempts, and disables a webhook whose receiver answered 410, or has failed for long. Attempts are not
+ * part of the record of a webhook, so they leave its version alone.
  */
 async function storeAttempts (tx: Transaction, completions: Completion[], targets: Map<number, Target>): Promise<void> {
   const { dialect, execute } = tx
-  const sent = completions.filter(({ attempt }) => attempt !== undefined)
-  const changed = [...targets.values()].flatMap((target) => {
-    const { id, attempts, enabled, version } = target
-    const own = sent.filter(({ webhookId }) => webhookId === id)
-    if (own.length === 0) return []
+  const called = [...targets.values()].flatMap((target) => {
+    const own = completions.filter(({ attempt, webhookId }) => attempt !== undefined && webhookId === target.id)
+    return own.length === 0 ? [] : [{ target, own }]
+  })
+  const counters = await insertAttempts(tx, called.map(({ target, own }) => ({
+    ...target, webhookId: target.id, account: own[0]!.account, attempts: own.map(({ attempt }) => attempt!)
+  })))
+  const changed = called.map(({ target, own }, i) => {
+    const { id, enabled, version } = target
     const ofAddress = own.filter(({ url }) => url === target.url)
     const streak = ofAddress.reduce(streakAfter, { ...target, hasFailedForLong: false })
     const gone = streak.hasFailedForLong || own.some(({ result }) => result === 'gone')
-    const newest = own.map(({ attempt }) => attempt!).reverse()
-    const shown = [...newest, ...JSON.parse(attempts) as WebhookAttempt[]].slice(0, MAX_SHOWN_ATTEMPTS)
-    const isDisabled = gone && Boolean(enabled)
     const { failures, failingSince } = streak
-    const columns = { attempts: JSON.stringify(shown), version: isDisabled ? version + 1 : version }
-    return [{ id, gone, failures, failingSince, ...columns }]
+    return { id, gone, failures, failingSince, ...counters[i]!, version: gone && enabled ? version + 1 : version }
   })
   await execute(`
-    UPDATE webhooks SET attempts = i.attempts, version = i.version, gone = webhooks.gone OR i.gone,
-      enabled = webhooks.enabled AND NOT i.gone, failures = i.failures,
+    UPDATE webhooks SET attempts_made = i."attemptsMade", attempt_bytes = i."attemptBytes", version = i.version,
+      gone = webhooks.gone OR i.gone, enabled = webhooks.enabled AND NOT i.gone, failures = i.failures,
       failing_since = ${dialect.toTime('i."failingSince"')}
     FROM ${dialect.jsonRows('i', {
-      id: 'bigint', gone: 'boolean', attempts: 'text', version: 'bigint', failures: 'bigint', failingSince: 'text'
+      id: 'bigint',
+      gone: 'boolean',
+      attemptsMade: 'bigint',
+      attemptBytes: 'bigint',
+      version: 'bigint',
+      failures: 'bigint',
+      failingSince: 'text'
     })}
     WHERE webhooks.id = i.id`, changed)
 }

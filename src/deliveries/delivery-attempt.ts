@@ -44,7 +44,7 @@ export interface AttemptContext {
 export function sentCompletion (
   delivery: ClaimedDelivery, response: WebhookResponse, context: AttemptContext
 ): Completion {
-  const { status, error } = response
+  const { status, error, request, answer } = response
   const { startedAt } = context
   const now = Date.now()
   const responseClass = classifyResponse(status)
@@ -58,7 +58,11 @@ export function sentCompletion (
       ...(status === undefined ? {} : { status }),
       ...(error === undefined ? {} : { error }),
       durationMs: now - startedAt,
-      ...(nextAt === undefined ? {} : { nextTryAt: new Date(nextAt).toISOString() })
+      ...(nextAt === undefined ? {} : { nextTryAt: new Date(nextAt).toISOString() }),
+      ...(request === undefined ? {} : { request }),
+      ...(answer === undefined ? {} : { answer }),
+      // Any other body is that of a stored event.
+      ...(delivery.event === 0 && request !== undefined ? { body: delivery.body } : {})
     }
   }
 }

@@ -3,6 +3,7 @@ import type { Transaction } from '../database/group-commit/transaction.ts'
 import { updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryOutcome } from '../messages/rules.ts'
 import { isEnabled, loadTargets, type ClaimInput, type Target } from './claim-targets.ts'
+import { deleteOldFailures } from './failed-deliveries.ts'
 import { lockWebhook } from './enqueue.ts'
 
 /** Limits the deliveries that one transaction fails or deletes, all webhooks together. */
@@ -35,6 +36,7 @@ export const endDeliveries: Command<EndInput, boolean> = {
       if (left === 0) unfinished.add(input)
       for (const { message } of ended) if (message !== null) steps.push({ position: message, outcome })
     }
+    await deleteOldFailures(tx, [...targets.values()].filter((target) => !isEnabled(target)).map(({ id }) => id))
     const events = await updateMessageStatuses(tx, steps)
     return inputs.map((input, i) => ({ record: unfinished.has(input), events: i === 0 ? events : [] }))
   }

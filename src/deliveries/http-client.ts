@@ -1,12 +1,14 @@
 import { lookup as lookUp, promises as dns, type LookupAddress } from 'node:dns'
 import {
-  Agent as HttpAgent, maxHeaderSize, request as httpRequest, type ClientRequest, type IncomingMessage
+  Agent as HttpAgent, maxHeaderSize, request as httpRequest, type ClientRequest
 } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { hasPrivateHost, isPublicAddress } from './address-policy.ts'
 import { explain, ExplainedError } from './explained-errors.ts'
+import { keptFields, readResponse } from './response-reader.ts'
+import type { Exchange, HeaderField } from './schemas.ts'
 
 export interface WebhookRequest {
   url: string
@@ -19,8 +21,8 @@ export interface WebhookRequest {
   signedAt?: Date
 }
 
-/** A status, or the reason why there is none. */
-export interface WebhookResponse {
+/** A status, or the reason why there is none, and what was sent and received. */
+export interface WebhookResponse extends Exchange {
   status?: number
   error?: string
   retryAfter?: string
@@ -57,10 +59,6 @@ export const REQUEST_TIMEOUT_MS = 15_000
  */
 const MAX_INFORMATIONAL = 8
 const MAX_BYTES_BEFORE_HEAD = (MAX_INFORMATIONAL + 1) * maxHeaderSize
-
-/** Limit how much of a response body is read, so that the connection can be reused. */
-const MAX_BODY_BYTES = 16_384
-const BODY_TIMEOUT_MS = 1_000
 
 /** Ends the reason why a private address was not called. */
 const UNLESS_ALLOWED = ', and WEBHOOKS_ALLOW_PRIVATE is not true'
@@ -111,12 +109,15 @@ export function createWebhookClient (options: WebhookClientOptions): WebhookClie
     if (!allowPrivate && hasPrivateHost(request.url)) return { error: `The address is not public${UNLESS_ALLOWED}` }
     const deadline = Date.now() + timeoutMs
     for (;;) {
+      let sent: Exchange = {}
       try {
-        return await sendOnce(connections, request, { deadline, timeoutMs, signal })
+        const opened = openRequest(connections, request, signal)
+        sent = { request: { url: request.url, fields: fieldsOf(opened) } }
+        return { ...await sendOnce(opened, request.body, { deadline, timeoutMs }), ...sent }
       } catch (error) {
         if (signal.aborted) throw error
         if (error instanceof StaleConnectionError) continue
-        return { error: explain(error) }
+        return { error: explain(error), ...sent }
       }
     }
   }
@@ -151,14 +152,12 @@ interface SendLimits {
   /** Time in ms at which the request is aborted. */
   deadline: number
   timeoutMs: number
-  signal: AbortSignal
 }
 
 async function sendOnce (
-  connections: Connections, webhookRequest: WebhookRequest, { deadline, timeoutMs, signal }: SendLimits
+  request: ClientRequest, body: string, { deadline, timeoutMs }: SendLimits
 ): Promise<WebhookResponse> {
   return await new Promise((resolve, reject) => {
-    const request = openRequest(connections, webhookRequest, signal)
     // A timer of its own: composed abort signals are expensive at a thousand requests a second.
     const timeout = setTimeout(() => {
       request.destroy(new ExplainedError(`There was no response within ${timeoutMs / 1_000} seconds`))
@@ -174,19 +173,19 @@ async function sendOnce (
       reject(request.reusedSocket && error.code === 'ECONNRESET' ? new StaleConnectionError() : error)
     })
     // For 101, Node emits no other event than this.
-    request.on('upgrade', ({ statusCode }, socket) => {
+    request.on('upgrade', (response, socket) => {
       socket.destroy()
-      resolve({ status: statusCode ?? 0 })
+      resolve({ status: response.statusCode ?? 0, answer: { ...keptFields(response), body: '' } })
     })
     request.on('response', (response) => {
       hasResponse = true
       const { statusCode, headers } = response
       const retryAfter = headers['retry-after']
-      discardBody(response, () => {
-        resolve({ status: statusCode ?? 0, ...(retryAfter === undefined ? {} : { retryAfter }) })
+      readResponse(response, (answer) => {
+        resolve({ status: statusCode ?? 0, answer, ...(retryAfter === undefined ? {} : { retryAfter }) })
       })
     })
-    request.end(webhookRequest.body)
+    request.end(body)
   })
 }
 
@@ -211,6 +210,10 @@ function limitBeforeHead (request: ClientRequest): void {
   })
 }
 
+function fieldsOf (request: ClientRequest): HeaderField[] {
+  return Object.entries(request.getHeaders()).map(([name, value]) => ({ name, value: String(value) }))
+}
+
 /** Opens a signed request as Standard Webhooks specifies it. */
 function openRequest (
   connections: Connections, { url, id, body, secrets, signedAt: now = new Date() }: WebhookRequest, signal: AbortSignal
@@ -228,20 +231,5 @@ function openRequest (
       'webhook-timestamp': Math.floor(now.getTime() / 1_000),
       'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, now, body)).join(' ')
     }
-  })
-}
-
-/** Reads a short body to its end, so that the connection can be reused, and aborts any other. */
-function discardBody (response: IncomingMessage, done: () => void): void {
-  let bytes = 0
-  const timer = setTimeout(() => { response.destroy() }, BODY_TIMEOUT_MS)
-  response.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
-    if (bytes > MAX_BODY_BYTES) response.destroy()
-  })
-  response.on('error', () => {})
-  response.on('close', () => {
-    clearTimeout(timer)
-    done()
   })
 }

@@ -6,9 +6,9 @@ import { emptyStream, sendPage } from '../http/responses.ts'
 import { EventsExpired, StreamLimitReached } from './errors.ts'
 import { Unauthorized } from '../errors.ts'
 import { createEventStreams } from './event-stream.ts'
-import { resolveStartPosition } from './rules.ts'
+import { describeStored, resolveStartPosition } from './rules.ts'
 import { EventQuery, EventReference } from './schemas.ts'
-import { listEvents, type EventPage } from './queries.ts'
+import { listEvents } from './queries.ts'
 import { lastEventId, sendStream, sendStreamNotModified } from './stream-responses.ts'
 
 export interface EventOptions {
@@ -70,8 +70,4 @@ export function eventRoutes ({ streamsPerAccount }: EventOptions): FastifyPlugin
       return sendStream(reply, feed.follow(auth, position, () => socket.writableLength))
     })
   }
-}
-
-function describeStored ({ oldest, newest }: EventPage): string {
-  return oldest === undefined ? `none is stored; the newest was ${newest}` : `the oldest stored event is ${oldest}`
 }

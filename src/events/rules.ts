@@ -16,3 +16,8 @@ export function resolveStartPosition ({ newest, oldest }: FeedState, after: numb
   if (after >= newest) return newest
   return after < first - 1 ? 'expired' : after
 }
+
+/** Says which events are stored, for the error of a request for older ones. */
+export function describeStored ({ oldest, newest }: FeedState): string {
+  return oldest === undefined ? `none is stored; the newest was ${newest}` : `the oldest stored event is ${oldest}`
+}

@@ -25,6 +25,8 @@ export function linksOf (document: Document, path: string, readBy: string | unde
   const item = itemOf(paths, path)
   const idName = item?.slice(path.length + 2, -1)
   for (const [otherPath, methods] of Object.entries(paths)) {
+    // A second id is not that of the new record.
+    if (otherPath.split('{').length > 2) continue
     for (const { operationId, parameters } of Object.values(methods)) {
       const parameter = parameters?.find(({ in: place, name, schema }) => acceptsId(otherPath, place, name, schema))
       if (parameter === undefined) continue

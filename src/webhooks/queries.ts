@@ -1,5 +1,4 @@
 import { boolean, integer, json, jsonObject, text, time } from '../database/sql/json-object.ts'
-import type { Query, Read } from '../database/reads/query.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { findRecord, listRecords } from '../database/sql/record-queries.ts'
 import type { Table } from '../database/table.ts'
@@ -31,14 +30,3 @@ export const webhookList: ListDefinition = {
 
 export const findWebhook = findRecord({ from: 'webhooks w', members, id: 'w.id' })
 export const listWebhooks = listRecords(webhookList)
-
-const attemptsOfWebhook: Query<{ account: number, id: number }, { attempts: string }> = {
-  sql: (dialect) => `
-    SELECT i.ord, w.attempts FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
-    JOIN webhooks w ON w.id = i.id AND w.account_id = i.account`
-}
-
-/** Returns the last attempts as the JSON text of an array, or `undefined` if the account has no such webhook. */
-export async function findAttempts (read: Read, account: number, id: number): Promise<string | undefined> {
-  return (await read(attemptsOfWebhook, { account, id }))?.attempts
-}

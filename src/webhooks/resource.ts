@@ -1,7 +1,8 @@
 import type { Config } from '../config.ts'
 import type { Resource } from '../database/resource.ts'
 import { deliveryTable } from '../deliveries/enqueue.ts'
-import { WebhookAttemptSchema } from '../deliveries/schemas.ts'
+import * as deliverySchemas from '../deliveries/schemas.ts'
+import { attemptTable } from '../deliveries/store-attempts.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as errors from './errors.ts'
 import { webhookTable } from './queries.ts'
@@ -13,8 +14,8 @@ export function webhooks ({ WEBHOOKS_ALLOW_PRIVATE }: Config, eventTypes: readon
   return {
     name: 'webhooks',
     tag: { name: 'webhooks', group: 'Platform', position: 7, description: 'Addresses that receive events.' },
-    tables: [webhookTable, deliveryTable],
-    schemas: [...namedSchemas(schemas), WebhookAttemptSchema],
+    tables: [webhookTable, deliveryTable, attemptTable],
+    schemas: [...namedSchemas(schemas), ...namedSchemas(deliverySchemas)],
     errors,
     routes: webhookRoutes({ eventTypes, allowPrivate: WEBHOOKS_ALLOW_PRIVATE })
   }

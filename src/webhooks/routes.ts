@@ -8,12 +8,11 @@ import { WebhookLimitReached, WebhookNotFound } from './errors.ts'
 import { recordWriteContext, writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import { hasPrivateHost } from '../deliveries/address-policy.ts'
-import { WebhookAttemptSchema } from '../deliveries/schemas.ts'
-import { createWebhook, deleteWebhook, rotateSecret, testWebhook, updateWebhook, webhookSecret } from './commands.ts'
-import { findAttempts, findWebhook, listWebhooks } from './queries.ts'
+import { createWebhook, deleteWebhook, rotateSecret, updateWebhook, webhookSecret } from './commands.ts'
+import { deliveryRoutes } from './delivery-routes.ts'
+import { findWebhook, listWebhooks } from './queries.ts'
 import {
-  NewWebhookSchema, WebhookParams, WebhookQuery, WebhookSchema, TestDeliverySchema, WebhookUpdateSchema,
-  WebhookWithSecretSchema
+  NewWebhookSchema, WebhookParams, WebhookQuery, WebhookSchema, WebhookUpdateSchema, WebhookWithSecretSchema
 } from './schemas.ts'
 
 export interface WebhookOptions {
@@ -127,23 +126,6 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
       return sendWriteResult(reply, 204, await app.commit(deleteWebhook, input, writeContext(request)))
     })
 
-    app.get('/webhooks/:webhookId/attempts', {
-      schema: {
-        ...common,
-        operationId: 'listWebhookAttempts',
-        summary: 'List attempts to deliver to a webhook',
-        description: 'Returns the last 20 attempts, newest first.',
-        params: WebhookParams,
-        response: { 200: Type.Array(ref(WebhookAttemptSchema)) }
-      },
-      config: { errors: [WebhookNotFound] }
-    }, async (request, reply) => {
-      const { auth: { account }, params: { webhookId } } = request
-      const attempts = await findAttempts(app.read, account, webhookId)
-      if (attempts === undefined) throw new WebhookNotFound()
-      return sendPage(request, reply, { records: attempts, next: null })
-    })
-
     app.post('/webhooks/:webhookId/rotate', {
       schema: {
         ...common,
@@ -162,22 +144,7 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
       return sendWriteResult(reply.header('cache-control', 'no-store'), 200, rotated)
     })
 
-    app.post('/webhooks/:webhookId/test', {
-      schema: {
-        ...common,
-        operationId: 'testWebhook',
-        summary: 'Send a test to a webhook',
-        description: 'Sends an event of the type `webhook.test` once, also to a disabled webhook. `GET /events` ' +
-          'does not show it. `GET /webhooks/{webhookId}/attempts` shows the attempt.',
-        params: WebhookParams,
-        response: { 202: ref(TestDeliverySchema) }
-      },
-      config: { errors: [WebhookNotFound] }
-    }, async (request, reply) => {
-      const { params: { webhookId } } = request
-      const input = { webhookId, conditions: conditionsOf(request) }
-      return sendWriteResult(reply, 202, await app.commit(testWebhook, input, recordWriteContext(request)))
-    })
+    await app.register(deliveryRoutes)
   }
 }
 

@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { EventTypeReference } from '../events/schemas.ts'
-import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, SortQuery, Timestamp } from '../http/common-schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, SortQuery, StringEnum, Timestamp } from '../http/common-schemas.ts'
 import { HTTP_URL_PATTERN } from '../http/http-url.ts'
 
 const ADDRESS = {
@@ -66,6 +66,50 @@ export const TestDeliverySchema = Type.Object({ webhookId: Id('Id of the webhook
 })
 export type TestDelivery = Static<typeof TestDeliverySchema>
 
+/** Limits the events of one resend, which is one transaction. */
+export const MAX_RESENT_EVENTS = 10_000
+
+const EVENT_NUMBER = { format: 'int64', minimum: 1 } as const
+
+export const ResendSchema = Type.Object({
+  eventId: Type.Optional(Type.Integer({ ...EVENT_NUMBER, description: 'Number of the event', example: 1 })),
+  from: Type.Optional(Type.Integer({ ...EVENT_NUMBER, description: 'Number of the first event', example: 1 })),
+  to: Type.Optional(Type.Integer({
+    ...EVENT_NUMBER, description: `Number of the last event, at most ${MAX_RESENT_EVENTS - 1} after the first`, example: 20
+  })),
+  types: Type.Optional(Type.Array(EventTypeReference, {
+    minItems: 1, uniqueItems: true, description: 'Only events of these types', example: ['message.created']
+  })),
+  only: Type.Optional(StringEnum(['failed'], {
+    description: '`failed`: only events that the service has sent and the webhook has not accepted', example: 'failed'
+  }))
+}, {
+  $id: 'Resend',
+  ...NO_ADDITIONAL_PROPERTIES,
+  description: 'The events to send again: either `eventId`, or `from` and `to` with `types` and `only`.',
+  example: { eventId: 1 }
+})
+export type Resend = Static<typeof ResendSchema>
+
+export const ResentEventsSchema = Type.Object({
+  queued: Type.Integer({ minimum: 0, description: 'Number of events that the service sends again', example: 1 })
+}, { $id: 'ResentEvents', description: 'Events that the service sends to a webhook again.' })
+export type ResentEvents = Static<typeof ResentEventsSchema>
+
 export const WebhookParams = Type.Object({ webhookId: Id('Id of the webhook', 1) }, NO_ADDITIONAL_PROPERTIES)
 
 export const WebhookQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)
+
+export const AttemptParams = Type.Object({
+  webhookId: Id('Id of the webhook', 1), attemptId: Id('Id of the attempt', 1)
+}, NO_ADDITIONAL_PROPERTIES)
+
+export const AttemptQuery = Type.Object({
+  eventId: Type.Optional(Type.Integer({
+    format: 'int64', minimum: 0, description: 'Only attempts for this event; 0 for tests', example: 1
+  })),
+  status: Type.Optional(Type.Integer({
+    minimum: 100, maximum: 599, description: 'Only attempts with a response of this status', example: 204
+  })),
+  ...PageQuery
+}, NO_ADDITIONAL_PROPERTIES)

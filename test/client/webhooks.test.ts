@@ -50,4 +50,11 @@ t.test('a webhook is verified', async (t) => {
   t.throws(() => verifyWebhook({ secret: [], body, headers }), /needs a secret/)
   const tested = received.find(({ body }) => body.includes('webhook.test'))!
   t.match(verifyWebhook({ secret, ...tested }), { id: 0, type: 'webhook.test', data: { webhookId: id } })
+
+  await eventually(async () => (await store.listWebhookAttempts(id, { eventId: 1 })).length === 1)
+  const [first] = await store.listWebhookAttempts(id, { eventId: 1 })
+  const attempt = await store.getWebhookAttempt(id, first!.id)
+  t.equal(attempt.request?.body, body)
+  await t.rejects(store.getWebhookAttempt(id, undefined as unknown as number), /getWebhookAttempt needs the attemptId/)
+  t.strictSame(await store.resendEvents(id, { eventId: 1 }), { queued: 1 })
 })

@@ -21,6 +21,9 @@ const OWN = new Set([
   'deleteJournal', 'deleteRequests'
 ])
 
+/** An attempt exists only where the service delivers: see test/webhooks/attempts.test.ts. */
+const NEED_DELIVERY = new Set(['getWebhookAttempt'])
+
 /** Ids in bodies that are no references to records of the store; the tests of the lab cover them. */
 const NO_REFERENCES = new Set(['createFault'])
 
@@ -82,7 +85,7 @@ t.test('isolation', async (t) => {
         t.equal(answer.status, 404, `${verb} ${path}: ${answer.text}`)
       }
       const foreign = await ada.request(method, path, { body })
-      t.equal(foreign.body?.code, MISSING.get(idsIn(operation).at(-1)!))
+      t.equal(foreign.body?.code, MISSING.get(idsIn(operation)[0]!))
 
       const nowhere = await ada.request(method, pathOf(operation, his, 'nowhere'), { body })
       t.same([nowhere.status, nowhere.text], [404, foreign.text], 'and cannot tell it from one that never was')
@@ -92,6 +95,7 @@ t.test('isolation', async (t) => {
         }
       }
 
+      if (NEED_DELIVERY.has(operationId)) return
       const eve = await openAccount()
       const own = await eve.request(method, pathOf(operation, await storeOf(eve)), { body: bodyOf(operation, {}) })
       t.not(own.status, 404, 'its owner finds it')
@@ -211,7 +215,9 @@ function pathOf ({ path }: Operation, store: Store, nowhere?: 'nowhere'): string
 /** Builds a valid body from the examples of its schema: the required members and, with `whole`, all others. */
 function sampleOf (body: Schema | undefined, whole = true): Record<string, unknown> | undefined {
   if (body === undefined) return undefined
-  const { properties = {}, required = [] } = body
+  const { properties = {}, required = [], example } = body
+  // Its members may exclude each other.
+  if (whole && example !== undefined) return example as Record<string, unknown>
   return Object.fromEntries(Object.entries(properties)
     .filter(([name, { example }]) => required.includes(name) || (whole && example !== undefined))
     .map(([name, { example }]) => [name, example]))

@@ -12,6 +12,7 @@ import { completeDeliveries } from '../../src/deliveries/complete.ts'
 import { endDeliveries } from '../../src/deliveries/end-unsendable.ts'
 import { findDueWork } from '../../src/deliveries/find-due.ts'
 import { listEvents, streamEvents } from '../../src/events/queries.ts'
+import { resendEvents } from '../../src/webhooks/resend-command.ts'
 import { deleteExpiredEvents } from '../../src/events/retention.ts'
 import { findInventoryItem } from '../../src/inventory/queries.ts'
 import {
@@ -272,7 +273,13 @@ function backgroundWork (
       await commit(dropLostDeliveries, { account: busy.account, after: 0 }, NO_ACCOUNT),
     'deliver messages without webhooks': async () =>
       await commit(deliverUnsubscribedMessages, { upTo: Number.MAX_SAFE_INTEGER }, NO_ACCOUNT),
-    'delete finished deliveries': async () => await commit(deleteSettledDeliveries, {}, NO_ACCOUNT),
+    'delete finished deliveries': async () => {
+      await commit(deleteSettledDeliveries, { state: 'delivered', before: Date.now() }, NO_ACCOUNT)
+    },
+    'send events again': async () => {
+      const range = { account, webhookId: webhook, conditions: {}, from: 1, to: 2, onlyFailed: false }
+      await commit(resendEvents, range, { account })
+    },
     'delete expired idempotency records': async () => await commit(deleteExpiredIdempotencyRecords, {}, NO_ACCOUNT),
     'delete expired idempotency records of an account': async () =>
       await commit(deleteExpiredRecordsOfAccount, { account, after: '' }, NO_ACCOUNT),

@@ -81,6 +81,8 @@ async function fill (
     SELECT ${account}, 'k' || i, 'f', ${time}, ${time} ${rows.from}`)
   await run(`INSERT INTO deliveries (account_id, webhook_id, event_id, next_try_at, give_up_at, settled_at)
     SELECT ${account}, ${account}, i, ${time}, ${time}, ${time} ${rows.from}`)
+  await run(`INSERT INTO webhook_attempts (account_id, webhook_id, id, event_id, at, duration_ms, total_bytes)
+    SELECT ${account}, ${account}, i, i, ${time}, 1, i ${rows.from}`)
   await run(`INSERT INTO snapshot_rows (account_id, snapshot_id, kind, row_id, data)
     SELECT ${account}, 1, 'pets', i, '{}' ${rows.from}`)
   await run(`INSERT INTO lab_states (account_id, changed_at) SELECT id, ${time} FROM accounts`)

@@ -48,7 +48,7 @@ t.test('an event is sent as GET /events shows it, signed, and its attempt is sho
   await eventually(async () => (await attemptsOf(ada, path)).length === 3)
   const attempts = await attemptsOf(ada, path)
   t.same(attempts.map(({ eventId, status }) => `${eventId} ${status}`).sort(), ['1 204', '2 204', '3 204'])
-  t.same(Object.keys(attempts[0]), ['eventId', 'at', 'status', 'durationMs'])
+  t.same(Object.keys(attempts[0]), ['id', 'eventId', 'at', 'status', 'durationMs'])
 })
 
 t.test('only events of subscribed types are sent, and only while they are subscribed to', async (t) => {
@@ -278,12 +278,12 @@ t.test('a test is sent once, without an event in GET /events, also when the webh
   t.equal((await ada.get('/events')).headers['event-id'], '0')
 })
 
-t.test('the last 20 attempts are a list with a tag of its own, and leave the tag of the webhook alone', async (t) => {
+t.test('the attempts are a list with a tag of its own, and leave the tag of the webhook alone', async (t) => {
   const { ada, receiver, path } = await subscribed(t, { events: ['message.created'] })
   const webhook = await ada.get(path)
   const none = await ada.get(`${path}/attempts`)
   assertResponse(t, none, 200, [])
-  for (let i = 0; i < 25; i++) await becomes(ada, await send(ada), 'delivered')
+  for (let i = 0; i < 5; i++) await becomes(ada, await send(ada), 'delivered')
   const { body: attempts, headers: { etag, link } } = await ada.get(`${path}/attempts`)
   t.not(etag, none.headers.etag)
   t.equal(link, `<${path}/attempts>; rel="first"`)
@@ -292,7 +292,7 @@ t.test('the last 20 attempts are a list with a tag of its own, and leave the tag
   assertResponse(t, await ada.get(path), 200, webhook.body)
   assertResponse(t, await ada.patch(path, { enabled: true }, ifMatch(webhook.headers.etag)), 200, webhook.body)
   const shown = attempts.map(({ eventId }: { eventId: number }) => `evt_${ada.account}_${eventId}`)
-  t.same(shown, receiver.received.map(({ id }) => id).reverse().slice(0, 20))
+  t.same(shown, receiver.received.map(({ id }) => id).reverse())
 })
 
 t.test('a stop aborts the requests in flight and loses no event, and a start sends each once', async (t) => {

@@ -45,7 +45,7 @@ t.test('the addresses of a host name are checked for every request', async (t) =
   const open = createWebhookClient({ allowPrivate: true, resolve })
   t.teardown(open.close)
   const response = await open.send(requestTo(`http://loopback.test:${port}/`), never)
-  t.same(response, { status: 204 }, 'the connection goes to the resolved address')
+  t.match(response, { status: 204 }, 'the connection goes to the resolved address')
   t.equal(receiver.received[0]?.headers.host, `loopback.test:${port}`)
 })
 
@@ -70,7 +70,7 @@ t.test('a response 101 counts as a response and is refused', { timeout: 300_000 
   const receiver = await openReceiver(t, (response) => {
     response.socket?.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
   })
-  t.same(await client.send(requestTo(receiver.url), never), { status: 101 })
+  t.match(await client.send(requestTo(receiver.url), never), { status: 101 })
   t.equal(classifyResponse(101), 'refused')
 })
 
@@ -89,19 +89,19 @@ t.test('a receiver that sends too much before its response is given up', { timeo
   const head = 'HTTP/1.1 204 No Content\r\n\r\n'
   for (const line of ['100 Continue', '103 Early Hints']) {
     const informational = `HTTP/1.1 ${line}\r\n\r\n`
-    t.same(await repeated(informational, 8, head), { status: 204 }, `eight responses ${line}`)
+    t.match(await repeated(informational, 8, head), { status: 204 }, `eight responses ${line}`)
     const error = 'There were more than 8 informational responses (1xx)'
-    t.same(await repeated(informational, 9), { error }, `nine responses ${line}`)
+    t.match(await repeated(informational, 9), { error }, `nine responses ${line}`)
   }
-  t.same(await repeated('\r\n', 1, head), { status: 204 })
-  t.same(await repeated('\r\n'.repeat(50_000), 2), { error: 'There was no response in 147456 bytes' })
+  t.match(await repeated('\r\n', 1, head), { status: 204 })
+  t.match(await repeated('\r\n'.repeat(50_000), 2), { error: 'There was no response in 147456 bytes' })
 })
 
 t.test('the scheme of a URL may be in capitals', async (t) => {
   const client = createWebhookClient({ allowPrivate: true })
   t.teardown(client.close)
   const { url } = await openReceiver(t)
-  t.same(await client.send(requestTo(url.replace('http:', 'HTTP:')), never), { status: 204 })
+  t.match(await client.send(requestTo(url.replace('http:', 'HTTP:')), never), { status: 204 })
   const secure = createServer((socket) => {
     socket.once('data', (data) => {
       // RFC 8446 section 5.1: 22 is the type of records of the handshake.
@@ -127,7 +127,7 @@ t.test('a request without a response ends after its timeout, 15 s by default', {
   const receiver = await openReceiver(t, () => {})
   const startedAt = Date.now()
   const response = await client.send(requestTo(receiver.url), never)
-  t.same(response, { error: 'There was no response within 0.5 seconds' })
+  t.match(response, { error: 'There was no response within 0.5 seconds' })
   t.ok(Date.now() - startedAt >= 490, `after ${Date.now() - startedAt} ms`)
 })
 
@@ -143,6 +143,6 @@ t.test('a connection that the receiver closed meanwhile is no failed attempt', a
     if (calls > 1) socket?.resetAndDestroy()
     else response.writeHead(204).end()
   })
-  for (let i = 0; i < 3; i++) t.same(await client.send(requestTo(url), never), { status: 204 }, `request ${i + 1}`)
+  for (let i = 0; i < 3; i++) t.match(await client.send(requestTo(url), never), { status: 204 }, `request ${i + 1}`)
   t.equal(sockets.size, 3, 'each reused connection was replaced')
 })

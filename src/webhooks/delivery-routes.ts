@@ -1,0 +1,121 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import { WebhookAttemptDetailSchema, WebhookAttemptSchema } from '../deliveries/schemas.ts'
+import { ValidationFailed } from '../errors.ts'
+import { EventsExpired } from '../events/errors.ts'
+import { ref } from '../http/common-schemas.ts'
+import { conditionsOf } from '../http/conditional-requests.ts'
+import { recordWriteContext } from '../http/idempotency.ts'
+import { pageRequest } from '../http/pagination.ts'
+import { sendPage, sendRecord, sendWriteResult } from '../http/responses.ts'
+import { findAttempt, listAttempts } from './attempt-queries.ts'
+import { testWebhook } from './commands.ts'
+import { AttemptNotFound, UnknownEvent, WebhookNotFound } from './errors.ts'
+import { resendEvents } from './resend-command.ts'
+import {
+  AttemptParams, AttemptQuery, MAX_RESENT_EVENTS, ResendSchema, ResentEventsSchema, TestDeliverySchema, WebhookParams,
+  type Resend
+} from './schemas.ts'
+
+const common = { tags: ['webhooks'], 'x-stability': 'experimental' }
+
+/** The operations on what a webhook was sent. */
+export const deliveryRoutes: FastifyPluginAsyncTypebox = async function deliveryRoutes (app) {
+  app.get('/webhooks/:webhookId/attempts', {
+    schema: {
+      ...common,
+      operationId: 'listWebhookAttempts',
+      summary: 'List attempts to deliver to a webhook',
+      description: 'Lists the last 1,000 attempts, newest first, a page at a time. There are fewer if their requests ' +
+        'and responses take more than 2 MB.',
+      params: WebhookParams,
+      querystring: AttemptQuery,
+      response: { 200: Type.Array(ref(WebhookAttemptSchema)) }
+    },
+    config: { errors: [WebhookNotFound] }
+  }, async (request, reply) => {
+    const { auth: { account }, params: { webhookId }, query } = request
+    const page = await listAttempts(app.read, account, webhookId, pageRequest(query))
+    if (page === undefined) throw new WebhookNotFound()
+    return sendPage(request, reply, page)
+  })
+
+  app.get('/webhooks/:webhookId/attempts/:attemptId', {
+    schema: {
+      ...common,
+      operationId: 'getWebhookAttempt',
+      summary: 'Get an attempt to deliver to a webhook',
+      description: 'Returns an attempt with the request that the service sent and the response of the receiver: its ' +
+        'header fields and its body, up to 4 KB of each. The body of the request is missing once the event has ' +
+        'expired. The secret of the webhook is never shown.',
+      params: AttemptParams,
+      response: { 200: ref(WebhookAttemptDetailSchema) }
+    },
+    config: { errors: [WebhookNotFound, AttemptNotFound] }
+  }, async (request, reply) => {
+    const { auth: { account }, params: { webhookId, attemptId } } = request
+    const attempt = await findAttempt(app.read, account, webhookId, attemptId)
+    if (attempt === undefined) throw new WebhookNotFound()
+    if (attempt === null) throw new AttemptNotFound()
+    return sendRecord(request, reply, attempt)
+  })
+
+  app.post('/webhooks/:webhookId/resend', {
+    schema: {
+      ...common,
+      operationId: 'resendEvents',
+      summary: 'Send events to a webhook again',
+      description: [
+        'Sends one event, or a range of up to 10,000, in their order. A request has the same `webhook-id` as before, ' +
+          'and a new timestamp and signature. The webhook receives only types in its `events`, and nothing while it ' +
+          'is disabled. Enable it first.',
+        'An event that waits for its first attempt, or whose request is in flight, is not sent twice. One that waits ' +
+          'for a retry is sent now. With `"only": "failed"`, the service sends only those, and the last 10,000 that ' +
+          'it gave up. A message that is delivered or failed keeps its status.'
+      ].join('\n\n'),
+      params: WebhookParams,
+      body: ref(ResendSchema),
+      response: { 202: ref(ResentEventsSchema) }
+    },
+    config: { errors: [WebhookNotFound, UnknownEvent, EventsExpired] }
+  }, async (request, reply) => {
+    const { auth: { account }, params: { webhookId }, body } = request
+    const input = { account, webhookId, ...selectionOf(body), conditions: conditionsOf(request) }
+    return sendWriteResult(reply, 202, await app.commit(resendEvents, input, recordWriteContext(request)))
+  })
+
+  app.post('/webhooks/:webhookId/test', {
+    schema: {
+      ...common,
+      operationId: 'testWebhook',
+      summary: 'Send a test to a webhook',
+      description: 'Sends an event of the type `webhook.test` once, also to a disabled webhook. `GET /events` ' +
+        'does not show it. `GET /webhooks/{webhookId}/attempts` shows the attempt.',
+      params: WebhookParams,
+      response: { 202: ref(TestDeliverySchema) }
+    },
+    config: { errors: [WebhookNotFound] }
+  }, async (request, reply) => {
+    const { params: { webhookId } } = request
+    const input = { webhookId, conditions: conditionsOf(request) }
+    return sendWriteResult(reply, 202, await app.commit(testWebhook, input, recordWriteContext(request)))
+  })
+}
+
+interface Selection { from: number, to: number, types?: string[] | undefined, onlyFailed: boolean }
+
+/** @throws ValidationFailed when the members do not select one event or a range */
+function selectionOf ({ eventId, from, to, types, only }: Resend): Selection {
+  if (eventId !== undefined) {
+    if ([from, to, types, only].every((member) => member === undefined)) {
+      return { from: eventId, to: eventId, onlyFailed: false }
+    }
+    throw new ValidationFailed('eventId must be the only member, or be left out')
+  }
+  if (from === undefined || to === undefined) throw new ValidationFailed('eventId is required, or both from and to')
+  if (to < from) throw new ValidationFailed('to must be from or more')
+  if (to - from >= MAX_RESENT_EVENTS) {
+    throw new ValidationFailed(`to must be at most ${MAX_RESENT_EVENTS - 1} more than from`)
+  }
+  return { from, to, types, onlyFailed: only === 'failed' }
+}

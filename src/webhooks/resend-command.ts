@@ -1,0 +1,118 @@
+import { oncePerDialect } from '../database/dialect.ts'
+import { etagOf } from '../database/entity-tag.ts'
+import type { Command, CommandResult } from '../database/group-commit/command.ts'
+import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import { DELIVERY_LIFETIME_MS } from '../deliveries/enqueue.ts'
+import { EventsExpired } from '../events/errors.ts'
+import { resolveStartPosition, describeStored } from '../events/rules.ts'
+import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
+import { UnknownEvent, WebhookNotFound } from './errors.ts'
+import type { ResentEvents } from './schemas.ts'
+
+export interface ResendInput {
+  account: number
+  webhookId: number
+  conditions: Conditions
+  /** Numbers of the first and the last event. */
+  from: number
+  to: number
+  /** Only events of these types; by default, of all types that the webhook receives. */
+  types?: readonly string[] | undefined
+  /** Only events that the webhook has been sent and has not accepted. */
+  onlyFailed: boolean
+}
+
+/**
+ * Enqueues events for a webhook again, in their order. An event that waits for its first attempt, or is in flight, is
+ * not enqueued a second time. One that waits for a retry, or has failed, starts again in the row that it has.
+ */
+export const resendEvents: Command<ResendInput, ResentEvents> = {
+  name: 'resendEvents',
+  // Its 10,000 rows take a while, and it locks the webhook itself, after a look at whose it is.
+  runsAlone: true,
+  run: async (tx, inputs) => await inSequence(inputs, async (input) => await resend(tx, input))
+}
+
+async function resend (tx: Transaction, input: ResendInput): Promise<CommandResult<ResentEvents>> {
+  const { account, webhookId, conditions, from, to, types: wanted, onlyFailed } = input
+  const webhook = await lockAndFind(tx, input)
+  if (webhook === undefined) return new WebhookNotFound()
+  const failed = checkPreconditions(conditions, etagOf(webhook.version))
+  if (failed !== undefined) return failed
+  const stored = { newest: webhook.newest, oldest: webhook.oldest ?? undefined }
+  if (to > stored.newest) return new UnknownEvent(stored.newest)
+  if (resolveStartPosition(stored, from - 1) === 'expired') return new EventsExpired(describeStored(stored))
+  const types = (JSON.parse(webhook.events) as string[]).filter((type) => wanted?.includes(type) ?? true)
+  if (!webhook.enabled || types.length === 0) return { record: { queued: 0 } }
+  const range = {
+    account,
+    webhook: webhookId,
+    from,
+    to,
+    types: JSON.stringify(types),
+    now: tx.now(account),
+    giveUp: tx.now(account, DELIVERY_LIFETIME_MS)
+  }
+  const { restartFailed, restartRetries, enqueueOthers } = sqlOf(tx.dialect)
+  let queued = 0
+  for (const sql of [restartFailed, restartRetries, ...onlyFailed ? [] : [enqueueOthers]]) {
+    queued += (await tx.query<object>(sql, [range])).length
+  }
+  return { record: { queued }, changes: { deliveries: [] } }
+}
+
+interface Found { version: number, enabled: boolean | number, events: string, newest: number, oldest: number | null }
+
+/** Locks the webhook, whose row stands for its deliveries: no worker claims or completes some of them meanwhile. */
+async function lockAndFind (
+  { dialect, query }: Transaction, { account, webhookId: webhook }: ResendInput
+): Promise<Found | undefined> {
+  const [found] = await query<Found>(`
+    SELECT w.version, w.enabled, w.events, a.last_event_id AS newest,
+      (SELECT e.id FROM events e WHERE e.account_id = a.id ORDER BY e.id LIMIT 1) AS oldest
+    FROM ${dialect.jsonRows('i', { account: 'bigint', webhook: 'bigint' })}
+    JOIN webhooks w ON w.id = i.webhook AND w.account_id = i.account JOIN accounts a ON a.id = w.account_id
+    ${dialect.hasRowLocks ? 'FOR UPDATE OF w' : ''}`, [{ account, webhook }])
+  return found
+}
+
+/** Returns the statements, each of which returns a row for each event that it enqueues. */
+const sqlOf = oncePerDialect((dialect) => {
+  const withRange = `
+    WITH i AS (
+      SELECT i.account, i.webhook, i."from" AS first, i."to" AS last, i.types, ${dialect.toTime('i.now')} AS now,
+        ${dialect.toTime('i."giveUp"')} AS give_up
+      FROM ${dialect.jsonRows('i', {
+        account: 'bigint',
+        webhook: 'bigint',
+        from: 'bigint',
+        to: 'bigint',
+        types: 'text',
+        now: 'text',
+        giveUp: 'text'
+      })})`
+  const isWanted = "i.types LIKE '%\"' || e.type || '\"%'"
+  // The second condition is that of the index.
+  const isOf = (state: string): string =>
+    `d.webhook_id = i.webhook AND d.state = '${state}' AND d.state <> 'delivered'`
+  const restart = (state: string, condition: string, changes: string): string => `${withRange}
+    UPDATE deliveries SET attempts = 0, next_try_at = (SELECT i.now FROM i)${changes}
+    WHERE ${dialect.inSubquery('id', `
+      SELECT d.id FROM i CROSS JOIN deliveries d CROSS JOIN events e
+      WHERE ${isOf(state)} AND d.event_id BETWEEN i.first AND i.last ${condition}
+        AND e.account_id = i.account AND e.id = d.event_id AND ${isWanted}`)}
+    RETURNING id`
+  return {
+    // The status of a message is final once one of its deliveries has failed.
+    restartFailed: restart('failed', '', `, state = ${dialect.toEnum("'waiting'", 'delivery_state')}, settled_at = NULL,
+      message_position = NULL`),
+    restartRetries: restart('waiting', 'AND d.attempts > 0 AND d.leased_by IS NULL', ''),
+    enqueueOthers: `${withRange}
+      INSERT INTO deliveries (account_id, webhook_id, event_id, next_try_at, give_up_at)
+      SELECT i.account, i.webhook, e.id, i.now, i.give_up FROM i CROSS JOIN events e
+      WHERE e.account_id = i.account AND e.id BETWEEN i.first AND i.last AND ${isWanted}
+        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE ${isOf('waiting')} AND d.event_id = e.id)
+      ORDER BY e.id
+      RETURNING id`
+  }
+})
