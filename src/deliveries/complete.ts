@@ -23,6 +23,8 @@ export interface Completion {
   /** `returned` when the event was not sent, or the request was aborted: the attempt does not count. */
   result: DeliveryResult
   attempt?: NewAttempt
+  /** When a returned delivery is due; by default, as before. */
+  dueAt?: string
 }
 
 /** Stores the results of deliveries. Ignores a delivery that was claimed again in the meantime. */
@@ -82,10 +84,12 @@ async function loadTargets (tx: Transaction, completions: Completion[]): Promise
 
 /** Returns the completion with the times of its attempt by the clock of the account. Workers measure real time. */
 function byClockOf (tx: Transaction, completion: Completion): Completion {
-  const { account, attempt } = completion
+  const { account, attempt, dueAt } = completion
   const offset = tx.clockOffset(account)
-  if (attempt === undefined || offset === 0) return completion
+  if (offset === 0) return completion
   const ahead = (time: string): string => timeText(Date.parse(time) + offset)
+  if (dueAt !== undefined) return { ...completion, dueAt: ahead(dueAt) }
+  if (attempt === undefined) return completion
   const { at, nextTryAt } = attempt
   const dated = { ...attempt, at: ahead(at), ...nextTryAt === undefined ? {} : { nextTryAt: ahead(nextTryAt) } }
   return { ...completion, attempt: dated }
@@ -121,14 +125,14 @@ async function storeResults (
   return new Set(rows.map(({ id }) => id))
 }
 
-function rowOf ({ id, lease, result, attempt }: Completion, now: string): object {
+function rowOf ({ id, lease, result, attempt, dueAt }: Completion, now: string): object {
   return {
     id,
     lease,
     state: isPending(result) ? 'waiting' : result === 'accepted' ? 'delivered' : 'failed',
     uncounted: result === 'returned' ? 1 : 0,
-    // A returned delivery keeps its place.
-    at: result === 'returned' ? null : attempt?.nextTryAt ?? now,
+    // A returned delivery keeps its place, unless a fault moves it.
+    at: result === 'returned' ? dueAt ?? null : attempt?.nextTryAt ?? now,
     settledAt: isPending(result) ? null : now
   }
 }

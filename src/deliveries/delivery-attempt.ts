@@ -28,9 +28,16 @@ export function webhookIdOf ({ account, event, id }: ClaimedDelivery): string {
   return event === 0 ? `evt_${account}_test_${id}` : `evt_${account}_${event}`
 }
 
-/** Returns the completion of a delivery that was not sent, or whose request was aborted. */
-export function returnedCompletion ({ id, account, webhook, lease, message, url }: ClaimedDelivery): Completion {
-  return { id, account, webhookId: webhook, lease, message, url, result: 'returned' }
+/**
+ * Returns the completion of a delivery that was not sent, or whose request was aborted.
+ *
+ * @param postponedMs time after which it is due; by default, it is due before all others
+ */
+export function returnedCompletion (
+  { id, account, webhook, lease, message, url }: ClaimedDelivery, postponedMs?: number
+): Completion {
+  const dueAt = postponedMs === undefined ? {} : { dueAt: new Date(Date.now() + postponedMs).toISOString() }
+  return { id, account, webhookId: webhook, lease, message, url, result: 'returned', ...dueAt }
 }
 
 export interface AttemptContext {
@@ -40,11 +47,12 @@ export interface AttemptContext {
   retrySchedule?: readonly number[] | undefined
 }
 
-/** Returns the completion of a delivery that was sent: accepted, gone, retried later or exhausted. */
+/** Returns the completion of a delivery that was sent: accepted, gone, retried later or exhausted; or postponed. */
 export function sentCompletion (
   delivery: ClaimedDelivery, response: WebhookResponse, context: AttemptContext
 ): Completion {
-  const { status, error, request, answer } = response
+  const { status, error, request, answer, postponedMs } = response
+  if (postponedMs !== undefined) return returnedCompletion(delivery, postponedMs)
   const { startedAt } = context
   const now = Date.now()
   const responseClass = classifyResponse(status)

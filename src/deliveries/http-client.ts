@@ -26,6 +26,8 @@ export interface WebhookResponse extends Exchange {
   status?: number
   error?: string
   retryAfter?: string
+  /** The request was not sent, and is due again after this time in ms; the attempt does not count. */
+  postponedMs?: number
   /** Called when the result of the attempt is stored, with the events that follow from it. */
   onStored?: () => Promise<void>
 }

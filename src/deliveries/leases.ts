@@ -75,3 +75,17 @@ export const extendLease: Command<Extension, undefined> = {
     return inputs.map(() => ({ record: undefined }))
   }
 }
+
+/** Makes a delivery that waits due, before all others of its webhook. */
+export const expediteDelivery: Command<{ account: number, webhookId: number, id: number }, undefined> = {
+  name: 'expediteDelivery',
+  accounts: ({ account }) => [account],
+  locks: ({ webhookId }) => [lockWebhook(webhookId)],
+  async run ({ dialect, execute }, inputs) {
+    await execute(`
+      UPDATE deliveries SET next_try_at = ${dialect.toTime(`'${HEAD_OF_QUEUE}'`)}
+      WHERE state = 'waiting' AND leased_by IS NULL
+        AND id IN (SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })})`, inputs.map(({ id }) => ({ id })))
+    return inputs.map(() => ({ record: undefined, changes: { deliveries: [] } }))
+  }
+}

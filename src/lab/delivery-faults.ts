@@ -4,11 +4,12 @@ import type { FastifyInstance } from 'fastify'
 import { LEASE_MS, type ClaimedDelivery } from '../deliveries/claim.ts'
 import { webhookIdOf, type AroundCall, type Call } from '../deliveries/delivery-attempt.ts'
 import type { WebhookResponse } from '../deliveries/http-client.ts'
-import { extendLease } from '../deliveries/leases.ts'
+import { expediteDelivery, extendLease } from '../deliveries/leases.ts'
 import { classifyResponse } from '../deliveries/retry-policy.ts'
 import type { AccountStates } from './account-states.ts'
 import { matchFaults, recordHit } from './fault-commands.ts'
 import { RESERVED_BYTES, type HeldBytes } from './held-bytes.ts'
+import { createReordering, HOLD_MS } from './reordering.ts'
 import type { Fault } from './schemas.ts'
 
 /** The operation of faults that hit the calls of webhooks. */
@@ -21,15 +22,29 @@ const OLD_MS = 3_600_000
 
 /** Returns what makes the calls of deliveries: faults change some of them. */
 export function createAroundCall (app: FastifyInstance, states: AccountStates, held: HeldBytes): AroundCall {
+  const reordering = createReordering(async ({ account, webhook: webhookId, id }) => {
+    await app.commit(expediteDelivery, { account, webhookId, id }, { account: null }).catch((error: unknown) => {
+      app.log.warn({ err: error }, 'cannot send a held delivery; it is sent at the end of its hold')
+    })
+  })
   return async (delivery, call, stopped) => {
     const { account } = delivery
+    if (reordering.takeBack(delivery)) return await call()
+    const pass = isHit(delivery) ? undefined : reordering.passing(delivery)
+    if (pass !== undefined) {
+      const response = await call()
+      await pass()
+      return response
+    }
     // A hit is an event, which is delivered as well. If it could be hit, one hit would cause the next.
     if (!states.mayHit(account, TARGET) || isHit(delivery)) return await call()
     const requestId = webhookIdOf(delivery)
     const match = { ...TARGET, account, requestId, isImmediate: () => false }
     const { record: fault } = await app.commit(matchFaults, match, { account })
     if (fault === null) return await call()
+    const onHeld = fault.effect.type === 'reorder' ? reordering.hold(delivery) : undefined
     const onStored = async (): Promise<void> => {
+      await onHeld?.()
       await app.commit(recordHit, { account, fault, requestId, operation: WEBHOOK }, { account })
     }
     try {
@@ -67,6 +82,12 @@ async function applyTo (context: CallContext, { id, effect }: Fault): Promise<We
         ? { error: `Lab fault ${id} lost the response` }
         : response
     }
+    case 'reorder':
+      return { postponedMs: HOLD_MS }
+    case 'redirect':
+      return {
+        status: 302, answer: { fields: [{ name: 'location', value: effect.location }], body: '', truncated: false }
+      }
     case 'corrupt':
       return await corruptCall(call, effect.how)
     default:

@@ -1,5 +1,6 @@
 import { Type, type Static, type TObject, type TProperties } from '@sinclair/typebox'
 import { NO_ADDITIONAL_PROPERTIES, StringEnum } from '../http/common-schemas.ts'
+import { describedPattern } from '../http/validation-messages.ts'
 
 /** The ways to corrupt an answer, and then those to corrupt the call of a webhook. */
 const ANSWER_CORRUPTIONS = ['invalid_json', 'wrong_type', 'missing_field', 'unknown_enum'] as const
@@ -56,11 +57,30 @@ const corrupt = effect(
     })
   })
 
-export const EFFECTS = [delay, refuse, reset, loseAnswer, replaceAnswer, truncate, trickle, corrupt]
+const reorder = effect(
+  'reorder', 'Only for requests to webhooks: the next event goes first. Without one, the event is sent after 10 ' +
+    'seconds.', {}
+)
+const redirect = effect(
+  'redirect', 'Only for requests to webhooks: the service does not call the receiver. The response is a 302, so the ' +
+    'attempt counts as failed.', {
+    location: Type.String({
+      minLength: 1,
+      maxLength: 2048,
+      pattern: describedPattern('^[!-~]+$', 'consist of visible ASCII characters'),
+      description: 'The value of `Location`',
+      example: 'https://example.com/moved'
+    })
+  })
+
+export const EFFECTS = [
+  delay, refuse, reset, loseAnswer, replaceAnswer, truncate, trickle, corrupt, reorder, redirect
+]
 
 export type Effect =
   | Static<typeof delay> | Static<typeof refuse> | Static<typeof reset> | Static<typeof loseAnswer> |
-  Static<typeof replaceAnswer> | Static<typeof truncate> | Static<typeof trickle> | Static<typeof corrupt>
+  Static<typeof replaceAnswer> | Static<typeof truncate> | Static<typeof trickle> | Static<typeof corrupt> |
+  Static<typeof reorder> | Static<typeof redirect>
 
 const typeOf = ({ properties: { type } }: TObject): string => (type as unknown as { enum: [string] }).enum[0]
 
@@ -79,10 +99,13 @@ export const EffectSchema = Type.Unsafe<Effect>({
 /** The effects that a fault of the operation `webhook` can have. */
 export function isEffectOfCalls (effect: Effect): boolean {
   if (effect.type === 'corrupt') return CALL_CORRUPTIONS.some((how) => how === effect.how)
-  return ['delay', 'lose_answer', 'reset'].includes(effect.type)
+  return ['delay', 'lose_answer', 'reset', ...EFFECTS_OF_CALLS_ALONE].includes(effect.type)
 }
+
+const EFFECTS_OF_CALLS_ALONE = ['reorder', 'redirect']
 
 /** The effects that a fault of any other operation can have. */
 export function isEffectOfAnswers (effect: Effect): boolean {
+  if (EFFECTS_OF_CALLS_ALONE.includes(effect.type)) return false
   return effect.type !== 'corrupt' || ANSWER_CORRUPTIONS.some((how) => how === effect.how)
 }

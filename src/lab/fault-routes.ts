@@ -127,7 +127,9 @@ function checkFault (operations: Operations, { operation, effect, keyId }: NewFa
       'operation must be the operationId of an operation that needs an API key, such as placeOrder, or * or webhook')
   }
   if (!isEffectOfAnswers(effect)) {
-    throw new ValidationFailed('effect.how bad_signature, old_timestamp and duplicate need "operation": "webhook"')
+    throw new ValidationFailed(effect.type === 'corrupt'
+      ? 'effect.how bad_signature, old_timestamp and duplicate need "operation": "webhook"'
+      : 'effect.type reorder and redirect need "operation": "webhook"')
   }
 }
 
@@ -135,5 +137,5 @@ function checkEffectOfCalls (effect: Effect): void {
   if (isEffectOfCalls(effect)) return
   throw new ValidationFailed(effect.type === 'corrupt'
     ? 'With "operation": "webhook", effect.how must be bad_signature, old_timestamp or duplicate'
-    : 'With "operation": "webhook", effect.type must be delay, reset, lose_answer or corrupt')
+    : 'With "operation": "webhook", effect.type must be delay, reset, lose_answer, corrupt, reorder or redirect')
 }

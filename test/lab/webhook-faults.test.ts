@@ -122,6 +122,80 @@ t.test('faults of webhooks', async (t) => {
       .filter(({ type }: any) => type === 'fault.hit').length === 3)
   })
 
+  await t.test('redirect: a 302 in place of the call, which counts as a failed attempt', async (t) => {
+    const setting = await prepare()
+    const { ada, receiver, webhookId } = setting
+    const location = 'https://example.com/moved'
+    await newFault(ada, { operation: 'webhook', effect: { type: 'redirect', location } })
+    await send(setting)
+    await makeRetryDue(setting)
+    await receiver.until(1)
+    await eventually(async () => (await attemptsOf(setting)).length === 2)
+    t.match(await attemptsOf(setting), [{ status: 204 }, { status: 302, nextTryAt: String }])
+    const { body } = await ada.get(`/webhooks/${webhookId}/attempts/1`)
+    t.same(body.answer, { fields: [{ name: 'location', value: location }], body: '', truncated: false })
+    t.notOk('request' in body, 'the receiver was not called')
+    t.equal(receiver.received.length, 1)
+  })
+
+  const idsOf = ({ receiver }: Setting): number[] => receiver.received.map(({ event }) => event.id)
+
+  async function untilHits ({ ada }: Setting, count: number): Promise<void> {
+    await eventually(async () => (await ada.get('/events?limit=100')).body
+      .filter(({ type }: any) => type === 'fault.hit').length === count)
+  }
+
+  await t.test('reorder: the next event goes first, and pairs change places', async (t) => {
+    const setting = await prepare()
+    const { ada, receiver } = setting
+    await newFault(ada, { operation: 'webhook', effect: { type: 'reorder' }, times: 2 })
+    for (let pair = 1; pair <= 2; pair++) {
+      await send(setting)
+      await untilHits(setting, pair)
+      t.equal(receiver.received.length, 2 * (pair - 1), 'the event is held')
+      await send(setting)
+      await receiver.until(2 * pair)
+    }
+    const [second, first, fourth, third] = idsOf(setting) as [number, number, number, number]
+    t.ok(first < second && second < third && third < fourth, idsOf(setting).join())
+    await eventually(async () => (await attemptsOf(setting)).length === 4)
+    const statuses = (await attemptsOf(setting)).map(({ status }) => status)
+    t.same(statuses, [204, 204, 204, 204], 'to be held is no attempt')
+  })
+
+  await t.test('reorder: events that are sent together', async (t) => {
+    const setting = await prepare()
+    await send(setting)
+    await setting.receiver.until(1)
+    await newFault(setting.ada, { operation: 'webhook', effect: { type: 'reorder' } })
+    await Promise.all([send(setting), send(setting), send(setting)])
+    await setting.receiver.until(4)
+    t.not(idsOf(setting)[1], Math.min(...idsOf(setting).slice(1)))
+    t.equal(new Set(idsOf(setting)).size, 4)
+  })
+
+  await t.test('reorder: without a next event, an event is held for 10 seconds of the clock', async (t) => {
+    const setting = await prepare()
+    await newFault(setting.ada, { operation: 'webhook', effect: { type: 'reorder' } })
+    await send(setting)
+    await untilHits(setting, 1)
+    await setting.ada.post('/lab/clock/advance', { seconds: 11 })
+    await setting.receiver.until(1)
+    t.equal(setting.receiver.received.length, 1)
+  })
+
+  await t.test('reorder and redirect are for webhooks alone', async (t) => {
+    const { ada } = await prepare()
+    for (const effect of [{ type: 'reorder' }, { type: 'redirect', location: '/' }]) {
+      const { status, body } = await ada.post('/lab/faults', { operation: 'placeOrder', effect })
+      t.match([status, body.message], [400, /reorder and redirect need "operation": "webhook"/])
+    }
+    for (const location of ['', 'a b', 'a\r\nb', 'ä']) {
+      const effect = { type: 'redirect', location }
+      t.equal((await ada.post('/lab/faults', { operation: 'webhook', effect })).status, 400, location)
+    }
+  })
+
   await t.test('the event of a hit is delivered, and never hit itself', async (t) => {
     const ada = await running.openAccount()
     const receiver = await openReceiver(t)
