@@ -152,6 +152,9 @@ npx --no petstore openapi --yaml > openapi.yaml
 npx --no petstore backup petstore-backup.db
 \`\`\`
 
+\`listen\` and \`trigger\` call a service over HTTP, also one elsewhere: \`PETSTORE_URL\` is its address, and
+\`PETSTORE_API_KEY\` a key of your account ([how to receive webhooks](../how-to/receive-webhooks.md#on-your-own-machine)).
+
 A command that makes a key prints nothing else to standard output, so that \`KEY=$(npx --no petstore account create NAME)\`
 has it. With \`--json\`, a command that prints records prints JSON. The exit code is 0 for success, 1 for a failure and 2
 for a wrong call.

@@ -3,11 +3,13 @@ import { addAccount } from './account.ts'
 import { addBackup } from './backup.ts'
 import { addDoctor } from './doctor.ts'
 import { addKey } from './key.ts'
+import { addListen } from './listen.ts'
 import { addMigrate } from './migrate.ts'
 import { addOpenapi } from './openapi.ts'
 import { addSeed } from './seed.ts'
 import { addStart } from './start.ts'
 import { addStudio } from './studio.ts'
+import { addTrigger } from './trigger.ts'
 import { addWorker } from './worker.ts'
 
 /** Returns the command line. Each command loads its modules when it runs, so that `--help` is fast. */
@@ -20,7 +22,8 @@ export function createProgram (): Command {
       outputError (text, write) { write(`${text.replace(/^error: /, '').trim().replaceAll('\n', ' ')}\n`) }
     })
   const commands = [
-    addStart, addWorker, addMigrate, addSeed, addAccount, addKey, addStudio, addOpenapi, addBackup, addDoctor
+    addStart, addWorker, addMigrate, addSeed, addAccount, addKey, addStudio, addOpenapi, addBackup, addDoctor,
+    addListen, addTrigger
   ]
   for (const addCommand of commands) addCommand(program)
   return program

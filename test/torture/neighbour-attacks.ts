@@ -122,6 +122,26 @@ export const ATTACKS: Record<string, (target: Target) => Promise<Attack>> = {
       }))
       await untilAborted(stopped)
     }
+  },
+
+  'N21 events that are sent again to a slow receiver': async (target) => {
+    const { context: { quick, atEnd } } = target
+    const to = quick ? 1_000 : 10_000
+    const { key } = await openSeededStore(target, { events: to - 1 })
+    const receiver = await openReceiver({ teardown: atEnd }, (response) => {
+      setTimeout(() => { response.writeHead(204).end() }, 14_000)
+    })
+    // Events that wait are not enqueued again, so each resend has a new webhook.
+    const resend = async (): Promise<void> => {
+      const { body: { id } } = await send(target, 'POST', '/webhooks', key, { url: receiver.url })
+      const { body } = await send(target, 'POST', `/webhooks/${id}/resend`, key, { from: 1, to })
+      if (body.queued !== to) throw new Error(`resend is answered ${JSON.stringify(body)}`)
+      await send(target, 'DELETE', `/webhooks/${id}`, key)
+    }
+    return async (stopped) => {
+      await inParallel(4, 1, async () => { while (!stopped.aborted) await resend() })
+        .catch((error: unknown) => { if (!stopped.aborted) throw error })
+    }
   }
 }
 
