@@ -12,6 +12,7 @@ import { findAttempt, listAttempts } from './attempt-queries.ts'
 import { testWebhook } from './commands.ts'
 import { AttemptNotFound, UnknownEvent, WebhookNotFound } from './errors.ts'
 import { resendEvents } from './resend-command.ts'
+import { createResendTurns } from './resend-turns.ts'
 import {
   AttemptParams, AttemptQuery, MAX_RESENT_EVENTS, ResendSchema, ResentEventsSchema, TestDeliverySchema, WebhookParams,
   type Resend
@@ -21,6 +22,8 @@ const common = { tags: ['webhooks'], 'x-stability': 'experimental' }
 
 /** The operations on what a webhook was sent. */
 export const deliveryRoutes: FastifyPluginAsyncTypebox = async function deliveryRoutes (app) {
+  const inTurn = createResendTurns()
+
   app.get('/webhooks/:webhookId/attempts', {
     schema: {
       ...common,
@@ -81,7 +84,9 @@ export const deliveryRoutes: FastifyPluginAsyncTypebox = async function delivery
   }, async (request, reply) => {
     const { auth: { account }, params: { webhookId }, body } = request
     const input = { account, webhookId, ...selectionOf(body), conditions: conditionsOf(request) }
-    return sendWriteResult(reply, 202, await app.commit(resendEvents, input, recordWriteContext(request)))
+    const context = recordWriteContext(request)
+    const resent = await inTurn(account, async () => await app.commit(resendEvents, input, context))
+    return sendWriteResult(reply, 202, resent)
   })
 
   app.post('/webhooks/:webhookId/test', {

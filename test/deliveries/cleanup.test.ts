@@ -45,3 +45,32 @@ t.test('a transaction drops at most 500 deliveries of deleted webhooks, all webh
   t.same(await endAll(), [false, false, false])
   t.equal(await delivery.count(), 0)
 })
+
+t.test('of each webhook, the last 10,000 failed deliveries are kept', async (t) => {
+  const { app, openAccount } = await startApp(t)
+  const ada = await openAccount()
+  const [webhookId, other] = [await newWebhook(ada), await newWebhook(ada)]
+  await ada.patch(`/webhooks/${webhookId}`, { enabled: false })
+  const { delivery } = app.database.writer
+  const at = ago(HOUR)
+  const insert = async (webhookId: number, from: number, to: number): Promise<void> => {
+    await delivery.createMany({
+      data: Array.from({ length: to - from + 1 }, (_, i) => ({
+        accountId: ada.account!,
+        webhookId,
+        eventId: from + i,
+        state: 'failed',
+        nextTryAt: at,
+        giveUpAt: at,
+        settledAt: at
+      }))
+    })
+  }
+  // Each in calls of 5,000: Prisma splits a larger one, and sends the parts at once, which node-postgres deprecates.
+  for (const [from, to] of [[1, 5_000], [5_001, 10_000], [10_001, 10_003]] as const) await insert(webhookId, from, to)
+  await insert(other, 1, 3)
+  await app.commit(endDeliveries, { webhookId, account: ada.account! }, { account: null })
+  t.equal(await delivery.count({ where: { webhookId } }), 10_000)
+  t.equal(Number((await delivery.findFirst({ where: { webhookId }, orderBy: { eventId: 'asc' } }))!.eventId), 4)
+  t.equal(await delivery.count({ where: { webhookId: other } }), 3)
+})
