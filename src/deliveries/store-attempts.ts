@@ -51,7 +51,11 @@ function textOf (part: object | undefined): string | undefined {
   return part && JSON.stringify(part)
 }
 
+/** The name that SQLite gives to the index of the primary key: after an ANALYZE, it could read all attempts instead. */
+const PRIMARY_KEY = 'sqlite_autoindex_webhook_attempts_1'
+
 const sqlOf = oncePerDialect((dialect) => {
+  const { name } = attemptTable
   const columns = dialect.jsonRows('i', {
     account: 'bigint',
     webhook: 'bigint',
@@ -82,7 +86,7 @@ const sqlOf = oncePerDialect((dialect) => {
       WITH i AS (SELECT * FROM ${dialect.jsonRows('i', {
         account: 'bigint', webhook: 'bigint', first: 'bigint', beyond: 'bigint'
       })})
-      DELETE FROM webhook_attempts WHERE (account_id, webhook_id, id) IN (
+      DELETE FROM ${dialect.useIndex(name, name, PRIMARY_KEY)} WHERE (account_id, webhook_id, id) IN (
         ${before('i.first')} UNION ALL ${before(`(
           SELECT b.id FROM webhook_attempts b WHERE ${ofWebhook('b')} AND b.total_bytes > i.beyond
           ORDER BY b.id LIMIT 1)`)})`

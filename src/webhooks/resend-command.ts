@@ -91,16 +91,21 @@ const sqlOf = oncePerDialect((dialect) => {
         now: 'text',
         giveUp: 'text'
       })})`
-  const isWanted = "i.types LIKE '%\"' || e.type || '\"%'"
-  // The second condition is that of the index.
-  const isOf = (state: string): string =>
-    `d.webhook_id = i.webhook AND d.state = '${state}' AND d.state <> 'delivered'`
+  // Subqueries: a join would make PostgreSQL expect 100 ranges.
+  const of = (column: string): string => `(SELECT i.${column} FROM i)`
+  const inRange = (column: string): string => `${column} BETWEEN ${of('first')} AND ${of('last')}`
+  const isWanted = `e.account_id = ${of('account')} AND ${inRange('e.id')}
+    AND ${of('types')} LIKE '%"' || e.type || '"%'`
+  // The state as a subquery keeps PostgreSQL from the index of waiting deliveries, where it does not find those of a
+  // range of events. The condition after it is that of the index.
+  const isOf = (state: string): string => `d.webhook_id = ${of('webhook')}
+    AND d.state = (SELECT ${dialect.toEnum(`'${state}'`, 'delivery_state')}) AND d.state <> 'delivered'
+    AND ${inRange('d.event_id')}`
   const restart = (state: string, condition: string, changes: string): string => `${withRange}
-    UPDATE deliveries SET attempts = 0, next_try_at = (SELECT i.now FROM i)${changes}
+    UPDATE deliveries SET attempts = 0, next_try_at = ${of('now')}${changes}
     WHERE ${dialect.inSubquery('id', `
-      SELECT d.id FROM i CROSS JOIN deliveries d CROSS JOIN events e
-      WHERE ${isOf(state)} AND d.event_id BETWEEN i.first AND i.last ${condition}
-        AND e.account_id = i.account AND e.id = d.event_id AND ${isWanted}`)}
+      SELECT d.id FROM deliveries d CROSS JOIN events e
+      WHERE ${isOf(state)} ${condition} AND e.id = d.event_id AND ${isWanted}`)}
     RETURNING id`
   return {
     // The status of a message is final once one of its deliveries has failed.
@@ -109,9 +114,8 @@ const sqlOf = oncePerDialect((dialect) => {
     restartRetries: restart('waiting', 'AND d.attempts > 0 AND d.leased_by IS NULL', ''),
     enqueueOthers: `${withRange}
       INSERT INTO deliveries (account_id, webhook_id, event_id, next_try_at, give_up_at)
-      SELECT i.account, i.webhook, e.id, i.now, i.give_up FROM i CROSS JOIN events e
-      WHERE e.account_id = i.account AND e.id BETWEEN i.first AND i.last AND ${isWanted}
-        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE ${isOf('waiting')} AND d.event_id = e.id)
+      SELECT ${of('account')}, ${of('webhook')}, e.id, ${of('now')}, ${of('give_up')} FROM events e
+      WHERE ${isWanted} AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE ${isOf('waiting')} AND d.event_id = e.id)
       ORDER BY e.id
       RETURNING id`
   }

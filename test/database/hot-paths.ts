@@ -277,7 +277,9 @@ function backgroundWork (
       await commit(deleteSettledDeliveries, { state: 'delivered', before: Date.now() }, NO_ACCOUNT)
     },
     'send events again': async () => {
-      const range = { account, webhookId: webhook, conditions: {}, from: 1, to: 2, onlyFailed: false }
+      const { lastEventId } = await database.reader.account.findUniqueOrThrow({ where: { id: account } })
+      const [from, to] = [Number(lastEventId) - 1, Number(lastEventId)]
+      const range = { account, webhookId: webhook, conditions: {}, from, to, onlyFailed: false }
       await commit(resendEvents, range, { account })
     },
     'delete expired idempotency records': async () => await commit(deleteExpiredIdempotencyRecords, {}, NO_ACCOUNT),
