@@ -21,8 +21,8 @@ export const WebhookAttemptSchema = Type.Object(attempt, {
 export type WebhookAttempt = Static<typeof WebhookAttemptSchema>
 
 export const HeaderFieldSchema = Type.Object({
-  name: Type.String({ description: 'Name of the field', example: 'content-type' }),
-  value: Type.String({ description: 'Value of the field', example: 'text/plain' })
+  name: Type.String({ description: 'The name, as it was sent', example: 'content-type' }),
+  value: Type.String({ description: 'The value; secrets are hidden', example: 'text/plain' })
 }, { $id: 'HeaderField', description: 'A field of the head of a request or of a response.' })
 export type HeaderField = Static<typeof HeaderFieldSchema>
 

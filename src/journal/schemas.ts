@@ -1,4 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
+import { HeaderFieldSchema } from '../deliveries/schemas.ts'
 import { Id, NO_ADDITIONAL_PROPERTIES, ref, StringEnum, Text, Timestamp } from '../http/common-schemas.ts'
 
 /** What became of a request. */
@@ -46,11 +47,6 @@ export const RequestOutcomeSchema = StringEnum(OUTCOMES, {
 })
 
 const outcome = ref(RequestOutcomeSchema)
-
-export const HeaderFieldSchema = Type.Object({
-  name: Type.String({ description: 'The name, as it was sent', example: 'Content-Type' }),
-  value: Type.String({ description: 'The value; secrets are hidden', example: 'application/json' })
-}, { $id: 'HeaderField', description: 'A header field.' })
 
 export const RequestProblemSchema = Type.Object({
   pointer: Type.String({

@@ -277,7 +277,7 @@ function backgroundWork (
       await commit(deleteSettledDeliveries, { state: 'delivered', before: Date.now() }, NO_ACCOUNT)
     },
     'send events again': async () => {
-      const { lastEventId } = await database.reader.account.findUniqueOrThrow({ where: { id: account } })
+      const { lastEventId } = await database.prisma.account.findUniqueOrThrow({ where: { id: account } })
       const [from, to] = [Number(lastEventId) - 1, Number(lastEventId)]
       const range = { account, webhookId: webhook, conditions: {}, from, to, onlyFailed: false }
       await commit(resendEvents, range, { account })

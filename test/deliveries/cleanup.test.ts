@@ -51,7 +51,7 @@ t.test('of each webhook, the last 10,000 failed deliveries are kept', async (t) 
   const ada = await openAccount()
   const [webhookId, other] = [await newWebhook(ada), await newWebhook(ada)]
   await ada.patch(`/webhooks/${webhookId}`, { enabled: false })
-  const { delivery } = app.database.writer
+  const { delivery } = app.database.prisma
   const at = ago(HOUR)
   const insert = async (webhookId: number, from: number, to: number): Promise<void> => {
     await delivery.createMany({

@@ -33,7 +33,7 @@ t.test('attempts', async (t) => {
   async function insertAttempts (
     { ada, webhookId }: Setting, count: number, bytes = 100
   ): Promise<void> {
-    const { webhookAttempt, webhook } = app.database.writer
+    const { webhookAttempt, webhook } = app.database.prisma
     await webhookAttempt.createMany({
       data: Array.from({ length: count }, (_, i) => ({
         accountId: ada.account!,
@@ -74,7 +74,7 @@ t.test('attempts', async (t) => {
     t.same([answer.body, answer.truncated], ['Für später: \u0007', false])
     t.notOk(detail.text.includes(secret.slice('whsec_'.length)))
     t.equal((await ada.get(`${path}/attempts/1`, ifNoneMatch(detail.headers.etag))).status, 304)
-    await app.database.writer.event.deleteMany({ where: { accountId: ada.account! } })
+    await app.database.prisma.event.deleteMany({ where: { accountId: ada.account! } })
     const later = await ada.get(`${path}/attempts/1`, ifNoneMatch(detail.headers.etag))
     assertResponse(t, later, 200, { ...listed, request: { url: request.url, fields: request.fields }, answer })
   })
@@ -136,7 +136,7 @@ t.test('attempts', async (t) => {
     t.match(await sendTest(setting), { id: 1_001 })
     assertError(t, await ada.get(`${path}/attempts/1`), 404, 'attempt_not_found')
     t.equal((await ada.get(`${path}/attempts/2`)).status, 200)
-    t.equal(await app.database.reader.webhookAttempt.count({ where: { accountId: ada.account! } }), 1_000)
+    t.equal(await app.database.prisma.webhookAttempt.count({ where: { accountId: ada.account! } }), 1_000)
   })
 
   await t.test('the oldest go when a webhook has more than 2 MB of them', async (t) => {
@@ -147,7 +147,7 @@ t.test('attempts', async (t) => {
       response.writeHead(200, { 'x-large': 'x'.repeat(8_000) }).end('y'.repeat(8_000))
     }
     t.match(await sendTest(setting), { id: 101 })
-    const left = await app.database.reader.webhookAttempt.findMany({
+    const left = await app.database.prisma.webhookAttempt.findMany({
       where: { accountId: ada.account! }, orderBy: { id: 'asc' }
     })
     const [first] = left

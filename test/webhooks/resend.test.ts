@@ -77,7 +77,7 @@ t.test('events are sent again', async (t) => {
     const newest = Number((await ada.get('/events')).headers['event-id'])
     assertError(t, await resend(setting, { eventId: newest + 1 }), 409, 'unknown_event', `no event after ${newest}`)
     assertError(t, await resend(setting, { from: 1, to: newest + 1 }), 409, 'unknown_event')
-    await app.database.writer.event.deleteMany({ where: { accountId: ada.account!, id: { lte: 2 } } })
+    await app.database.prisma.event.deleteMany({ where: { accountId: ada.account!, id: { lte: 2 } } })
     assertError(t, await resend(setting, { eventId: 2 }), 410, 'events_expired', 'the oldest stored event is 3')
     assertError(t, await resend(setting, { from: 2, to: 3 }), 410, 'events_expired')
     t.equal((await resend(setting, { from: 3, to: 3 })).status, 202)
@@ -163,13 +163,13 @@ t.test('10,000 events are enqueued in one short transaction', async (t) => {
   const newest = 10_100
   // Two calls: Prisma splits a larger one, and sends the parts at once, which node-postgres deprecates.
   for (const [from, to] of [[1, 5_000], [5_001, newest]] as const) {
-    await app.database.writer.event.createMany({
+    await app.database.prisma.event.createMany({
       data: Array.from({ length: to - from + 1 }, (_, i) => ({
         accountId, id: from + i, type: i % 2 === 0 ? 'pet.created' : 'pet.updated', timestamp: new Date(), data: '{}'
       }))
     })
   }
-  await app.database.writer.account.update({ where: { id: accountId }, data: { lastEventId: newest } })
+  await app.database.prisma.account.update({ where: { id: accountId }, data: { lastEventId: newest } })
   const began = performance.now()
   assertResponse(t, await ada.post(`${path}/resend`, { from: 101, to: newest }), 202, { queued: 5_000 })
   t.comment(`${Math.round(performance.now() - began)} ms`)
@@ -178,6 +178,6 @@ t.test('10,000 events are enqueued in one short transaction', async (t) => {
   t.equal(await countOf(ada), 10_000)
 
   async function countOf ({ account }: Client): Promise<number> {
-    return await app.database.reader.delivery.count({ where: { accountId: account!, attempts: 0 } })
+    return await app.database.prisma.delivery.count({ where: { accountId: account!, attempts: 0 } })
   }
 })
