@@ -1,6 +1,7 @@
 import Fastify, { LogController, type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance } from 'fastify'
 import type { Server } from 'node:http'
 import { erasure } from './accounts/erasure.ts'
+import { expiry } from './accounts/expiry.ts'
 import { signupRoutes } from './accounts/routes.ts'
 import { hasLab, type Config } from './config.ts'
 import { database } from './database/plugin.ts'
@@ -77,6 +78,7 @@ export async function buildApp (config: Config): Promise<FastifyInstance> {
   if (config.DELIVERY) await app.register(delivery, { allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE })
   await app.register(deliveryCleanup, { days: config.EVENT_RETENTION_DAYS })
   await app.register(retention, { days: config.EVENT_RETENTION_DAYS })
+  await app.register(expiry)
   await app.register(erasure)
   await app.register(authentication)
   await app.register(openapi, { config, resources })
@@ -101,7 +103,7 @@ async function api (app: FastifyInstance, { config, resources }: ScopeOptions): 
   if (config.CORS_ORIGINS === '') await app.register(corsOff)
   await app.register(requestValidation)
 
-  await app.register(signupRoutes, { open: config.SIGNUP === 'open' })
+  await app.register(signupRoutes, { open: config.SIGNUP === 'open', ttlSeconds: config.ACCOUNT_TTL_SECONDS })
   await app.register(authenticated, { config, resources })
 }
 

@@ -53,6 +53,11 @@ export const ConfigSchema = Type.Object({
   RATE_LIMIT_FAILED_AUTH: integer(
     0, 0, 1_000_000, 'Maximum failed authentications per minute for each client address; 0 disables the limit'
   ),
+  ACCOUNT_TTL_SECONDS: integer(
+    0, 0, 315_360_000,
+    'Time after which each account that POST /accounts opens is deleted with its records, in seconds; 0 keeps them. ' +
+    'A client can ask for less. Accounts of the command line and the demo store stay'
+  ),
   QUEUE_LIMIT: integer(
     5000, 1, 1_000_000,
     'Maximum reads, and maximum writes, that wait for the database; further requests of an account that has some ' +

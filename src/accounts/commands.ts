@@ -1,3 +1,4 @@
+import { timeText } from '../database/account-clocks.ts'
 import { ACCOUNT_DELETED, type Command } from '../database/group-commit/command.ts'
 import type { Changes } from '../database/unit-of-work/success.ts'
 import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
@@ -17,10 +18,21 @@ const MAX_API_KEYS = 100
 export const createAccount: Write<{ account: NewAccount, credential: Credential }, AccountWithKey> = {
   name: 'createAccount',
   creates: [accounts, apiKeys],
-  decide ({ account: { name, email }, credential: { apiKey, prefix, hash } }, rows) {
-    const { id, createdAt } = rows.insert(accounts, { name, email: email ?? null, createdAt: rows.now })
+  decide ({ account: { name, email, expiresIn }, credential: { apiKey, prefix, hash } }, rows) {
+    const expires = expiresIn === undefined ? undefined : timeText(Date.parse(rows.now) + expiresIn * 1_000)
+    const { id, createdAt } = rows.insert(accounts, {
+      name, email: email ?? null, createdAt: rows.now, expiresAt: expires ?? null
+    })
     rows.insert(apiKeys, { accountId: id, prefix, hash, createdAt })
-    return { record: { id, name, createdAt, apiKey, ...(email === undefined ? {} : { email }) }, etag: ACCOUNT_ETAG }
+    const record = {
+      id,
+      name,
+      createdAt,
+      apiKey,
+      ...(email === undefined ? {} : { email }),
+      ...(expires === undefined ? {} : { expiresAt: expires })
+    }
+    return { record, etag: ACCOUNT_ETAG }
   }
 }
 
@@ -42,7 +54,7 @@ export const deleteAccount: Command<{ account: number, conditions: Conditions },
       deleted.add(account)
       const { dialect, execute } = tx
       await execute(`
-        UPDATE accounts SET deleted_at = ${dialect.toTime('i.at')}
+        UPDATE accounts SET deleted_at = ${dialect.toTime('i.at')}, expires_at = NULL
         FROM ${dialect.jsonRows('i', { account: 'bigint', at: 'text' })} WHERE accounts.id = i.account`,
       [{ account, at: new Date().toISOString() }])
       const changes = { ...await announcedRows(tx, account), accounts: [account], events: [account] }

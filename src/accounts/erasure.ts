@@ -21,6 +21,11 @@ const ROWS_PER_STEP = 500
 /** A step is followed by a pause of this many times its duration, so that erasing takes a small part of the time. */
 const PAUSE_PER_STEP = 3
 
+/** @param began the begin of the step, as a time of `performance.now()` */
+export async function pauseAfterStep (began: number): Promise<void> {
+  await sleep(PAUSE_PER_STEP * (performance.now() - began), undefined, { ref: false })
+}
+
 /** Limits the accounts that one search finds. The next search finds the others. */
 const ACCOUNTS_PER_SEARCH = 100
 
@@ -133,7 +138,7 @@ export const erasure = fp(async function erasure (app: FastifyInstance) {
     while (!stopped.aborted) {
       const began = performance.now()
       const { record: progress } = await app.commit(eraseRows, { account, position }, { account: null })
-      await sleep(PAUSE_PER_STEP * (performance.now() - began), undefined, { ref: false })
+      await pauseAfterStep(began)
       if (progress.state !== 'erasing') return progress.state === 'erased'
       position = progress.position
     }

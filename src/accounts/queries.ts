@@ -22,6 +22,8 @@ export interface ApiKeyCredential {
   prefix: string
   readOnly: boolean
   expiresAt: number | undefined
+  /** In real time, whatever the account's clock shows. */
+  accountExpiresAt: number | undefined
   lastUsedAt: number | undefined
 }
 
@@ -31,7 +33,8 @@ const accountById: Query<{ account: number }, { record: string }> = {
       id: integer('a.id'),
       name: text('a.name'),
       createdAt: time('a.created_at'),
-      email: optional(text('a.email'))
+      email: optional(text('a.email')),
+      expiresAt: optional(time('a.expires_at'))
     })} AS record
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint' })}
     JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL`
@@ -52,17 +55,20 @@ interface KeyRow {
   prefix: string
   readOnly: boolean | number
   expiresAt: string | null
+  accountExpiresAt: string | null
   lastUsedAt: string | null
 }
 
 /** As a join, PostgreSQL may plan to read the accounts first, while there are few. */
-const ofLiveAccount = '(SELECT a.deleted_at IS NULL FROM accounts a WHERE a.id = k.account_id)'
+const ofAccount = (value: string): string => `(SELECT ${value} FROM accounts a WHERE a.id = k.account_id)`
+const ofLiveAccount = ofAccount('a.deleted_at IS NULL')
 
 const keyByHash: Query<{ hash: string }, KeyRow> = {
   isNeverRefused: true,
   sql: (dialect) => `
     SELECT i.ord, k.account_id AS account, k.id AS key, k.prefix, k.read_only AS "readOnly",
-      ${dialect.time('k.expires_at')} AS "expiresAt", ${dialect.time('k.last_used_at')} AS "lastUsedAt"
+      ${dialect.time('k.expires_at')} AS "expiresAt", ${dialect.time('k.last_used_at')} AS "lastUsedAt",
+      ${ofAccount(dialect.time('a.expires_at'))} AS "accountExpiresAt"
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', hash: 'text' })}
     JOIN api_keys k ON k.hash = i.hash AND ${ofLiveAccount}`
 }
@@ -75,9 +81,19 @@ export async function findKey (read: Read, hash: string): Promise<ApiKeyCredenti
     key: Number(row.key),
     prefix: row.prefix,
     readOnly: Boolean(row.readOnly),
-    expiresAt: row.expiresAt === null ? undefined : Date.parse(row.expiresAt),
-    lastUsedAt: row.lastUsedAt === null ? undefined : Date.parse(row.lastUsedAt)
+    expiresAt: timeOf(row.expiresAt),
+    accountExpiresAt: timeOf(row.accountExpiresAt),
+    lastUsedAt: timeOf(row.lastUsedAt)
   }
+}
+
+function timeOf (text: string | null): number | undefined {
+  return text === null ? undefined : Date.parse(text)
+}
+
+/** Tells whether the account of a key has expired. Its rows may not be erased yet. */
+export function hasExpiredAccount ({ accountExpiresAt }: ApiKeyCredential): boolean {
+  return accountExpiresAt !== undefined && Date.now() >= accountExpiresAt
 }
 
 const keyById: Query<{ key: number }, { id: bigint }> = {

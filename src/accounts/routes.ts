@@ -8,7 +8,7 @@ import { writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
 import {
   AccountSchema, AccountWithKeySchema, ApiKeySchema, ApiKeyWithSecretSchema, KeyParams, KeyQuery, NewAccountSchema,
-  NewApiKeySchema
+  NewApiKeySchema, type NewAccount
 } from './schemas.ts'
 import { createCredential } from './api-key.ts'
 import { createAccount, createApiKey, deleteAccount, revokeApiKey } from './commands.ts'
@@ -17,13 +17,17 @@ import { findAccount, findApiKey, listKeys } from './queries.ts'
 export interface SignupOptions {
   /** If true, clients without an API key may create accounts. */
   open: boolean
+  /** The longest time that an account can exist, in seconds; 0 without a limit. */
+  ttlSeconds: number
 }
 
 /** Maximum size of a body, which anybody may send: the longest name and email have 6 KB, each character escaped. */
 const MAX_BODY_BYTES = 8_192
 
 /** Registers the only operation that needs no API key. */
-export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async function signupRoutes (app, { open }) {
+export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async function signupRoutes (
+  app, { open, ttlSeconds }
+) {
   app.post('/accounts', {
     bodyLimit: Math.min(app.initialConfig.bodyLimit!, MAX_BODY_BYTES),
     schema: {
@@ -31,7 +35,8 @@ export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async func
       tags: ['accounts'],
       summary: 'Open an account',
       description: 'An account is a store. Other accounts cannot see its records. The response contains the first ' +
-        'API key of the account, which is shown only in this response.',
+        'API key of the account, which is shown only in this response. With `expiresIn`, the account is deleted ' +
+        'after that time, as by `DELETE /account`.',
       security: [],
       body: ref(NewAccountSchema),
       response: { 201: ref(AccountWithKeySchema) }
@@ -41,10 +46,17 @@ export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async func
     onRequest: open ? app.limits.signup : async () => { throw new SignupClosed() }
   }, async (request, reply) => {
     const rejection = checkCollectionPreconditions(conditionsOf(request))
-    const input = { account: request.body, credential: createCredential() }
+    const account = { ...request.body, ...boundedExpiry(request.body, ttlSeconds) }
+    const input = { account, credential: createCredential() }
     const created = await app.commit(createAccount, input, { account: null, rejection })
     return sendWriteResult(reply.header('cache-control', 'no-store'), 201, created, '/account')
   })
+}
+
+/** Returns when a new account expires: what the client asks for, but not later than all accounts. */
+function boundedExpiry ({ expiresIn }: NewAccount, ttlSeconds: number): Pick<NewAccount, 'expiresIn'> {
+  if (ttlSeconds === 0) return {}
+  return { expiresIn: Math.min(expiresIn ?? Infinity, ttlSeconds) }
 }
 
 export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRoutes (app) {

@@ -4,10 +4,25 @@ import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, SortQuery, Text, Timestamp } f
 const name = Text(1, 255, 'Name of the store', "Ada's Animals")
 const email = Text(1, 255, 'A contact, neither verified nor unique', 'ada@example.com')
 
+const expiresIn = Type.Integer({
+  minimum: 60,
+  maximum: 2_592_000,
+  description: 'Time after which the account is deleted with all its records, in seconds of real time. Default: ' +
+    'never, unless the service limits the time of all accounts',
+  example: 3_600
+})
+
 export const NewAccountSchema = Type.Object({
   name,
-  email: Type.Optional(email)
-}, { $id: 'NewAccount', ...NO_ADDITIONAL_PROPERTIES, description: 'An account to create.' })
+  email: Type.Optional(email),
+  expiresIn: Type.Optional(expiresIn)
+}, {
+  $id: 'NewAccount',
+  ...NO_ADDITIONAL_PROPERTIES,
+  description: 'An account to create.',
+  // Without expiresIn: readers who paste the example keep their store.
+  example: { name: "Ada's Animals", email: 'ada@example.com' }
+})
 export type NewAccount = Static<typeof NewAccountSchema>
 
 const account = {
@@ -15,18 +30,23 @@ const account = {
   name,
   createdAt: Timestamp('Creation time')
 }
-const contact = { email: Type.Optional(email) }
+const optionalOfAccount = {
+  email: Type.Optional(email),
+  expiresAt: Type.Optional(Timestamp(
+    'Time from which the account is deleted, in real time whatever its clock shows', '2026-11-21T11:00:00.000Z'
+  ))
+}
 
 const apiKey = Type.String({
   description: 'The API key, shown only in this response. Send it as `Authorization: Bearer <apiKey>`',
   example: 'psk_8Jw3kQ2x_N4v0XcT7bLr2YpGm5sEaHd9KfUqZ1iWo3RkPzD'
 })
 
-export const AccountSchema = Type.Object({ ...account, ...contact }, {
+export const AccountSchema = Type.Object({ ...account, ...optionalOfAccount }, {
   $id: 'Account', description: 'A store. All other records belong to an account.'
 })
 
-export const AccountWithKeySchema = Type.Object({ ...account, apiKey, ...contact }, {
+export const AccountWithKeySchema = Type.Object({ ...account, apiKey, ...optionalOfAccount }, {
   $id: 'AccountWithKey', description: 'A new account with its first API key.'
 })
 export type AccountWithKey = Static<typeof AccountWithKeySchema>

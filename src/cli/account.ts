@@ -83,14 +83,26 @@ async function * accountsOf ({ database }: OpenDatabase): AsyncGenerator<Account
     const rows = await database.prisma.account.findMany({
       where: { deletedAt: null, id: { gt: after } }, orderBy: { id: 'asc' }, take: PAGE
     })
-    for (const { id, name, email, createdAt } of rows) {
-      yield { id: Number(id), name, ...email === null ? {} : { email }, createdAt: createdAt.toISOString() }
+    for (const { id, name, email, createdAt, expiresAt } of rows) {
+      yield {
+        id: Number(id),
+        name,
+        ...email === null ? {} : { email },
+        createdAt: createdAt.toISOString(),
+        ...expiresAt === null ? {} : { expiresAt: expiresAt.toISOString() }
+      }
     }
     if (rows.length < PAGE) return
     after = rows.at(-1)!.id
   }
 }
 
-function formatAccount ({ id, name, email, createdAt }: Account): string {
-  return [String(id).padEnd(6), `created ${createdAt}`, name, ...email === undefined ? [] : [`<${email}>`]].join('  ')
+function formatAccount ({ id, name, email, createdAt, expiresAt }: Account): string {
+  return [
+    String(id).padEnd(6),
+    `created ${createdAt}`,
+    ...expiresAt === undefined ? [] : [`expires ${expiresAt}`],
+    name,
+    ...email === undefined ? [] : [`<${email}>`]
+  ].join('  ')
 }

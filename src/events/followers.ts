@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { ApiKeyCredential } from '../accounts/queries.ts'
+import { hasExpiredAccount, type ApiKeyCredential } from '../accounts/queries.ts'
 
 /** The text/event-stream of a follower. It emits `ending` when it gets nothing more, before all of it was read. */
 export class EventStream extends Readable {
@@ -117,8 +117,9 @@ export interface FollowerTimings {
 export function checkFollower (
   follower: Follower, now: number, accountTime: number, { heartbeatMs, stalledMs }: FollowerTimings
 ): void {
-  const { credential: { expiresAt }, lastSentAt, state } = follower
-  if (expiresAt !== undefined && accountTime >= expiresAt) {
+  const { credential, lastSentAt, state } = follower
+  const { expiresAt } = credential
+  if (hasExpiredAccount(credential) || (expiresAt !== undefined && accountTime >= expiresAt)) {
     end(follower)
   } else if (state === 'draining') {
     if (now - lastSentAt >= stalledMs) disconnect(follower)

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandle
 import fp from 'fastify-plugin'
 import { LRUCache } from 'lru-cache'
 import { markKeyUsed } from '../accounts/commands.ts'
-import { findKey, type ApiKeyCredential } from '../accounts/queries.ts'
+import { findKey, hasExpiredAccount, type ApiKeyCredential } from '../accounts/queries.ts'
 import { hashOf, isCredential, prefixOf } from '../accounts/api-key.ts'
 import { ReadOnlyKey, Unauthorized } from '../errors.ts'
 import { STRANGERS } from './admission.ts'
@@ -98,6 +98,9 @@ export const authentication = fp(async function authentication (app: FastifyInst
     // The size comes first: usually no key was revoked, and the two strings would cost time in every request.
     if (revoked.size > 0 && (revoked.has(`key ${key}`) || revoked.has(`account ${account}`))) {
       throw new Unauthorized('This API key was revoked. Use another API key')
+    }
+    if (hasExpiredAccount(credential)) {
+      throw new Unauthorized('The account of this API key has expired. Open another account')
     }
     const now = app.clocks.now(account)
     if (expiresAt !== undefined && now >= expiresAt) {

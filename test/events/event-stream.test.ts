@@ -83,7 +83,8 @@ async function holdReads (t: Test): Promise<HeldStreams> {
 
 async function credentialOf (store: Client): Promise<ApiKeyCredential> {
   const { body: [{ id, prefix }] } = await store.get('/account/keys')
-  return { account: store.account!, key: id, prefix, readOnly: false, expiresAt: undefined, lastUsedAt: undefined }
+  const times = { expiresAt: undefined, accountExpiresAt: undefined, lastUsedAt: undefined }
+  return { account: store.account!, key: id, prefix, readOnly: false, ...times }
 }
 
 t.test('a stream receives events although the follower that it joins leaves at that moment', async (t) => {

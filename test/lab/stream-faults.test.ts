@@ -65,9 +65,8 @@ t.test('faults of event streams', async (t) => {
       const { body: { id, prefix } } = await ada.post('/account/keys', {})
       const streams = createEventStreams(app.read, app.log, { tickMs: 20, keyCheckMs: 20 })
       t.teardown(streams.close)
-      const credential = {
-        account: ada.account!, key: id, prefix, readOnly: false, expiresAt: undefined, lastUsedAt: undefined
-      }
+      const times = { expiresAt: undefined, accountExpiresAt: undefined, lastUsedAt: undefined }
+      const credential = { account: ada.account!, key: id, prefix, readOnly: false, ...times }
       const source = streams.follow(credential, 0, () => 0)
       const slow = changeStream(source, effect, context)!.on('error', () => {}).resume()
       await eventually(() => source.readableFlowing === true || source.readableDidRead)
