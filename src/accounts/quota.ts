@@ -6,13 +6,13 @@ import type { Table } from '../database/table.ts'
  * account's own row is locked last of all, by the event log; every account has an API key, so its keys are locked in
  * its place. A command that counts runs alone, because other commands of its group may hold rows already.
  *
- * @param condition an SQL condition on a row `r`
+ * @param condition an SQL condition on a row `r`; `i.now` is the time of the account
  */
 export async function countRows (
-  { dialect, query }: Transaction, { name }: Table, inputs: Array<{ account: number }>, condition = 'true'
+  { dialect, query, now }: Transaction, { name }: Table, inputs: Array<{ account: number }>, condition = 'true'
 ): Promise<Map<number, number>> {
-  const accounts = distinct(inputs.map(({ account }) => ({ account })))
-  const input = dialect.jsonRows('i', { account: 'bigint' })
+  const accounts = distinct(inputs.map(({ account }) => ({ account, now: now(account) })))
+  const input = dialect.jsonRows('i', { account: 'bigint', now: 'text' })
   if (dialect.hasRowLocks) {
     await query(`
       SELECT k.id FROM api_keys k WHERE k.account_id IN (SELECT i.account FROM ${input})

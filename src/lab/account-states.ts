@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
-import type { AccountClocks } from '../database/account-clocks.ts'
+import { timeText, type AccountClocks } from '../database/account-clocks.ts'
 import type { Read } from '../database/reads/query.ts'
 import { findActiveStates, findChanges, findStateOf, type AccountState } from './queries.ts'
 import { matches, type Target } from './rules.ts'
@@ -63,6 +63,17 @@ export function createAccountStates ({ read, clocks, log, pollMs = POLL_MS }: Op
     else journals.delete(account)
   }
 
+  /** Forgets the faults that have ended: a clock never goes back. */
+  function openFaultsOf (account: number): AccountState['faults'] {
+    const known = faults.get(account) ?? []
+    if (known.every(({ endsAt }) => endsAt === null)) return known
+    const now = timeText(clocks.now(account))
+    const open = known.filter(({ endsAt }) => endsAt === null || endsAt > now)
+    if (open.length > 0) faults.set(account, open)
+    else faults.delete(account)
+    return open
+  }
+
   /** Ignores what it read if a read that began later has returned before: that one knows more. */
   async function refresh (account: number): Promise<void> {
     const number = ++reads
@@ -111,8 +122,7 @@ export function createAccountStates ({ read, clocks, log, pollMs = POLL_MS }: Op
 
   return {
     hasFaults: (account) => faults.size > 0 && faults.has(account),
-    mayHit: (account, target) =>
-      faults.size > 0 && (faults.get(account)?.some((fault) => matches(fault, target)) ?? false),
+    mayHit: (account, target) => faults.size > 0 && openFaultsOf(account).some((fault) => matches(fault, target)),
     hasJournal: (account) => journals.size > 0 && journals.has(account),
     refresh,
     async start () {

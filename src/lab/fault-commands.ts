@@ -5,55 +5,100 @@ import { checkPreconditions, type Conditions } from '../http/conditional-request
 import { pageEtag } from '../http/responses.ts'
 import type { Effect } from './effects.ts'
 import { FaultLimitReached, FaultNotFound, UnknownApiKey } from './errors.ts'
-import { faultEtag, faultRecord, faultTable } from './queries.ts'
-import { judge, type OpenFault, type Target } from './rules.ts'
+import { faultEtag, faultRecord, faultTable, lasts } from './queries.ts'
+import { isOpen, judge, type OpenFault, type Target } from './rules.ts'
 import { faultEvents, type Fault, type NewFault } from './schemas.ts'
 import { markChanged } from './state-commands.ts'
 
 /** Maximum number of open faults of an account. */
 const MAX_OPEN_FAULTS = 100
 
+/** In place of `times` for a fault that lasts. */
+const ANY_NUMBER = Number.MAX_SAFE_INTEGER
+
 /** Number of faults that can be read after they have hit all their requests. */
 const MAX_USED_FAULTS = 1_000
 
-export const createFault: Command<{ account: number, fault: NewFault }, Fault> = {
-  name: 'createFault',
+interface NewFaults { account: number, faults: NewFault[] }
+
+/** Creates the faults of a scenario: all, or none of them. */
+export const createScenario: Command<NewFaults, Fault[]> = {
+  name: 'createScenario',
   stores: true,
   runsAlone: 'with its kind',
   async run (tx, inputs) {
-    const counts = await countRows(tx, faultTable, inputs, 'r.hits < r.times')
-    const keys = await ownersOfKeys(tx, inputs)
-    const ids = await tx.allocateIds(faultTable, inputs.length)
-    const rows: object[] = []
-    const created: Array<{ account: number }> = []
-    const results = inputs.map(({ account, fault }): CommandResult<Fault> => {
-      const { operation, effect, after = 0, times = 1, keyId } = fault
-      if (keyId !== undefined && keys.get(keyId) !== account) {
-        return new UnknownApiKey()
-      }
-      const count = counts.get(account) ?? 0
-      if (count >= MAX_OPEN_FAULTS) return new FaultLimitReached(MAX_OPEN_FAULTS)
-      counts.set(account, count + 1)
-      const id = ids[rows.length]!
-      const createdAt = tx.now(account)
-      const columns = { id, account_id: account, operation, effect: JSON.stringify(effect), after, times }
-      rows.push({ ...columns, key_id: keyId, created_at: createdAt })
-      created.push({ account })
-      const key = keyId === undefined ? {} : { keyId }
-      const record = { id, operation, effect, after, times, ...key, passed: 0, hits: 0, createdAt }
-      return { record, etag: faultEtag(record), changes: { lab: [account] } }
+    const { dialect } = tx
+    const counts = await countRows(tx, faultTable, inputs, `r.hits < r.times AND ${lasts(dialect, 'r', 'i.now')}`)
+    const keys = await ownersOfKeys(tx, inputs.flatMap(({ faults }) => faults))
+    const ids = await tx.allocateIds(faultTable, inputs.reduce((count, { faults }) => count + faults.length, 0))
+    const created: Array<{ account: number, now: string }> = []
+    const results = inputs.map(({ account, faults }): CommandResult<Fault[]> => {
+      if (faults.some(({ keyId }) => keyId !== undefined && keys.get(keyId) !== account)) return new UnknownApiKey()
+      const count = (counts.get(account) ?? 0) + faults.length
+      if (count > MAX_OPEN_FAULTS) return new FaultLimitReached(MAX_OPEN_FAULTS)
+      counts.set(account, count)
+      created.push({ account, now: tx.now(account) })
+      const records = faults.map((fault) => insertFault(tx, account, ids.shift()!, fault))
+      return { record: records, etag: pageEtag(JSON.stringify(records), ''), changes: { lab: [account] } }
     })
-    tx.insert(faultTable, rows)
     await forgetUsed(tx, created)
     await markChanged(tx, created)
     return results
   }
 }
 
+/** Creates one fault, as a scenario of one does. */
+export const createFault: Command<{ account: number, fault: NewFault }, Fault> = {
+  name: 'createFault',
+  stores: true,
+  runsAlone: 'with its kind',
+  async run (tx, inputs) {
+    const results = await createScenario.run(tx, inputs.map(({ account, fault }) => ({ account, faults: [fault] })))
+    return results.map((result) => {
+      if (result instanceof Error) return result
+      const [record] = result.record
+      return { ...result, record: record!, etag: faultEtag(record!) }
+    })
+  }
+}
+
+function insertFault (tx: Transaction, account: number, id: number, fault: NewFault): Fault {
+  const { operation, effect, after = 0, forSeconds, rate, seed = 0, keyId } = fault
+  const createdAt = tx.now(account)
+  const times = forSeconds === undefined ? fault.times ?? 1 : undefined
+  tx.insert(faultTable, [{
+    id,
+    account_id: account,
+    operation,
+    effect: JSON.stringify(effect),
+    after,
+    times: times ?? ANY_NUMBER,
+    for_seconds: forSeconds,
+    ends_at: forSeconds === undefined ? undefined : tx.now(account, forSeconds * 1_000),
+    rate: rate === undefined ? undefined : JSON.stringify(rate),
+    seed: rate === undefined ? undefined : seed,
+    key_id: keyId,
+    created_at: createdAt
+  }])
+  return {
+    id,
+    operation,
+    effect,
+    after,
+    ...times === undefined ? {} : { times },
+    ...forSeconds === undefined ? {} : { forSeconds },
+    ...rate === undefined ? {} : { rate, seed },
+    ...keyId === undefined ? {} : { keyId },
+    passed: 0,
+    hits: 0,
+    createdAt
+  }
+}
+
 async function ownersOfKeys (
-  { dialect, query }: Transaction, inputs: Array<{ fault: NewFault }>
+  { dialect, query }: Transaction, faults: NewFault[]
 ): Promise<Map<number, number>> {
-  const wanted = inputs.flatMap(({ fault: { keyId } }) => keyId === undefined ? [] : [{ id: keyId }])
+  const wanted = faults.flatMap(({ keyId }) => keyId === undefined ? [] : [{ id: keyId }])
   if (wanted.length === 0) return new Map()
   const rows = await query<{ id: number, account: number }>(`
     SELECT k.id, k.account_id AS account FROM api_keys k
@@ -61,13 +106,17 @@ async function ownersOfKeys (
   return new Map(rows.map(({ id, account }) => [id, account]))
 }
 
-async function forgetUsed ({ dialect, execute }: Transaction, accounts: Array<{ account: number }>): Promise<void> {
+async function forgetUsed (
+  { dialect, execute }: Transaction, accounts: Array<{ account: number, now: string }>
+): Promise<void> {
+  const isUsed = (fault: string): string => `NOT (${fault}.hits < ${fault}.times AND ${lasts(dialect, fault, 'i.now')})`
   await execute(`
     DELETE FROM faults WHERE id IN (
-      SELECT f.id FROM ${dialect.jsonRows('i', { account: 'bigint' })} JOIN faults f ON f.account_id = i.account
-      WHERE f.hits >= f.times AND f.id < (
+      SELECT f.id FROM ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })}
+      JOIN faults f ON f.account_id = i.account
+      WHERE ${isUsed('f')} AND f.id < (
         SELECT min(u.id) FROM (
-          SELECT x.id FROM faults x WHERE x.account_id = i.account AND x.hits >= x.times
+          SELECT x.id FROM faults x WHERE x.account_id = i.account AND ${isUsed('x')}
           ORDER BY x.id DESC LIMIT ${MAX_USED_FAULTS}) AS u))`, distinct(accounts))
 }
 
@@ -77,7 +126,7 @@ export const deleteFault: Command<{ account: number, faultId: number, conditions
   async run (tx, inputs) {
     const { dialect, query, execute } = tx
     const rows = await query<{ id: number, account: number, passed: number, hits: number }>(`
-      SELECT f.id, f.account_id AS account, f.passed, f.hits FROM faults f
+      SELECT f.id, f.account_id AS account, f.passed + f.spared AS passed, f.hits FROM faults f
       WHERE f.id IN (SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })})
       ORDER BY f.id ${dialect.forUpdate}`, inputs.map(({ faultId }) => ({ id: faultId })))
     const faults = new Map(rows.map((row) => [row.id, row]))
@@ -104,6 +153,8 @@ interface DeleteFaults {
   link: (next: number | null) => string
 }
 
+type OpenRow = Pick<OpenFault, 'id' | 'hits' | 'times' | 'endsAt'> & { account: number, record: string }
+
 /** Number of faults on the first page of the list. */
 const PAGE_SIZE = 20
 
@@ -114,13 +165,16 @@ export const deleteFaults: Command<DeleteFaults, undefined> = {
   async run (tx, inputs) {
     const { dialect, query, execute } = tx
     const accounts = distinct(inputs.map(({ account }) => ({ account })))
-    const rows = await query<{ id: number, account: number, record: string, isOpen: boolean | number }>(`
-      SELECT f.id, f.account_id AS account, ${faultRecord(dialect)} AS record, f.hits < f.times AS "isOpen" FROM faults f
+    const rows = await query<OpenRow>(`
+      SELECT f.id, f.account_id AS account, ${faultRecord(dialect)} AS record, f.hits, f.times,
+        ${dialect.time('f.ends_at')} AS "endsAt"
+      FROM faults f
       WHERE f.account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})
       ORDER BY f.id ${dialect.forUpdate}`, accounts)
     const deleted = new Set<number>()
     const results = inputs.map(({ account, conditions, link }): CommandResult<undefined> => {
-      const open = rows.filter((row) => row.account === account && Boolean(row.isOpen) && !deleted.has(account))
+      const now = tx.now(account)
+      const open = rows.filter((row) => row.account === account && isOpen(row, now) && !deleted.has(account))
       const page = open.slice(0, PAGE_SIZE)
       const records = `[${page.map(({ record }) => record).join(',')}]`
       const etag = pageEtag(records, link(open.length > PAGE_SIZE ? page.at(-1)!.id : null))
@@ -146,6 +200,8 @@ export interface MatchInput extends Target {
 
 type LoadedFault = OpenFault & { account: number, record: string }
 
+const seenBy = ({ passed, spared, hits }: OpenFault): number => passed + spared + hits
+
 /**
  * Counts requests in the faults that they match. The faults are locked, so exactly as many requests are hit as each
  * fault says, whatever the number of processes.
@@ -160,22 +216,23 @@ export const matchFaults: Command<MatchInput, Fault | null> = {
     const results = inputs.map((input): CommandResult<Fault | null> => {
       const { account, requestId, operation, isImmediate } = input
       const own = faults.filter((fault) => fault.account === account)
-      const before = own.map(({ passed, hits }) => passed + hits)
-      const hit = judge(own, input) as LoadedFault | undefined
-      own.forEach((fault, i) => { if (fault.passed + fault.hits !== before[i]) counted.add(fault) })
+      const before = own.map(seenBy)
+      const hit = judge(own, input, tx.now(account)) as LoadedFault | undefined
+      own.forEach((fault, i) => { if (seenBy(fault) !== before[i]) counted.add(fault) })
       if (hit === undefined) return { record: null }
-      const { passed, hits } = hit
-      const fault: Fault = { ...JSON.parse(hit.record) as Fault, passed, hits }
+      const { passed, spared, hits } = hit
+      const fault: Fault = { ...JSON.parse(hit.record) as Fault, passed: passed + spared, hits }
       const events = isImmediate(fault.effect) ? [faultEvents.hit({ fault, requestId, operation })] : []
-      if (hits < fault.times) return { record: fault, events }
+      if (hits < hit.times) return { record: fault, events }
       usedUp.push({ account })
       return { record: fault, events, changes: { lab: [account] } }
     })
     const { dialect, execute } = tx
     await execute(`
-      UPDATE faults SET passed = i.passed, hits = i.hits
-      FROM ${dialect.jsonRows('i', { id: 'bigint', passed: 'bigint', hits: 'bigint' })} WHERE faults.id = i.id`,
-    [...counted].map(({ id, passed, hits }) => ({ id, passed, hits })))
+      UPDATE faults SET passed = i.passed, spared = i.spared, hits = i.hits
+      FROM ${dialect.jsonRows('i', { id: 'bigint', passed: 'bigint', spared: 'bigint', hits: 'bigint' })}
+      WHERE faults.id = i.id`,
+    [...counted].map(({ id, passed, spared, hits }) => ({ id, passed, spared, hits })))
     // Requests pay for a fault as long as a process believes it to be open.
     await markChanged(tx, usedUp)
     return results
@@ -185,12 +242,13 @@ export const matchFaults: Command<MatchInput, Fault | null> = {
 async function loadOpenFaults (
   { dialect, query }: Transaction, inputs: Array<{ account: number }>
 ): Promise<LoadedFault[]> {
-  return await query<LoadedFault>(`
-    SELECT f.id, f.account_id AS account, f.operation, f.key_id AS "keyId", f.after, f.times, f.passed, f.hits,
-      ${faultRecord(dialect)} AS record
+  const rows = await query<Omit<LoadedFault, 'rate'> & { rate: string | null }>(`
+    SELECT f.id, f.account_id AS account, f.operation, f.key_id AS "keyId", f.after, f.times, f.passed, f.spared, f.hits,
+      ${dialect.time('f.ends_at')} AS "endsAt", f.rate, f.seed, ${faultRecord(dialect)} AS record
     FROM faults f
     WHERE f.account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })}) AND f.hits < f.times
     ORDER BY f.id ${dialect.forUpdate}`, distinct(inputs.map(({ account }) => ({ account }))))
+  return rows.map((row) => ({ ...row, rate: row.rate === null ? null : Number(row.rate) }))
 }
 
 export interface Hit { account: number, fault: Fault, requestId: string, operation: string }

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
+import { timeText } from '../database/account-clocks.ts'
 import { ValidationFailed } from '../errors.ts'
 import { conditionsOf, STALE_EXAMPLE } from '../http/conditional-requests.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
@@ -9,10 +10,12 @@ import { sendPage, sendRecord, sendWriteResult } from '../http/responses.ts'
 import { WEBHOOK } from './delivery-faults.ts'
 import { isEffectOfAnswers, isEffectOfCalls, type Effect } from './effects.ts'
 import { FaultLimitReached, FaultNotFound, UnknownApiKey } from './errors.ts'
-import { createFault, deleteFault, deleteFaults } from './fault-commands.ts'
+import { createFault, createScenario, deleteFault, deleteFaults } from './fault-commands.ts'
 import { findFault, listFaults } from './queries.ts'
 import type { Operations } from './request-faults.ts'
-import { FaultParams, FaultSchema, LabQuery, NewFaultSchema, type NewFault } from './schemas.ts'
+import {
+  FaultParams, FaultSchema, LabQuery, NewFaultSchema, NewScenarioSchema, type NewFault
+} from './schemas.ts'
 
 /** The fault that the example of createFault creates in the demo store, which has one. */
 const CREATED = 2
@@ -33,7 +36,8 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
     }
   }, async (request, reply) => {
     const { auth: { account }, query } = request
-    return sendPage(request, reply, await listFaults(app.read, account, pageRequest(query)))
+    const page = pageRequest({ ...query, openAt: timeText(app.clocks.now(account)) })
+    return sendPage(request, reply, await listFaults(app.read, account, page))
   })
 
   app.post('/lab/faults', {
@@ -42,9 +46,10 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
       ...EXPERIMENTAL,
       summary: 'Inject a fault',
       description: 'Makes the service misbehave on purpose, for your account only. A fault is counted: it lets ' +
-        '`after` matching requests pass, hits the next `times`, and then ends. If several faults match, the oldest ' +
-        'one applies. It works immediately in the process that responds, and within a second in all others. Each hit ' +
-        'writes an event `fault.hit`.',
+        '`after` matching requests pass, hits the next `times`, and then ends. With `forSeconds` it ends by the ' +
+        'clock of your account; with `rate` it hits a share of the requests. If several faults match, the oldest ' +
+        'one applies. It works immediately in the process that responds, and within a second in all others. Each ' +
+        'hit writes an event `fault.hit`.',
       body: ref(NewFaultSchema),
       response: { 201: ref(FaultSchema) }
     },
@@ -58,6 +63,27 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
     const created = await app.commit(createFault, { account, fault }, writeContext(request))
     await states.refresh(account)
     return sendWriteResult(reply, 201, created, `/lab/faults/${created.record.id}`)
+  })
+
+  app.post('/lab/scenarios', {
+    schema: {
+      operationId: 'createScenario',
+      ...EXPERIMENTAL,
+      summary: 'Inject several faults',
+      description: 'Creates up to 20 faults together: all, or none if one of them is refused. Where several match a ' +
+        'request, the first one in the list applies.',
+      body: ref(NewScenarioSchema),
+      response: { 201: Type.Array(ref(FaultSchema)) }
+    },
+    config: { errors: [UnknownApiKey, FaultLimitReached] },
+    serializerCompiler: () => (data) => JSON.stringify(data)
+  }, async (request, reply) => {
+    const { auth: { account } } = request
+    const { faults } = request.body
+    faults.forEach((fault, i) => { checkFault(operations, fault, `Fault ${i + 1} of the scenario: `) })
+    const created = await app.commit(createScenario, { account, faults }, writeContext(request))
+    await states.refresh(account)
+    return sendWriteResult(reply, 201, created)
   })
 
   app.delete('/lab/faults', {
@@ -114,28 +140,38 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
   })
 }
 
-/** @throws ValidationFailed when the fault could never hit a request */
-function checkFault (operations: Operations, { operation, effect, keyId }: NewFault): void {
-  if (operation === WEBHOOK) {
-    if (keyId !== undefined) {
-      throw new ValidationFailed('keyId must be left out with "operation": "webhook": receivers get no API key')
-    }
-    return checkEffectOfCalls(effect)
-  }
-  if (operation !== '*' && !operations.has(operation)) {
-    throw new ValidationFailed(
-      'operation must be the operationId of an operation that needs an API key, such as placeOrder, or * or webhook')
-  }
-  if (!isEffectOfAnswers(effect)) {
-    throw new ValidationFailed(effect.type === 'corrupt'
-      ? 'effect.how bad_signature, old_timestamp and duplicate need "operation": "webhook"'
-      : 'effect.type reorder and redirect need "operation": "webhook"')
-  }
+/** @throws ValidationFailed when the fault could never hit a request, or says two things at once */
+function checkFault (operations: Operations, fault: NewFault, where = ''): void {
+  const problem = problemOfCombination(fault) ?? problemOfOperation(operations, fault)
+  if (problem !== undefined) throw new ValidationFailed(where + problem)
 }
 
-function checkEffectOfCalls (effect: Effect): void {
-  if (isEffectOfCalls(effect)) return
-  throw new ValidationFailed(effect.type === 'corrupt'
+function problemOfCombination ({ times, forSeconds, rate, seed }: NewFault): string | undefined {
+  if (times !== undefined && forSeconds !== undefined) {
+    return 'forSeconds must be left out with times: a fault ends after a number of hits or after a time'
+  }
+  return seed !== undefined && rate === undefined ? 'seed must be left out without rate' : undefined
+}
+
+function problemOfOperation (operations: Operations, { operation, effect, keyId }: NewFault): string | undefined {
+  if (operation === WEBHOOK) {
+    return keyId === undefined
+      ? problemOfCallEffect(effect)
+      : 'keyId must be left out with "operation": "webhook": receivers get no API key'
+  }
+  if (operation !== '*' && !operations.has(operation)) {
+    return 'operation must be the operationId of an operation that needs an API key, such as placeOrder, or * or ' +
+      'webhook'
+  }
+  if (isEffectOfAnswers(effect)) return undefined
+  return effect.type === 'corrupt'
+    ? 'effect.how bad_signature, old_timestamp and duplicate need "operation": "webhook"'
+    : 'effect.type reorder and redirect need "operation": "webhook"'
+}
+
+function problemOfCallEffect (effect: Effect): string | undefined {
+  if (isEffectOfCalls(effect)) return undefined
+  return effect.type === 'corrupt'
     ? 'With "operation": "webhook", effect.how must be bad_signature, old_timestamp or duplicate'
-    : 'With "operation": "webhook", effect.type must be delay, reset, lose_answer, corrupt, reorder or redirect')
+    : 'With "operation": "webhook", effect.type must be delay, reset, lose_answer, corrupt, reorder or redirect'
 }

@@ -18,6 +18,10 @@ export const faultTable: Table = {
     effect: 'text',
     after: 'bigint',
     times: 'bigint',
+    for_seconds: 'bigint',
+    ends_at: 'time',
+    rate: 'text',
+    seed: 'bigint',
     key_id: 'bigint',
     created_at: 'time'
   }
@@ -48,21 +52,31 @@ const faultMembers: Record<string, Member> = {
   operation: text('f.operation'),
   effect: json('f.effect'),
   after: integer('f.after'),
-  times: integer('f.times'),
+  // A fault that lasts has no number of them.
+  times: optional(integer('CASE WHEN f.for_seconds IS NULL THEN f.times END')),
+  forSeconds: optional(integer('f.for_seconds')),
+  rate: optional(json('f.rate')),
+  seed: optional(integer('f.seed')),
   keyId: optional(integer('f.key_id')),
-  passed: integer('f.passed'),
+  passed: integer('(f.passed + f.spared)'),
   hits: integer('f.hits'),
   createdAt: time('f.created_at')
 }
 
 export const faultRecord = (dialect: Dialect): string => jsonObject(dialect, faultMembers)
 
-/** A fault that has hit all its requests is not listed. */
+/** Returns the condition of the faults that have not ended at a time of the account's clock. */
+export const lasts = (dialect: Dialect, fault: string, now: string): string =>
+  `(${fault}.ends_at IS NULL OR ${fault}.ends_at > ${dialect.toTime(now)})`
+
+/** A fault that has hit all its requests, or has ended, is not listed. */
 export const faultList: ListDefinition = {
   name: 'faults',
   from: 'faults f',
   record: faultRecord,
-  filters: {},
+  filters: {
+    openAt: { type: 'text', column: 'f.ends_at', condition: (dialect, now) => lasts(dialect, 'f', now) }
+  },
   indexes: [{
     name: 'faults_open_idx', columns: ['f.account_id'], position: 'f.id', where: 'f.hits < f.times'
   }]
@@ -74,7 +88,7 @@ interface FaultRow { passed: bigint, hits: bigint, record: string }
 
 const faultById: Query<{ account: number, id: number }, FaultRow> = {
   sql: (dialect) => `
-    SELECT i.ord, f.passed, f.hits, ${faultRecord(dialect)} AS record
+    SELECT i.ord, f.passed + f.spared AS passed, f.hits, ${faultRecord(dialect)} AS record
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
     JOIN faults f ON f.id = i.id AND f.account_id = i.account`
 }
@@ -142,7 +156,7 @@ export async function findClockOffset (read: Read, account: number): Promise<num
 export interface AccountState {
   account: number
   offsetSeconds: number
-  faults: Array<{ operation: string, keyId: number | null }>
+  faults: Array<{ operation: string, keyId: number | null, endsAt: string | null }>
   /** Whether the journal is on. */
   journal: boolean
 }
@@ -150,7 +164,8 @@ export interface AccountState {
 const stateOf = (dialect: Dialect, account: string, offset: string): string => `
   '{"account":' || ${account} || ',"offsetSeconds":' || ${offset} || ',"faults":[' || coalesce(
     (SELECT ${dialect.join(`'{"operation":' || ${dialect.quote('f.operation')} || ',"keyId":' ||
-      coalesce(CAST(f.key_id AS text), 'null') || '}'`, 'f.id')}
+      coalesce(CAST(f.key_id AS text), 'null') || ',"endsAt":' ||
+      coalesce('"' || ${dialect.time('f.ends_at')} || '"', 'null') || '}'`, 'f.id')}
     FROM faults f WHERE f.account_id = ${account} AND f.hits < f.times), '') || '],"journal":' || CASE WHEN EXISTS (
     SELECT 1 FROM journals j WHERE j.account_id = ${account} AND j.keep IS NOT NULL) THEN 'true' ELSE 'false' END || '}'`
 

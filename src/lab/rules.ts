@@ -5,8 +5,19 @@ export interface OpenFault {
   keyId: number | null
   after: number
   times: number
+  /** When it ends, by the account's clock: RFC 3339 in UTC with milliseconds. */
+  endsAt: string | null
+  rate: number | null
+  seed: number | null
   passed: number
+  /** Number of matching requests that the rate let pass. */
+  spared: number
   hits: number
+}
+
+/** Tells whether a fault can still hit requests at a time of the account's clock, in the form of `endsAt`. */
+export function isOpen (fault: Pick<OpenFault, 'times' | 'hits' | 'endsAt'>, now: string): boolean {
+  return fault.hits < fault.times && (fault.endsAt === null || fault.endsAt > now)
 }
 
 /** A request that faults can hit. */
@@ -27,21 +38,39 @@ export function matches (
 
 /**
  * Counts a request in the faults that it matches, the oldest first. A fault lets `after` requests pass and hits the
- * next `times`. The first fault that hits the request ends the search: younger faults do not count the request.
+ * next `times`, or those of them that its rate selects. The first fault that hits the request ends the search: younger
+ * faults do not count the request.
  *
  * @param faults the account's open faults by id, ascending; their counters are changed
+ * @param now the time of the account's clock, in the form of `endsAt`
  * @returns the fault that hits the request
  */
-export function judge (faults: OpenFault[], target: Target): OpenFault | undefined {
+export function judge (faults: OpenFault[], target: Target, now: string): OpenFault | undefined {
   for (const fault of faults) {
-    if (fault.hits >= fault.times || !matches(fault, target)) continue
-    if (fault.passed >= fault.after) {
+    if (!isOpen(fault, now) || !matches(fault, target)) continue
+    if (fault.passed < fault.after) {
+      fault.passed++
+    } else if (isSelected(fault)) {
       fault.hits++
       return fault
+    } else {
+      fault.spared++
     }
-    fault.passed++
   }
   return undefined
+}
+
+/** Returns the nth number, from 0, of the generator with this seed: mulberry32, which is the same on every machine. */
+export function randomAt (seed: number, n: number): number {
+  const state = (seed + Math.imul(n + 1, 0x6d2b79f5)) >>> 0
+  let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+  mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+  return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+}
+
+/** Tells whether the rate of a fault selects the next request. The number of the request decides. */
+function isSelected ({ rate, seed, spared, hits }: OpenFault): boolean {
+  return rate === null || randomAt(seed ?? 0, spared + hits) < rate
 }
 
 /** The largest factor between the floors of two restores: no row changes that often between them. */

@@ -1,5 +1,6 @@
 import { reserveStock, setStatus, setStock, type Stock } from '../pets/rules.ts'
 import { ANIMALS } from '../pets/sample-data.ts'
+import { randomAt } from './rules.ts'
 
 export interface Sample {
   categories: Array<{ name: string, description: string }>
@@ -50,13 +51,8 @@ export function createSample (petCount: number, seed: number): Sample {
   }
 }
 
-/** Returns a generator of numbers from 0 to 1: mulberry32, which is the same on every machine. */
+/** Returns a generator of numbers from 0 to 1. */
 function createRandom (seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
+  let n = 0
+  return () => randomAt(seed, n++)
 }

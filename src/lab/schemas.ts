@@ -8,6 +8,8 @@ import { EffectSchema, type Effect } from './effects.ts'
 const count = (description: string, minimum: number, maximum: number, example: number) =>
   Type.Integer({ minimum, maximum, description, example })
 
+const rows = (what: string, example: number) => Type.Integer({ minimum: 0, description: `Number of ${what}`, example })
+
 const AFTER = { minimum: 0, maximum: 1_000_000, description: 'Number of matching requests that pass first', example: 0 }
 const TIMES = { minimum: 1, maximum: 1_000, description: 'Number of requests that the fault then hits', example: 1 }
 const operation = Text(
@@ -15,17 +17,35 @@ const operation = Text(
     '`webhook` for requests to webhooks', 'placeOrder'
 )
 const keyId = Id('Only requests with this API key match', 2)
+const forSeconds = count(
+  'Time for which the fault hits matching requests, by the clock of the account, in seconds; in place of `times`',
+  1, 2_592_000, 60
+)
+const rate = Type.Number({
+  minimum: 0.000001,
+  maximum: 1,
+  description: 'The share of the matching requests to hit. Which ones follows from `seed` and their number, so every ' +
+    'run is the same. Default: 1',
+  example: 0.3
+})
+const SEED = {
+  minimum: 0, maximum: 4_294_967_295, description: 'Selects other requests at the same `rate`', example: 7
+}
 
 export const NewFaultSchema = Type.Object({
   operation,
   effect: ref(EffectSchema),
   after: Type.Optional(Type.Integer({ ...AFTER, description: `${AFTER.description}. Default: 0` })),
   times: Type.Optional(Type.Integer({ ...TIMES, description: `${TIMES.description}. Default: 1` })),
+  forSeconds: Type.Optional(forSeconds),
+  rate: Type.Optional(rate),
+  seed: Type.Optional(Type.Integer({ ...SEED, description: `${SEED.description}. Default: 0` })),
   keyId: Type.Optional(keyId)
 }, {
   $id: 'NewFault',
   ...NO_ADDITIONAL_PROPERTIES,
-  description: 'A fault to inject. It lets `after` matching requests pass and hits the next `times`.',
+  description: 'A fault to inject. It lets `after` matching requests pass and hits the next `times`, or those of the ' +
+    'next `forSeconds`.',
   example: { operation: 'placeOrder', effect: { type: 'lose_answer' }, times: 1 }
 })
 export type NewFault = Omit<Static<typeof NewFaultSchema>, 'effect'> & { effect: Effect }
@@ -35,13 +55,31 @@ export const FaultSchema = Type.Object({
   operation,
   effect: ref(EffectSchema),
   after: Type.Integer(AFTER),
-  times: Type.Integer(TIMES),
+  times: Type.Optional(Type.Integer(TIMES)),
+  forSeconds: Type.Optional(forSeconds),
+  rate: Type.Optional(rate),
+  seed: Type.Optional(Type.Integer(SEED)),
   keyId: Type.Optional(keyId),
-  passed: count('Number of matching requests that passed', 0, 1_000_000, 0),
-  hits: count('Number of requests that the fault has hit', 0, 1_000, 0),
+  passed: rows('matching requests that passed', 0),
+  hits: rows('requests that the fault has hit', 0),
   createdAt: Timestamp('Creation time')
 }, { $id: 'Fault', description: 'A counted fault. It belongs to one account and hits no other.' })
 export type Fault = Omit<Static<typeof FaultSchema>, 'effect'> & { effect: Effect }
+
+export const NewScenarioSchema = Type.Object({
+  faults: Type.Array(ref(NewFaultSchema), { minItems: 1, maxItems: 20, description: 'The faults, the oldest first' })
+}, {
+  $id: 'NewScenario',
+  ...NO_ADDITIONAL_PROPERTIES,
+  description: 'Faults to inject together: all, or none if one of them is refused.',
+  // Of webhooks: faults of other operations would hit the examples of these.
+  example: {
+    faults: [
+      { operation: 'webhook', effect: { type: 'corrupt', how: 'duplicate' }, forSeconds: 3_600, rate: 0.3, seed: 7 },
+      { operation: 'webhook', effect: { type: 'reset' }, times: 2 }
+    ]
+  }
+})
 
 const offsetSeconds = Type.Integer({
   minimum: 0, format: 'int64', description: 'How far the clock is ahead of real time, in seconds', example: 3_600
@@ -69,8 +107,6 @@ export const AdvancedClockSchema = Type.Object({
   now: Timestamp('The time that the clock shows', '2026-11-21T11:00:00.000Z'), offsetSeconds
 }, { $id: 'AdvancedClock', description: 'The clock after it was moved.' })
 export type AdvancedClock = Static<typeof AdvancedClockSchema>
-
-const rows = (what: string, example: number) => Type.Integer({ minimum: 0, description: `Number of ${what}`, example })
 
 export const StoreCountsSchema = Type.Object({
   categories: rows('categories', 5),

@@ -124,7 +124,9 @@ async function lists ({ app: { database, read } }: TestApp, owner: Owner): Promi
     where: { accountId: account }, orderBy: { id: 'desc' }, take: 20, select: { id: true }
   })
   const ids = newest.map(({ id }) => Number(id))
-  const samples = { status: ['available', 'sold'], categoryId: [category, rareCategory], complete: [false, true] }
+  const samples = {
+    status: ['available', 'sold'], categoryId: [category, rareCategory], complete: [false, true], openAt: [ago(0)]
+  }
   const actions: Actions = {}
   for (const { definition, samples: own = {} } of (await loadFixtures()).flatMap(({ list }) => list ?? [])) {
     const others = Object.entries(own).filter(([name, value]) => typeof value !== typeof (samples as any)[name]?.[0])

@@ -80,6 +80,8 @@ const HARMLESS: Record<string, fc.Arbitrary<unknown>> = {
   effect: fc.constantFrom(
     { type: 'delay', ms: 5 }, { type: 'lose_answer' }, { type: 'reset' }, { type: 'corrupt', how: 'duplicate' }),
   pets: fc.constant(0),
+  forSeconds: fc.constant(2_592_000),
+  rate: fc.constantFrom(0.3, 1),
   to: fc.constant('2020-01-01T00:00:00Z')
 }
 

@@ -121,7 +121,13 @@ function checkResponse (request: FuzzRequest, response: FuzzResponse, counts: Fu
 /** Tells whether a body is invalid in some states, or by a rule that the document only tells in words. */
 function dependsOnState ({ operation, body }: FuzzRequest): boolean {
   if (operation === 'advanceClock' || operation === 'verifyRequests') return true
-  return operation === 'createFault' && 'keyId' in (body as object) && (body as NewFault).operation === 'webhook'
+  if (operation === 'createScenario') return (body as { faults: NewFault[] }).faults.some(isContradictory)
+  return operation === 'createFault' && isContradictory(body as NewFault)
+}
+
+function isContradictory (fault: NewFault): boolean {
+  return ('keyId' in fault && fault.operation === 'webhook') || ('times' in fault && 'forSeconds' in fault) ||
+    ('seed' in fault && !('rate' in fault))
 }
 
 /** Detects that the account is deleted or its key revoked, so that the sequence needs a new account. */

@@ -75,6 +75,7 @@ export async function openTarget (url: string): Promise<Target> {
     if (value === null || typeof value !== 'object') return value
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => {
       if (['createdAt', 'timestamp', 'lastUsedAt', 'at', 'now'].includes(name)) return [name, 'TIME']
+      if (name === 'expiresAt' && kind === 'account') return [name, 'TIME']
       if (['apiKey', 'prefix', 'secret'].includes(name)) return [name, 'SECRET']
       if (name === 'id') return [name, kind === 'event' ? inner : placeholderOf(kind, inner) ?? `new ${kind}`]
       const [, other] = /^(.+)Id$/.exec(name) ?? []
@@ -148,6 +149,10 @@ export async function openTarget (url: string): Promise<Target> {
 
     if (answer.status === 201 && answer.body.id !== undefined && !isReplayed(answer)) {
       ids.set(kind, [...ids.get(kind) ?? [], answer.body.id])
+    }
+    if (path === '/lab/scenarios' && answer.status === 201 && !isReplayed(answer)) {
+      const created = (answer.body as Array<{ id: number }>).map(({ id }) => id)
+      ids.set('fault', [...ids.get('fault') ?? [], ...created])
     }
     if (/^\/lab\/(reset|.*\/restore)$/.test(request.path) && answer.status === 200) isReplaced = true
     const body = normalizeBody(answer.body, kind)

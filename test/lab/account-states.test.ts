@@ -118,4 +118,14 @@ t.test('what a process knows of the lab of accounts', async (t) => {
     t.same(announced, [ada.account], 'this process reads its state')
     await eventually(() => !states.hasFaults(ada.account!))
   })
+
+  await t.test('a fault that has ended costs requests nothing more', async (t) => {
+    const ada = await openAccount()
+    await newFault(ada, { ...REFUSED, forSeconds: 60 })
+    const { states } = await startOther(t, running)
+    t.ok(states.mayHit(ada.account!, LIST_PETS))
+    await ada.post('/lab/clock/advance', { seconds: 60 })
+    t.notOk(states.mayHit(ada.account!, LIST_PETS))
+    await eventually(() => !states.hasFaults(ada.account!))
+  })
 })

@@ -35,6 +35,14 @@ t.test('faults', async (t) => {
       [{ ...valid, times: 1_001 }, 'times must be 1000 or less'],
       [{ ...valid, after: 1_000_001 }, 'after must be 1000000 or less'],
       [{ ...valid, operation: 'webhook', keyId: 1 }, 'receivers get no API key'],
+      [{ ...valid, forSeconds: 0 }, 'forSeconds must be 1 or more'],
+      [{ ...valid, forSeconds: 2_592_001 }, 'forSeconds must be 2592000 or less'],
+      [{ ...valid, forSeconds: 1, times: 1 }, 'forSeconds must be left out with times'],
+      [{ ...valid, rate: 0 }, 'rate must be 0.000001 or more'],
+      [{ ...valid, rate: 1.1 }, 'rate must be 1 or less'],
+      [{ ...valid, rate: 0.5, seed: -1 }, 'seed must be 0 or more'],
+      [{ ...valid, rate: 0.5, seed: 4_294_967_296 }, 'seed must be 4294967295 or less'],
+      [{ ...valid, seed: 1 }, 'seed must be left out without rate'],
       [{ ...valid, junk: 1 }, '"junk" is not allowed']
     ])
     assertResponse(t, await ada.get('/lab/faults'), 200, [])

@@ -31,6 +31,7 @@ export const fixture: Fixture = {
   list: [
     {
       definition: faultList,
+      samples: { openAt: '2026-11-21T10:00:00.000Z' },
       insertRows: ({ from, account, time }) => `
         INSERT INTO faults (id, account_id, operation, effect, after, times, created_at)
         SELECT i, ${account}, 'webhook', '{}', 0, 1, ${time} ${from}`
@@ -59,6 +60,7 @@ export const fixture: Fixture = {
   operations: {
     'get /lab/faults': ['listFaults', 'lab', 200],
     'post /lab/faults': ['createFault', 'lab', 201, 'unknown_api_key', 'fault_limit_reached'],
+    'post /lab/scenarios': ['createScenario', 'lab', 201, 'unknown_api_key', 'fault_limit_reached'],
     'delete /lab/faults': ['deleteFaults', 'lab', 204],
     'get /lab/faults/{faultId}': ['getFault', 'lab', 200, 'fault_not_found'],
     'delete /lab/faults/{faultId}': ['deleteFault', 'lab', 204, 'fault_not_found'],
@@ -76,6 +78,12 @@ export const fixture: Fixture = {
   keyedWrites: {
     createFault: {
       prepare: async () => ['POST', '/lab/faults', { operation: 'webhook', effect: { type: 'reset' } }],
+      shows: '/lab/faults'
+    },
+    createScenario: {
+      prepare: async () => [
+        'POST', '/lab/scenarios', { faults: [{ operation: 'webhook', effect: { type: 'reset' }, forSeconds: 60 }] }
+      ],
       shows: '/lab/faults'
     },
     deleteFault: { prepare: async (ada) => ['DELETE', `/lab/faults/${await newFault(ada)}`], shows: '/lab/faults' },

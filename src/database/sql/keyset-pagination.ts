@@ -25,9 +25,11 @@ export interface RecordBytes {
 }
 
 export interface Filter {
-  /** `json` is an array of ids. Any other type is one value that the column must equal. */
+  /** `json` is an array of ids. Any other type is one value that the column must equal, or of the condition. */
   type: InputType
   column: string
+  /** Returns the condition that the filter's value gives, if it is another one. */
+  condition?: (dialect: Dialect, value: string) => string
   /** The name of the column's type on PostgreSQL, if it is an enum. */
   enum?: string
 }
@@ -100,7 +102,8 @@ export function pageQuery (
 
 /** Returns the index that a list with these filters walks, and the columns whose values the filters give. */
 export function indexOf ({ filters, indexes }: ListDefinition, used: string[]): { index: Index, columns: string[] } {
-  const known = new Set(used.filter((name) => filters[name]!.type !== 'json').map((name) => filters[name]!.column))
+  const known = new Set(used.map((name) => filters[name]!)
+    .filter(({ type, condition }) => type !== 'json' && condition === undefined).map(({ column }) => column))
   const isKnown = (column: string): boolean => isAccount(column) || known.has(column)
   const [longest] = indexes
     .map((index) => {
@@ -181,15 +184,17 @@ function walk (
   const position = index?.position ?? filters[idList!]!.column
   // The other conditions, also that on the account if the list is of ids, only filter.
   const values = new Map(columns.length > 0 ? [] : [[accountColumnOf(listing), 'i.account']])
+  const conditions: string[] = []
   for (const name of used) {
-    const { column, enum: enumType } = filters[name]!
+    const { column, enum: enumType, condition } = filters[name]!
     if (name === idList) continue
-    values.set(column, enumType === undefined ? `i."${name}"` : dialect.toEnum(`i."${name}"`, enumType))
+    if (condition !== undefined) conditions.push(condition(dialect, `i."${name}"`))
+    else values.set(column, enumType === undefined ? `i."${name}"` : dialect.toEnum(`i."${name}"`, enumType))
   }
   const prefix = columns.map((column): [string, string] =>
     [column, isAccount(column) ? 'i.account' : values.get(column)!])
   const others = [...values].filter(([column]) => !columns.includes(column))
-    .map(([column, value]) => dialect.equalsWithoutIndex(column, value))
+    .map(([column, value]) => dialect.equalsWithoutIndex(column, value)).concat(conditions)
   if (idList !== undefined) others.push(dialect.inJsonArray(position, `i."${idList}"`))
   if (index?.where !== undefined) others.push(index.where)
   const rows = index === undefined ? from : dialect.useIndex(from, position.split('.')[0]!, index.name)
