@@ -113,6 +113,7 @@ async function authenticated (app: FastifyInstance, { config, resources }: Scope
   app.addHook('onRequest', app.verifyBearerAuth!)
   for (const { observers } of resources) if (observers !== undefined) await app.register(observers)
   if (config.RATE_LIMIT_PER_ACCOUNT > 0) app.addHook('onRequest', app.limits.perAccount)
+  for (const { limits } of resources) if (limits !== undefined) await app.register(limits)
   app.addHook('onRequest', app.requireWriteAccess)
 
   for (const { hooks } of resources) if (hooks !== undefined) await app.register(hooks)

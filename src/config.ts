@@ -80,7 +80,8 @@ export const ConfigSchema = Type.Object({
   DELIVERY: Type.Boolean({ default: true, description: 'Deliver messages and webhooks in this process' }),
   DEMO: Type.Boolean({ default: false, description: 'Create a demo store if the database is empty' }),
   LAB: Type.Optional(Type.Boolean({
-    description: 'Offer the lab: faults, clocks and snapshots for tests of clients; by default true if DEMO is true'
+    description: 'Offer the lab: faults, limits, clocks and snapshots for tests of clients; by default true if DEMO ' +
+      'is true'
   })),
   METRICS_PORT: Type.Optional(Type.Integer({
     minimum: 0,

@@ -9,6 +9,7 @@ import { events } from './events/resource.ts'
 import { inventory } from './inventory/resource.ts'
 import { journal } from './journal/resource.ts'
 import { lab } from './lab/resource.ts'
+import { limits } from './limits/resource.ts'
 import { messages } from './messages/resource.ts'
 import { orders } from './orders/resource.ts'
 import { pets } from './pets/resource.ts'
@@ -21,7 +22,7 @@ import { webhooks } from './webhooks/resource.ts'
  */
 export function createResources (config: Config): Resource[] {
   const store = [accounts, categories, pets(config), inventory, orders]
-  const others = [messages, lab(config), journal(config)]
+  const others = [messages, lab(config), journal(config), limits(config)]
   const feed = events(config, [...store, ...others], webhookSubscribers)
   return [...store, webhooks(config, feed.types), ...others, feed]
 }

@@ -21,6 +21,8 @@ export interface Resource {
   errorsOfAll?: ErrorClass[]
   /** Adds hooks that see every request with an API key, also one that a limit or its key refuses. */
   observers?: FastifyPluginAsync
+  /** Adds hooks that refuse requests with an API key above a limit, before they know whether the key may write. */
+  limits?: FastifyPluginAsync
   /** Adds hooks to every operation with an API key. They run after authorization and before the body is read. */
   hooks?: FastifyPluginAsync
   /** The operations that need an API key. */

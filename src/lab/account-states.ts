@@ -17,8 +17,8 @@ const OVERLAP_MS = 15_000
 const ACCOUNTS_PER_READ = 10
 
 /**
- * What this process knows of the faults, the clocks and the journals of accounts. Accounts without an open fault or a
- * journal have no entry, so their requests pay nothing for them.
+ * What this process knows of the faults, the clocks, the journals and the limits of accounts. Accounts that have none
+ * have no entry, so their requests pay nothing for them.
  */
 export interface AccountStates {
   /** Whether the account has open faults. */
@@ -27,6 +27,8 @@ export interface AccountStates {
   mayHit: (account: number, target: Target) => boolean
   /** Whether the journal of the account is on. */
   hasJournal: (account: number) => boolean
+  /** Whether the account has set limits. */
+  hasLimits: (account: number) => boolean
   /** Reads the state of one account. */
   refresh: (account: number) => Promise<void>
   /** Reads the state of all accounts, and then the changes at an interval. */
@@ -45,6 +47,7 @@ interface Options {
 export function createAccountStates ({ read, clocks, log, pollMs = POLL_MS }: Options): AccountStates {
   const faults = new Map<number, AccountState['faults']>()
   const journals = new Set<number>()
+  const limited = new Set<number>()
   /** The change of each account that a poll has read. */
   const seen = new Map<number, string>()
   /** Number of the newest read of each account that has returned, while any read is in flight. */
@@ -55,12 +58,14 @@ export function createAccountStates ({ read, clocks, log, pollMs = POLL_MS }: Op
   let isPolling = false
   let isComplete = false
 
-  function learn ({ account, offsetSeconds, faults: open, journal }: AccountState): void {
+  function learn ({ account, offsetSeconds, faults: open, journal, limits }: AccountState): void {
     clocks.advance(account, offsetSeconds * 1000)
     if (open.length > 0) faults.set(account, open)
     else faults.delete(account)
     if (journal) journals.add(account)
     else journals.delete(account)
+    if (limits) limited.add(account)
+    else limited.delete(account)
   }
 
   /** Forgets the faults that have ended: a clock never goes back. */
@@ -82,7 +87,7 @@ export function createAccountStates ({ read, clocks, log, pollMs = POLL_MS }: Op
       const state = await findStateOf(read, account)
       if (number < (newest.get(account) ?? 0)) return
       newest.set(account, number)
-      learn(state ?? { account, offsetSeconds: 0, faults: [], journal: false })
+      learn(state ?? { account, offsetSeconds: 0, faults: [], journal: false, limits: false })
     } finally {
       if (--readsInFlight === 0) newest.clear()
     }
@@ -124,6 +129,7 @@ export function createAccountStates ({ read, clocks, log, pollMs = POLL_MS }: Op
     hasFaults: (account) => faults.size > 0 && faults.has(account),
     mayHit: (account, target) => faults.size > 0 && openFaultsOf(account).some((fault) => matches(fault, target)),
     hasJournal: (account) => journals.size > 0 && journals.has(account),
+    hasLimits: (account) => limited.size > 0 && limited.has(account),
     refresh,
     async start () {
       await poll()

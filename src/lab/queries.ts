@@ -159,6 +159,8 @@ export interface AccountState {
   faults: Array<{ operation: string, keyId: number | null, endsAt: string | null }>
   /** Whether the journal is on. */
   journal: boolean
+  /** Whether it has set limits. */
+  limits: boolean
 }
 
 const stateOf = (dialect: Dialect, account: string, offset: string): string => `
@@ -167,12 +169,14 @@ const stateOf = (dialect: Dialect, account: string, offset: string): string => `
       coalesce(CAST(f.key_id AS text), 'null') || ',"endsAt":' ||
       coalesce('"' || ${dialect.time('f.ends_at')} || '"', 'null') || '}'`, 'f.id')}
     FROM faults f WHERE f.account_id = ${account} AND f.hits < f.times), '') || '],"journal":' || CASE WHEN EXISTS (
-    SELECT 1 FROM journals j WHERE j.account_id = ${account} AND j.keep IS NOT NULL) THEN 'true' ELSE 'false' END || '}'`
+    SELECT 1 FROM journals j WHERE j.account_id = ${account} AND j.keep IS NOT NULL) THEN 'true' ELSE 'false' END ||
+    ',"limits":' || CASE WHEN EXISTS (
+    SELECT 1 FROM account_limits l WHERE l.account_id = ${account}) THEN 'true' ELSE 'false' END || '}'`
 
 const list = (dialect: Dialect, states: string): string =>
   `(SELECT '[' || coalesce(${dialect.join('x.state', 'x.account')}, '') || ']' FROM (${states}) AS x)`
 
-/** Reads the accounts with a moved clock, an open fault or a journal, by the indexes that hold nothing else. */
+/** Reads the accounts with a moved clock, an open fault, a journal or limits, by the indexes that hold nothing else. */
 const activeStates: Query<object, { states: string }> = {
   isNeverRefused: true,
   sql: (dialect) => `
@@ -181,7 +185,8 @@ const activeStates: Query<object, { states: string }> = {
       WHERE a.id IN (
         SELECT m.id FROM accounts m WHERE m.clock_offset_seconds > 0
         UNION SELECT f.account_id FROM faults f WHERE f.hits < f.times
-        UNION SELECT j.account_id FROM journals j WHERE j.keep IS NOT NULL)`)} AS states
+        UNION SELECT j.account_id FROM journals j WHERE j.keep IS NOT NULL
+        UNION SELECT l.account_id FROM account_limits l)`)} AS states
     FROM ${dialect.jsonRows('i', { ord: 'ordinality' })}`
 }
 

@@ -30,6 +30,9 @@ const FIELDS = {
   'Retry-After': {
     description: 'Seconds to wait before you try again.', required: true, schema: { type: 'integer' }, example: 1
   },
+  'Retry-Time': text(
+    'Seconds to wait before you try again; a date, if your own limits say so (RFC 9110 section 10.2.3).', '1'
+  ),
   RateLimit: text(
     'Where the service has a limit: `r` requests are left, and all are available again in `t` seconds.',
     '"default";r=599;t=12'

@@ -11,6 +11,8 @@ export function relaxReplaceable ({ responses }: Operation, errors: ErrorClass[]
   for (const { status } of errors.map((CodedError) => exampleOfError(CodedError))) {
     const answer = responses[status]
     if (answer === undefined) continue
-    answer.headers = optional({ ...answer.headers, 'Retry-After': sometimes('Retry-After') })
+    // An account that limits its own requests chooses the form.
+    const field = status === 429 ? 'Retry-Time' : 'Retry-After'
+    answer.headers = optional({ ...answer.headers, 'Retry-After': sometimes(field) })
   }
 }

@@ -194,6 +194,18 @@ t.test('a request that fails on its way is sent again', async (t) => {
   })
 })
 
+t.test('a PUT is sent again without a key, because its effect is the same', async (t) => {
+  const { port } = await startApp(t)
+  const proxy = await openProxy(t, port, ({ method }) => method === 'PUT')
+  const store = await openStore(proxy.url, { timeoutMs: 20_000 })
+  proxy.faults = [loseAnswer, answerWith(502, '<h1>Bad gateway</h1>')]
+  const limits = { requests: 1_000, windowSeconds: 60 }
+  t.match(await store.putLimits(limits), limits)
+  t.match(await store.getLimits(), limits)
+  const sent = proxy.requests.filter(({ method }) => method === 'PUT')
+  t.strictSame(sent.map(({ headers }) => headers['idempotency-key']), [undefined, undefined, undefined])
+})
+
 t.test('without a service, the error says why', async (t) => {
   const store = createClient({ url: `http://127.0.0.1:${await freePort()}`, retries: 0 })
   t.match(await failureOf(store.listPets()), { name: 'ConnectionError', message: /ECONNREFUSED/ })

@@ -72,16 +72,19 @@ function plainArbitrary (schema: Schema, resolve: Resolve, name: string, path: s
 
 /**
  * Values of the lab, by the names of their members, that leave the other requests of a sequence alone: faults of
- * webhooks, which nothing delivers, and samples without pets, whose ids would be unknown here. A time is in the past,
- * because two services would move their clocks by a different number of seconds.
+ * webhooks, which nothing delivers and which last, samples without pets, whose ids would be unknown here, and limits
+ * that nothing reaches. A time is in the past, because two services would move their clocks by a different number of
+ * seconds.
  */
 const HARMLESS: Record<string, fc.Arbitrary<unknown>> = {
   operation: fc.constant('webhook'),
   effect: fc.constantFrom(
     { type: 'delay', ms: 5 }, { type: 'lose_answer' }, { type: 'reset' }, { type: 'corrupt', how: 'duplicate' }),
-  pets: fc.constant(0),
   forSeconds: fc.constant(2_592_000),
   rate: fc.constantFrom(0.3, 1),
+  pets: fc.constant(0),
+  requests: fc.constant(1_000_000),
+  fields: fc.constant('none'),
   to: fc.constant('2020-01-01T00:00:00Z')
 }
 

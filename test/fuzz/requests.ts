@@ -162,7 +162,7 @@ function invalidTargets (
     fc.constantFrom('x', 'page', 'Limit', 'constructor', '__proto__')
       .filter((name) => !parameters.some((parameter) => parameter.name === name))
       .map((name) => invalid(`query parameter ${name} is unknown`, { query: [...query, [name, '1']] })),
-    fc.constant(invalid('method PURGE', { method: 'PURGE' }, 405)),
+    fc.constant(invalid('method PROPFIND', { method: 'PROPFIND' }, 405)),
     fc.constant(invalid('the address is too long', { query: [['x', 'x'.repeat(9_000)]] }, 414)),
     fc.constant(invalid('the address has a broken escape', { query, path: `${path}/%zz` }, 400, 404))
   ]
