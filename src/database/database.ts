@@ -14,6 +14,8 @@ export interface Database {
   readRow?: (sql: string, values: readonly unknown[]) => object | undefined
   /** Maximum number of reads in flight. */
   readers: number
+  /** Opens a transaction that only reads: all of its statements see the same moment. One at a time. */
+  openView: () => Promise<View>
   /** Runs transactions, on connections that no read uses. */
   transact: Transact
   /** Maximum number of transactions in flight. */
@@ -27,6 +29,12 @@ export interface Database {
    * purpose. Exists where there is a server.
    */
   onRefused?: (listener: (open: number) => void) => void
+  close: () => Promise<void>
+}
+
+export interface View {
+  run: Run
+  /** Must be called. */
   close: () => Promise<void>
 }
 

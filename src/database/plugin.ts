@@ -11,8 +11,8 @@ import { deleteExpiredIdempotencyRecords, idempotencyTable } from './group-commi
 import { migrationNames } from './migrations/history.ts'
 import { openDatabase } from './open-database.ts'
 import { type Database, type DatabaseOptions } from './database.ts'
-import { createRead } from './read-batching.ts'
-import type { Read } from './reads/query.ts'
+import { createReads } from './read-batching.ts'
+import type { Read, ReadView } from './reads/query.ts'
 import { queryRows, type Run } from './statements.ts'
 import { startSweep } from './sweep.ts'
 import type { Table } from './table.ts'
@@ -22,6 +22,8 @@ declare module 'fastify' {
     database: Database
     /** Reads for requests: concurrent calls share a statement. */
     read: Read
+    /** Reads of one moment in several statements, for what is too large for one. One account at a time. */
+    readView: ReadView
     /** Runs every write: concurrent commands share a transaction. */
     commit: Commit
     /** The time of each account. */
@@ -93,7 +95,9 @@ export const database = fp(async function database (app: FastifyInstance, option
   app.decorate('onChange', (listener) => { listeners.push(listener) })
   app.decorate('database', opened)
   app.decorate('clocks', clocks)
-  app.decorate('read', createRead(opened, { ...options, instrumentation }))
+  const { read, readView } = createReads(opened, { ...options, instrumentation })
+  app.decorate('read', read)
+  app.decorate('readView', readView)
   app.decorate('commit', commit)
   const expected = await migrationNames(opened.dialect.name)
   app.decorate('isReady', async () => {

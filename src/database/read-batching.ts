@@ -1,9 +1,10 @@
 import type { Database } from './database.ts'
 import { CrowdDetector } from './reads/crowd-detector.ts'
 import { LargeReads } from './reads/large-reads.ts'
-import type { Call, Query, Read } from './reads/query.ts'
+import type { Call, Query, Read, ReadView } from './reads/query.ts'
 import { SharedReads } from './reads/shared-reads.ts'
 import { StatementRunner, type RunnerOptions } from './reads/statement-runner.ts'
+import { Views } from './reads/views.ts'
 
 /**
  * Returns a function that batches reads: all calls of one query in one turn of the event loop become one statement,
@@ -14,12 +15,20 @@ import { StatementRunner, type RunnerOptions } from './reads/statement-runner.ts
  * @throws Overloaded if too many reads wait, DatabaseUnavailable if the database does not respond
  */
 export function createRead (database: Database, options: RunnerOptions): Read {
+  return createReads(database, options).read
+}
+
+/** Returns the function that batches reads, and the one for reads of one moment. They share their limits. */
+export function createReads (database: Database, options: RunnerOptions): { read: Read, readView: ReadView } {
   const runner = new StatementRunner(database, options)
   const shared = new SharedReads(runner, database.dialect.name)
   const large = new LargeReads(runner)
   const crowd = new CrowdDetector()
 
-  return async function read<Input extends object, Row> (query: Query<Input, Row>, input: Input) {
+  const views = new Views(database, runner, large, options)
+  return { read, readView: async (account, use) => await views.run(account, use) }
+
+  async function read<Input extends object, Row> (query: Query<Input, Row>, input: Input): Promise<Row | undefined> {
     const isLarge = query.maxRowBytes !== undefined
     const isAtOnce = crowd.isAlone() && !isLarge
     if (isAtOnce && runner.canRunAtOnce) return runner.runAtOnce(query, input) as Row

@@ -2,7 +2,7 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import { PrismaClient } from '../../generated/postgresql/client.ts'
 import { type Database, type DatabaseOptions } from '../database.ts'
 import { createClient, type Client, type ClientOptions } from '../prisma-client.ts'
-import { queryRows } from '../statements.ts'
+import { queryRows, type OwnStatement } from '../statements.ts'
 import { createTransact } from '../transact.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { postgresql } from './dialect.ts'
@@ -10,6 +10,9 @@ import { schemaOf } from './session.ts'
 
 /** Transactions in flight at once: one that waits for another process's locks does not block the rest. */
 const MAX_WRITERS = 3
+
+/** Begins a transaction that sees the moment of its first statement. */
+const BEGIN_VIEW: OwnStatement = { sql: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', values: [] }
 
 /** Opens two pools of connections, for reads and for transactions: reads that take long leave the writers theirs. */
 export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): Promise<Database> {
@@ -33,7 +36,11 @@ export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): 
     dialect: postgresql,
     read: reading.run,
     readers,
-    transact: createTransact(writing.begin, timeout),
+    openView: async () => {
+      const { run, rollback } = await reading.begin(BEGIN_VIEW)
+      return { run, close: async () => { await rollback(true) } }
+    },
+    transact: createTransact(async () => await writing.begin(), timeout),
     writers,
     get prisma () {
       // Prisma's statements name the schema.

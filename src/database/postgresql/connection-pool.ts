@@ -90,9 +90,9 @@ export class ConnectionPool extends pg.Pool {
   }
 
   /** Begins a transaction. BEGIN waits for the first statements and travels with them. */
-  readonly begin = async (): Promise<ReservedConnection> => {
+  async begin (begin = BEGIN): Promise<ReservedConnection> {
     const client = await this.#reserve()
-    let pending = [BEGIN]
+    let pending = [begin]
     const run = async (statements: readonly OwnStatement[]): Promise<object[][]> => {
       const first = pending
       pending = []

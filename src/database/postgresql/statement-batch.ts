@@ -109,7 +109,7 @@ export class StatementBatch {
     // The connection was lost after the answer: what is committed did not fail.
     if (this.#rows.length === this.#statements.length) return this.handleReadyForQuery()
     // Otherwise, a statement that waits behind this batch would commit by itself.
-    if (this.#rows.length === 0 && this.#statements[0]!.sql === BEGIN.sql) this.#wire?.stream.destroy()
+    if (this.#rows.length === 0 && this.#statements[0]!.sql.startsWith(BEGIN.sql)) this.#wire?.stream.destroy()
     this.callback(Object.assign(error, { statement: this.#rows.length }))
   }
 }

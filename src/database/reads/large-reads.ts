@@ -45,10 +45,10 @@ export class LargeReads {
   #takeBatch (): [Call, ...Call[]] | undefined {
     const first = this.#take(() => true)
     if (first === undefined) return undefined
-    const { query } = first
+    const { query, view } = first
     const calls: [Call, ...Call[]] = [first]
     while (calls.length < batchSizeOf(query)) {
-      const next = this.#take((other) => other.query === query)
+      const next = this.#take((other) => other.query === query && other.view === view)
       if (next === undefined) break
       calls.push(next)
     }

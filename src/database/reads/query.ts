@@ -1,4 +1,5 @@
 import type { Dialect } from '../dialect.ts'
+import type { Run } from '../statements.ts'
 
 /**
  * A read that many requests share: one statement over the rows of all their inputs.
@@ -25,6 +26,9 @@ export interface Query<Input extends object, Row> {
 /** Runs a query for one input. Resolves to `undefined` if the query returns no row for it. */
 export type Read = <Input extends object, Row>(query: Query<Input, Row>, input: Input) => Promise<Row | undefined>
 
+/** Runs a function whose reads all see the same moment, with the reads of an account. */
+export type ReadView = <Result>(account: number, use: (read: Read) => Promise<Result>) => Promise<Result>
+
 export type AnyQuery = Query<object, unknown>
 
 /** A read that waits for its statement, or for the rows of it. */
@@ -35,6 +39,8 @@ export interface Call {
   since: number
   resolve: (row: unknown) => void
   reject: (error: unknown) => void
+  /** Runs the statements of the view that the call reads in, if it is one of several. */
+  view?: Run
 }
 
 /** Calls of one query that share a statement. At least one. */

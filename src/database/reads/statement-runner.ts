@@ -122,7 +122,7 @@ export class StatementRunner {
 
   async #select (batch: Batch): Promise<object[]> {
     const { sql, values } = this.#statementOf(batch)
-    return await queryRows(this.#database.read, sql, values)
+    return await queryRows(batch.calls[0]!.view ?? this.#database.read, sql, values)
   }
 
   #statementOf ({ query, calls }: Batch): OwnStatement {

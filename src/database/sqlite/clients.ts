@@ -3,6 +3,7 @@ import { type Database, type DatabaseOptions } from '../database.ts'
 import { createClient } from '../prisma-client.ts'
 import { createTransact } from '../transact.ts'
 import { sqliteAdapterFactory } from './adapter.ts'
+import type { SqliteConnection } from './connection.ts'
 import { sqlite } from './dialect.ts'
 import { DiskSpeed } from './disk-speed.ts'
 import { openConnection, openWriter } from './open-connection.ts'
@@ -22,6 +23,8 @@ export async function openSqlite (
   const writing = await openWriter(url, timeout)
   const here = new Transactions(writing, timeout, (waited) => { disk.record(waited) })
   const thread = new WriterThread({ url, lockTimeout: timeout }, { onReady: onSlowDisk })
+  /** Opened for the first view: a transaction of `reading` would hide later commits from all reads. */
+  let viewing: SqliteConnection | undefined
   const isInThread = (): boolean => disk.isSlow() && thread.start()
   let prisma: PrismaClient | undefined
   return {
@@ -29,6 +32,14 @@ export async function openSqlite (
     read: async (statements) => statements.map(({ sql, values }) => reading.all(sql, values)),
     readRow: (sql, values) => reading.get(sql, values),
     readers: 1,
+    openView: async () => {
+      const view = viewing ??= await openConnection(url, timeout)
+      view.all('BEGIN', [])
+      return {
+        run: async (statements) => statements.map(({ sql, values }) => view.all(sql, values)),
+        close: async () => { view.all('ROLLBACK', []) }
+      }
+    },
     transact: createTransact(async () => await (isInThread() ? thread : here).begin(), timeout),
     writers: 1,
     get prisma () {
@@ -38,8 +49,7 @@ export async function openSqlite (
     acceptsWrites: async () => true,
     close: async () => {
       await Promise.all([thread.dispose(), prisma?.$disconnect()])
-      reading.close()
-      writing.close()
+      for (const connection of [reading, writing, viewing]) connection?.close()
     }
   }
 }

@@ -1,0 +1,102 @@
+import { DatabaseUnavailable } from '../../errors.ts'
+import type { Database, View } from '../database.ts'
+import { classifyError } from '../error-classification.ts'
+import { checkQueueLimit } from '../queue-limit.ts'
+import { RoundRobinQueue } from '../round-robin-queue.ts'
+import type { LargeReads } from './large-reads.ts'
+import type { Call, Query, Read } from './query.ts'
+import type { RunnerOptions, StatementRunner } from './statement-runner.ts'
+
+/** A caller that waits for its view. */
+interface Waiter {
+  account: number
+  since: number
+  begin: () => void
+  reject: (error: Error) => void
+}
+
+/**
+ * Opens views one at a time, so that what their callers collect is in memory once. Accounts take turns. Each statement
+ * of a view is a large read: other work precedes it, and those of other accounts have their turn between two.
+ */
+export class Views {
+  readonly #database: Database
+  readonly #runner: StatementRunner
+  readonly #large: LargeReads
+  readonly #options: RunnerOptions
+  readonly #waiting = new RoundRobinQueue<number, Waiter>()
+  /** Number of callers that have not settled, in all and by account. */
+  #count = 0
+  readonly #countOf = new Map<number, number>()
+  #isOpen = false
+
+  constructor (database: Database, runner: StatementRunner, large: LargeReads, options: RunnerOptions) {
+    this.#database = database
+    this.#runner = runner
+    this.#large = large
+    this.#options = options
+  }
+
+  /** @throws Overloaded if too many callers wait, DatabaseUnavailable if the database does not respond */
+  async run<Result> (account: number, use: (read: Read) => Promise<Result>): Promise<Result> {
+    const ofAccount = this.#countOf.get(account) ?? 0
+    checkQueueLimit(this.#options.queueLimit, { all: this.#count, ofAccount })
+    this.#countOf.set(account, ofAccount + 1)
+    this.#count++
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#waiting.add(account, { account, since: performance.now(), begin: resolve, reject })
+        if (!this.#isOpen) this.#beginNext()
+      })
+      return await this.#use(use)
+    } finally {
+      this.#settled(account)
+    }
+  }
+
+  #beginNext (): void {
+    for (;;) {
+      const next = this.#waiting.takeIf(() => true)
+      this.#isOpen = next !== undefined
+      if (next === undefined) return
+      if (performance.now() - next.since < this.#options.timeout) return next.begin()
+      next.reject(new DatabaseUnavailable())
+    }
+  }
+
+  #settled (account: number): void {
+    this.#count--
+    const left = this.#countOf.get(account)! - 1
+    if (left === 0) this.#countOf.delete(account)
+    else this.#countOf.set(account, left)
+  }
+
+  async #use<Result> (use: (read: Read) => Promise<Result>): Promise<Result> {
+    let view: View | undefined
+    try {
+      view = await this.#open()
+      return await use(this.#readIn(view))
+    } finally {
+      await view?.close().catch(() => {})
+      this.#beginNext()
+    }
+  }
+
+  async #open (): Promise<View> {
+    try {
+      return await this.#database.openView()
+    } catch (error) {
+      throw classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
+    }
+  }
+
+  #readIn ({ run }: View): Read {
+    return async <Input extends object, Row>(query: Query<Input, Row>, input: Input) => {
+      this.#runner.admit(query, input)
+      return await new Promise<Row | undefined>((resolve, reject) => {
+        const call = { query, input, since: performance.now(), resolve, reject, view: run }
+        this.#large.add(call as Call)
+      })
+    }
+  }
+}
