@@ -1,3 +1,4 @@
+import { basename, dirname } from 'node:path/posix'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 import FindMyWay from 'find-my-way'
@@ -23,6 +24,8 @@ export const methodNotAllowed = fp(async function methodNotAllowed (
     : routeNotFound(app)
   const paths = FindMyWay({ maxParamLength: MAX_HEAD_BYTES })
   const methodsByPath = new Map<string, Set<string>>()
+  /** Last segments of paths such as `/items/import`, whose other methods the router matches as `/items/:id`. */
+  const staticNames = new Set<string>()
 
   app.addHook('onRoute', ({ url, method }) => {
     if (url.includes('*')) return
@@ -35,15 +38,23 @@ export const methodNotAllowed = fp(async function methodNotAllowed (
     for (const name of [method].flat()) if (name !== 'OPTIONS') methods.add(name)
   })
 
+  app.addHook('onReady', async () => {
+    const urls = [...methodsByPath.keys()]
+    const collections = new Set(urls.filter((url) => basename(url).startsWith(':')).map((url) => dirname(url)))
+    for (const url of urls) if (collections.has(dirname(url))) staticNames.add(basename(url))
+  })
+
   app.addHook('onRequest', (request, reply, done) => {
     if (!request.is404 && request.method !== 'OPTIONS') {
-      return done(hasEmptyParam(request.params) ? routeNotFound(app) : undefined)
+      if (hasEmptyParam(request.params)) return done(routeNotFound(app))
+      if (!hasParamIn(request.params, staticNames)) return done()
     }
     const [path = ''] = request.url.split('?')
     if (path === '*') return sendServerOptions(reply)
     const found = paths.find('GET', path)
     if (found === null || hasEmptyParam(found.params)) throw notFound(path)
     const methods = found.store as Set<string>
+    if (!request.is404 && methods.has(request.method)) return done()
     reply.header('allow', [...methods, 'OPTIONS'].join(', '))
     if (request.method !== 'OPTIONS') throw new MethodNotAllowed(request.method)
     if (methods.has('PATCH')) reply.header('accept-patch', ACCEPT_PATCH)
@@ -66,5 +77,11 @@ function hasEmptyParam (params: unknown): boolean {
   for (const name in values) {
     if (values[name] === '' && name !== '*') return true
   }
+  return false
+}
+
+function hasParamIn (params: unknown, names: ReadonlySet<string>): boolean {
+  const values = params as Record<string, string>
+  for (const name in values) if (names.has(values[name]!)) return true
   return false
 }
