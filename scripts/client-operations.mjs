@@ -27,6 +27,7 @@ function describe (document, path, method, operation) {
     path,
     ids: ids.length === 0 ? undefined : ids,
     sends: hasQuery ? 'query' : requestBody === undefined ? undefined : 'body',
+    bodyType: typeOf(requestBody?.content),
     isKeyed: all.some((parameter) => parameter.in === 'header' && parameter.name === 'Idempotency-Key') || undefined,
     success: successOf(document, responses)
   }
@@ -39,10 +40,16 @@ function successOf (document, responses) {
   const [[status, { content }], ...others] = Object.entries(responses).filter(([status]) => status.startsWith('2'))
   if (others.length > 0) throw new Error('the client expects one status of success')
   if (content === undefined) return { status: Number(status) }
+  if (typeOf(content) !== undefined) return { status: Number(status), content: 'text' }
   const schema = resolve(document, content['application/json'].schema)
   const isList = schema.type === 'array'
   const { required = [] } = isList ? resolve(document, schema.items) : schema
   return { status: Number(status), content: isList ? 'list' : 'record', fields: required }
+}
+
+/** Returns the media type of content that is not JSON. */
+function typeOf (content = {}) {
+  return 'application/json' in content ? undefined : Object.keys(content)[0]
 }
 
 function resolve ({ components }, schema) {

@@ -114,13 +114,20 @@ function prepare (
   const fields = new Map(session.fields)
   // The key stays the same in all attempts: the service answers a repetition without a second effect.
   if (facts.isKeyed === true) fields.set('idempotency-key', newKey())
-  const body = facts.sends === 'body' && data !== undefined ? JSON.stringify(data) : undefined
-  if (body !== undefined) fields.set('content-type', 'application/json')
+  const { bodyType = 'application/json' } = facts
+  const body = facts.sends === 'body' && data !== undefined ? bodyOf(id, facts, data) : undefined
+  if (body !== undefined) fields.set('content-type', bodyType)
   addFields(fields, options.headers)
   const path = (facts.ids ?? []).reduce((path, name, i) =>
     path.replace(`{${name}}`, () => segmentOf(pathIds[i], `${id} needs the ${name}`)), facts.path)
   const query = facts.sends === 'query' ? queryOf(data, id) : ''
   return { method: facts.method.toUpperCase(), url: session.url + path + (query && `?${query}`), fields, body }
+}
+
+function bodyOf (id: string, { bodyType }: OperationFacts, data: unknown): string {
+  if (bodyType === undefined) return JSON.stringify(data)
+  if (typeof data !== 'string') throw new TypeError(`The body of ${id} must be text of the type ${bodyType}`)
+  return data
 }
 
 async function openStream (

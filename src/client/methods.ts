@@ -12,10 +12,12 @@ export interface OperationFacts {
   /** The names of the parameters in the path, in their order. */
   ids?: readonly string[]
   sends?: 'query' | 'body'
+  /** The media type of the body, a text, if it is not JSON. */
+  bodyType?: string
   /** The operation takes an `Idempotency-Key`. */
   isKeyed?: true
   /** The documented success: its status, its content if it has one, and the fields that each record has. */
-  success: { status: number, content?: 'list' | 'record', fields?: readonly string[] }
+  success: { status: number, content?: 'list' | 'record' | 'text', fields?: readonly string[] }
 }
 
 export interface CallOptions {
@@ -43,18 +45,20 @@ type IdsOfPath<P, Name = keyof P> = Name extends keyof P
   ? [Exclude<keyof P, Name>] extends [never] ? [id: P[Name]] : [id: P[keyof P], innerId: P[keyof P]]
   : never
 
-type JsonOf<C> = C extends { content: { 'application/json': infer Body } } ? Body : never
+/** Content is JSON, or else a text. */
+type ContentOf<C> = C extends { content: { 'application/json': infer Body } } ? Body
+  : C extends { content: { 'application/x-ndjson': infer Lines } } ? Lines : never
 
 type BodyOf<O extends Operation> =
-  O extends { requestBody: infer B } ? [body: JsonOf<B>]
-    : O extends { requestBody?: infer B } ? [NonNullable<B>] extends [never] ? [] : [body?: JsonOf<NonNullable<B>>]
+  O extends { requestBody: infer B } ? [body: ContentOf<B>]
+    : O extends { requestBody?: infer B } ? [NonNullable<B>] extends [never] ? [] : [body?: ContentOf<NonNullable<B>>]
       : []
 
 type QueryOf<O extends Operation> =
   O['parameters'] extends { query?: infer Q } ? [NonNullable<Q>] extends [never] ? [] : [query?: Q] : []
 
 type SuccessOf<O extends Operation> = {
-  [Status in keyof O['responses']]: Status extends 200 | 201 | 202 ? JsonOf<O['responses'][Status]>
+  [Status in keyof O['responses']]: Status extends 200 | 201 | 202 ? ContentOf<O['responses'][Status]>
     : Status extends 204 ? undefined : never
 }[keyof O['responses']]
 

@@ -66,11 +66,13 @@ export async function readAnswer (
   if (status >= 400) throw await readError(response)
   const text = await textOf(response)
   if (status === 304 && fields.has('if-none-match')) return { data: undefined, response }
-  const data = parse(text)
+  const isText = success.content === 'text'
+  const data = isText ? text : parse(text)
   // A part of the answer, or the page of a gateway. The next attempt can bring the answer.
   if (data === undefined && text !== '') throw connectionErrorOf('it is not JSON')
   if (status !== success.status) throw undocumented(status, `the operation answers ${success.status}`)
   if (success.content === undefined) return { data: undefined, response }
+  if (isText) return { data, response }
   const records = success.content === 'list' ? data : [data]
   if (!Array.isArray(records)) throw undocumented(status, 'it must be a list')
   for (const record of records as unknown[]) {

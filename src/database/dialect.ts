@@ -1,3 +1,5 @@
+import type { OwnStatement } from './statements.ts'
+
 /**
  * What the two databases express differently. Statements are written once, with these few words filled in; no
  * statement outside this folder depends on the database that it is for.
@@ -64,6 +66,11 @@ export interface Dialect {
    * `last`. Only inside a commit.
    */
   allocateIds: (table: string, column: string, input: string) => string
+  /**
+   * Returns statements that keep allocated ids, up to `last`, from being allocated again, if no row with them is
+   * inserted in this commit.
+   */
+  keepIds: (table: string, last: number) => OwnStatement[]
   /** Allocates a few ids of a table, as many as the parameter says, in the same form. */
   newIds: (table: string, column: string) => string
 }

@@ -24,11 +24,11 @@ export function emptyStream (): Readable {
 
 /** Sends 200 with a record, or 304 if the client has it. */
 export function sendRecord (
-  request: FastifyRequest, reply: FastifyReply, { record, etag }: SerializedRecord
+  request: FastifyRequest, reply: FastifyReply, { record, etag }: SerializedRecord, type = JSON_TYPE
 ): FastifyReply {
   const isKnown = isNotModified(conditionsOf(request), etag)
   reply.header('etag', etag)
-  return sendText(request, reply, record, isKnown)
+  return sendText(request, reply, record, isKnown, type)
 }
 
 interface PageOptions {
@@ -49,16 +49,18 @@ export function sendPage (
 }
 
 /** Returns a strong entity tag, which identifies the bytes. For that, a 32-bit hash has too many collisions. */
-export function pageEtag (records: string, link: string): string {
+export function pageEtag (records: string, link = ''): string {
   return `"${hash('sha1', records + link, 'base64url')}"`
 }
 
-function sendText ({ method }: FastifyRequest, reply: FastifyReply, text: string, isKnown: boolean): FastifyReply {
+function sendText (
+  { method }: FastifyRequest, reply: FastifyReply, text: string, isKnown: boolean, type = JSON_TYPE
+): FastifyReply {
   if (isKnown) {
     reply.code(304)
     return asReply(method === 'HEAD' ? emptyStream() : undefined)
   }
-  reply.header('content-type', JSON_TYPE)
+  reply.header('content-type', type)
   return asReply(text)
 }
 

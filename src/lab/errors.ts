@@ -10,12 +10,10 @@ export const SnapshotLimitReached = defineError(
   'snapshot_limit_reached', 'An account can have %s snapshots. Delete one before you take another.', 409, 20)
 export const SnapshotTooLarge = defineError(
   'snapshot_too_large',
-  'The store has more than %s records or 8 MB of text, which is the most that a snapshot can hold.', 409, 10000)
+  'The store has more than %s records or 8 MB, which is the most that a snapshot can hold.', 409, 10000)
 export const StoreTooLarge = defineError(
-  'store_too_large',
-  'The store has more than %s records or 8 MB of text, which is too much to replace. Open another account instead: ' +
-    'POST /accounts.',
-  409, 10000)
+  'store_too_large', '%s, which is too much for this operation. Open another account instead: POST /accounts.', 409,
+  'The store has more than 10000 records or 8 MB of text')
 
 /** One class for each status of a response by a fault. */
 const injected = (status: number): ErrorClass => defineError(

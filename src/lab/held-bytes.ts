@@ -1,6 +1,8 @@
-/** Limits what faults hold back in this process: of one account, and of all together. */
-const ACCOUNT_BYTES = 8_388_608
-const PROCESS_BYTES = 67_108_864
+/** Limits of one account, and of the whole process. */
+interface ByteLimits { account: number, process: number }
+
+/** Limits what faults hold back. */
+const FAULT_LIMITS: ByteLimits = { account: 8_388_608, process: 67_108_864 }
 
 /**
  * What an event stream counts for while a fault slows it down: as much as can wait in its follower and in the lab. A
@@ -9,13 +11,13 @@ const PROCESS_BYTES = 67_108_864
  */
 export const RESERVED_BYTES = 524_288
 
-/** Counts the bytes of answers, streams and calls that faults hold back, so that they do not fill the memory. */
+/** Counts the bytes that accounts hold in memory: what faults hold back, and files that are imported. */
 export interface HeldBytes {
-  /** Returns a function that releases the bytes, or `undefined` when there is no room: then the fault has no effect. */
+  /** Returns a function that releases the bytes, or `undefined` when there is no room. */
   reserve: (account: number, bytes: number) => (() => void) | undefined
 }
 
-export function createHeldBytes (): HeldBytes {
+export function createHeldBytes (limits = FAULT_LIMITS): HeldBytes {
   const byAccount = new Map<number, number>()
   let total = 0
 
@@ -28,7 +30,7 @@ export function createHeldBytes (): HeldBytes {
 
   return {
     reserve (account, bytes) {
-      if ((byAccount.get(account) ?? 0) + bytes > ACCOUNT_BYTES || total + bytes > PROCESS_BYTES) return undefined
+      if ((byAccount.get(account) ?? 0) + bytes > limits.account || total + bytes > limits.process) return undefined
       add(account, bytes)
       let isHeld = true
       return () => {

@@ -6,6 +6,7 @@ import * as errors from './errors.ts'
 import { labHooks, movedClocks } from './plugin.ts'
 import { faultTable, labStateTable, snapshotRowTable, snapshotTable } from './queries.ts'
 import { labRoutes } from './routes.ts'
+import * as rows from './row-schemas.ts'
 import * as schemas from './schemas.ts'
 
 const { INJECTED, ...errorClasses } = errors
@@ -30,7 +31,9 @@ export function lab (config: Pick<Config, 'LAB' | 'DEMO'>): Resource {
     name: 'lab',
     tag: isOn ? TAG : undefined,
     tables: [faultTable, snapshotTable, snapshotRowTable, labStateTable],
-    schemas: [...effects.EFFECTS, effects.EffectSchema, ...namedSchemas(schemas)],
+    schemas: [
+      ...effects.EFFECTS, effects.EffectSchema, ...rows.ROWS, rows.StoreRowSchema, ...namedSchemas(schemas)
+    ],
     errors: { ...errorClasses, ...INJECTED },
     errorsOfAll: isOn ? Object.values(INJECTED) : [],
     events: schemas.labEvents,

@@ -4,6 +4,7 @@ import {
   NO_ADDITIONAL_PROPERTIES, Id, PageQuery, ref, SortQuery, StringEnum, Text, Timestamp
 } from '../http/common-schemas.ts'
 import { EffectSchema, type Effect } from './effects.ts'
+import { StoreRowSchema } from './row-schemas.ts'
 
 const count = (description: string, minimum: number, maximum: number, example: number) =>
   Type.Integer({ minimum, maximum, description, example })
@@ -131,6 +132,39 @@ export const SnapshotSchema = Type.Object({
   label: Type.Optional(label)
 }, { $id: 'Snapshot', description: 'A copy of the categories, pets, inventory, orders and messages of a store.' })
 export type Snapshot = Static<typeof SnapshotSchema>
+
+const hash = (description: string, example: string) =>
+  Type.String({ pattern: '^[0-9a-f]{64}$', description, example })
+
+export const StoreStateSchema = Type.Object({
+  hash: hash(
+    'SHA-256 over all records with their ids and versions: equal while nothing changes',
+    '5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef'),
+  contentHash: hash(
+    'SHA-256 over all records with positions in place of ids, and without the times that the service sets: equal for ' +
+      'stores that the same requests have filled',
+    'ef2d127de37b942baad06145e54b0c619a1f22327b2ebbcfbec78f5564afe39d'),
+  counts: ref(StoreCountsSchema)
+}, { $id: 'StoreState', description: 'What identifies the state of a store.' })
+export type StoreState = Static<typeof StoreStateSchema>
+
+const rowsOf = (description: string) => Type.Array(ref(StoreRowSchema), { description })
+
+export const SnapshotDiffSchema = Type.Object({
+  created: rowsOf('Records that the snapshot does not have'),
+  changed: Type.Array(Type.Object({ before: ref(StoreRowSchema), after: ref(StoreRowSchema) }), {
+    description: 'Records that differ, as they were in the snapshot and as they are',
+    example: [{
+      before: { type: 'pet', id: 7, name: 'Felix', categoryId: 2, status: 'available' },
+      after: { type: 'pet', id: 7, name: 'Felix', categoryId: 2, status: 'sold' }
+    }]
+  }),
+  deleted: rowsOf('Records that only the snapshot has')
+}, {
+  $id: 'SnapshotDiff',
+  description: 'What has changed in a store since a snapshot: categories, pets, inventory, orders and messages, each ' +
+    'by id. A record that was changed back is not part of it.'
+})
 
 const sample = Type.Object({
   pets: count('Number of pets', 0, 2_000, 20),

@@ -8,11 +8,11 @@ import { settleRestoredMessages } from './restored-messages.ts'
 import { versionFloor } from './rules.ts'
 import { storeEvents, type NewSnapshot, type Snapshot, type StoreCounts } from './schemas.ts'
 import { countRestore } from './state-commands.ts'
-import { deleteOtherRows, exceedsLimit, MAX_STORE_ROWS } from './store-rows.ts'
+import { deleteOtherRows, exceedsFile, exceedsLimit, MAX_STORE_ROWS, STORE_LIMIT } from './store-rows.ts'
 import { copyRows, restoreRows, STORED_TABLES } from './stored-rows.ts'
 
 /** Maximum number of snapshots of an account. */
-const MAX_SNAPSHOTS = 20
+export const MAX_SNAPSHOTS = 20
 
 export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot }, Snapshot> = {
   name: 'createSnapshot',
@@ -23,7 +23,7 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
   run: async (tx, inputs) => await inSequence(inputs, async ({ account, snapshot: { label } }) => {
     const counts = await countRows(tx, snapshotTable, [{ account }])
     if ((counts.get(account) ?? 0) >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
-    if (await exceedsLimit(tx, account)) return new SnapshotTooLarge(MAX_STORE_ROWS)
+    if (await exceedsFile(tx, account)) return new SnapshotTooLarge(MAX_STORE_ROWS)
     const [id] = await tx.allocateIds(snapshotTable, 1)
     const createdAt = tx.now(account)
     await tx.execute(copyRows(tx.dialect), [{ account, snapshot: id! }])
@@ -95,7 +95,7 @@ export const restoreSnapshot: Command<SnapshotRef, Snapshot> = {
     const { account, snapshotId: snapshot } = input
     const record = await lockSnapshot(tx, input)
     if (record instanceof Error) return record
-    if (await exceedsLimit(tx, account)) return new StoreTooLarge(MAX_STORE_ROWS)
+    if (await exceedsLimit(tx, account)) return new StoreTooLarge(STORE_LIMIT)
     const { dialect, execute } = tx
     const floor = versionFloor(await countRestore(tx, account))
     const inputs = [{ account, snapshot, floor }]

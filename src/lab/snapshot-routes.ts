@@ -12,7 +12,7 @@ import {
   LabQuery, NewSnapshotSchema, ResetStoreSchema, SnapshotParams, SnapshotSchema, NewStoreResetSchema
 } from './schemas.ts'
 import { createSnapshot, deleteSnapshot, restoreSnapshot } from './snapshot-commands.ts'
-import { dropLostDeliveries } from './store-rows.ts'
+import { dropDeliveries } from './store-rows.ts'
 
 /** The snapshot that the example of createSnapshot takes of the demo store, which has one. */
 const CREATED = 2
@@ -35,7 +35,7 @@ export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshot
   }, async (request, reply) => {
     const { auth: { account }, body: reset } = request
     const done = await app.commit(resetStore, { account, reset }, writeContext(request))
-    await dropDeliveries(account)
+    await dropDeliveries(app.commit, account)
     return sendWriteResult(reply, 200, done)
   })
 
@@ -120,15 +120,7 @@ export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshot
     const { auth: { account }, params: { snapshotId } } = request
     const input = { account, snapshotId, conditions: conditionsOf(request) }
     const restored = await app.commit(restoreSnapshot, input, recordWriteContext(request))
-    await dropDeliveries(account)
+    await dropDeliveries(app.commit, account)
     return sendWriteResult(reply, 200, restored)
   })
-
-  /** Drops the deliveries of messages that are gone, in small steps, so that other writes get their turn. */
-  async function dropDeliveries (account: number): Promise<void> {
-    let after: number | undefined = 0
-    while (after !== undefined) {
-      after = (await app.commit(dropLostDeliveries, { account, after }, { account })).record
-    }
-  }
 }

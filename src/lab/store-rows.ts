@@ -1,23 +1,60 @@
 import type { Command } from '../database/group-commit/command.ts'
+import type { Commit } from '../database/group-commit/committer.ts'
 import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
-import { STORED_TABLES } from './stored-rows.ts'
+import { rowAsJson, STORED_TABLES, textBytes, type StoredTable } from './stored-rows.ts'
 
 /** Limit what one transaction copies or replaces, so that no other account waits for it: records, and their texts. */
 export const MAX_STORE_ROWS = 10_000
-const MAX_STORE_BYTES = 8_388_608
+export const MAX_STORE_BYTES = 8_388_608
 
-/** Tells whether a store is larger than one transaction may replace. Looks at no more rows than the limit. */
-export async function exceedsLimit ({ dialect, query }: Transaction, account: number): Promise<boolean> {
-  const rows = STORED_TABLES.map(({ name, columns }) => {
-    const texts = Object.keys(columns).filter((column) => columns[column] === 'text')
-    const bytes = ['0', ...texts.map((column) => `coalesce(octet_length(r.${column}), 0)`)].join(' + ')
-    return `SELECT ${bytes} AS bytes FROM s JOIN ${name} r ON r.account_id = s.account`
-  })
-  const [counted] = await query<{ count: number, bytes: number }>(`
+/**
+ * Maximum size of a store as JSON: of a file, and of a difference. With its head, a response must be smaller than what
+ * a connection may leave unsent: 8,388,608 bytes.
+ */
+export const MAX_FILE_BYTES = 8_000_000
+
+/** The limits in words, for errors. */
+export const STORE_LIMIT = `The store has more than ${MAX_STORE_ROWS} records or 8 MB of text`
+
+/** Counts the records of a store, and the bytes of each, in SQL. Looks at no more records than the limit. */
+async function measure (
+  { dialect, query }: Transaction, account: number, bytesOf: (table: StoredTable) => string
+): Promise<{ count: number, bytes: number }> {
+  const rows = STORED_TABLES.map((table) =>
+    `SELECT ${bytesOf(table)} AS bytes FROM s JOIN ${table.name} r ON r.account_id = s.account`)
+  const [measured] = await query<{ count: number, bytes: number }>(`
     WITH s AS (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})
     SELECT count(*) AS count, coalesce(sum(x.bytes), 0) AS bytes FROM (
       SELECT u.bytes FROM (${rows.join(' UNION ALL ')}) AS u LIMIT ${MAX_STORE_ROWS + 1}) AS x`, [{ account }])
-  return counted!.count > MAX_STORE_ROWS || counted!.bytes > MAX_STORE_BYTES
+  return { count: Number(measured!.count), bytes: Number(measured!.bytes) }
+}
+
+function isTooLarge ({ count, bytes }: { count: number, bytes: number }): boolean {
+  return count > MAX_STORE_ROWS || bytes > MAX_STORE_BYTES
+}
+
+/** Tells whether a store is larger than one transaction may replace. */
+export async function exceedsLimit (tx: Transaction, account: number): Promise<boolean> {
+  return isTooLarge(await measure(tx, account, textBytes))
+}
+
+/** The most by which a line of a file is longer than the columns of its row as JSON: ids, and the names of members. */
+const LINE_OVERHEAD = 64
+
+/** A control character takes 6 bytes in JSON. */
+const MAX_ESCAPED_BYTES = 6
+
+/** Columns without text take at most this in JSON. */
+const MAX_OTHER_BYTES = 200
+
+/** Tells whether a store is larger than one transaction may copy, or than a file may be that is to be imported. */
+export async function exceedsFile (tx: Transaction, account: number): Promise<boolean> {
+  const texts = await measure(tx, account, textBytes)
+  if (isTooLarge(texts)) return true
+  const most = texts.bytes * MAX_ESCAPED_BYTES + texts.count * (MAX_OTHER_BYTES + LINE_OVERHEAD)
+  if (most <= MAX_FILE_BYTES) return false
+  const { count, bytes } = await measure(tx, account, ({ columns }) => `octet_length(${rowAsJson(tx.dialect, columns)})`)
+  return bytes + count * LINE_OVERHEAD > MAX_FILE_BYTES
 }
 
 /**
@@ -50,7 +87,7 @@ const DELIVERIES_PER_STEP = 1_000
  *
  * @returns the id of the last of them; `undefined` after the last delivery
  */
-export const dropLostDeliveries: Command<{ account: number, after: number }, number | undefined> = {
+const dropLostDeliveries: Command<{ account: number, after: number }, number | undefined> = {
   name: 'dropLostDeliveries',
   run: async ({ dialect, query, execute }, inputs) => await inSequence(inputs, async (input) => {
     const { where, orderBy } = dialect.keyset(
@@ -66,4 +103,12 @@ export const dropLostDeliveries: Command<{ account: number, after: number }, num
         AND state = 'waiting'`, lost)
     return { record: rows.length === DELIVERIES_PER_STEP ? rows.at(-1)!.id : undefined }
   })
+}
+
+/** Drops the deliveries of messages that are gone, in small steps, so that other writes get their turn. */
+export async function dropDeliveries (commit: Commit, account: number): Promise<void> {
+  let after: number | undefined = 0
+  while (after !== undefined) {
+    after = (await commit(dropLostDeliveries, { account, after }, { account })).record
+  }
 }

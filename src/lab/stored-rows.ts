@@ -6,7 +6,7 @@ import type { ColumnType } from '../database/table.ts'
 import type { StoreCounts } from './schemas.ts'
 
 /** A table that snapshots hold. */
-interface StoredTable {
+export interface StoredTable {
   name: string
   id: string
   /** The member of `StoreCounts`. */
@@ -55,6 +55,12 @@ export const STORED_TABLES: readonly StoredTable[] = [
   }
 ]
 
+/** Returns an SQL expression for the size of the texts of a row `r`, in bytes. */
+export function textBytes ({ columns }: StoredTable): string {
+  const texts = Object.keys(columns).filter((column) => columns[column] === 'text')
+  return ['0', ...texts.map((column) => `coalesce(octet_length(r.${column}), 0)`)].join(' + ')
+}
+
 /** Copies all rows of a store in one statement, which sees one moment. Reads `account` and `snapshot`. */
 export function copyRows (dialect: Dialect): string {
   const copies = STORED_TABLES.map(({ name, id, columns }) => `
@@ -65,7 +71,8 @@ export function copyRows (dialect: Dialect): string {
     INSERT INTO snapshot_rows (account_id, snapshot_id, kind, row_id, data) ${copies.join(' UNION ALL ')}`
 }
 
-function rowAsJson (dialect: Dialect, columns: StoredTable['columns']): string {
+/** Returns an SQL expression for the columns of a row `r` as a JSON object. */
+export function rowAsJson (dialect: Dialect, columns: StoredTable['columns']): string {
   const members = Object.entries(columns).map(([column, type]) => [column, memberOf(`r.${column}`, type)] as const)
   // The first member must not be optional.
   return jsonObject(dialect, { row: integer('1'), ...Object.fromEntries(members) })

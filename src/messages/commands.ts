@@ -33,7 +33,7 @@ const SECRET_LENGTH = 16
 const DIGITS = '0123456789abcdefghijklmnopqrstuvwxyz'
 
 /** Returns `msg_`, the position in base 36, so that ids sort by time, and the secret. */
-function messageId (position: number, secret: string): string {
+export function messageId (position: number, secret: string): string {
   return `msg_${position.toString(36).padStart(POSITION_LENGTH, '0')}${secret}`
 }
 

@@ -1,12 +1,13 @@
-import { exampleOf, type Document, type Sample } from './document.ts'
+import { exampleOf, type Document, type Operation, type Sample } from './document.ts'
 
 interface SampleRequest {
   method: string
   url: string
   headers: Record<string, string>
+  /** A text is sent as it is, any other value as JSON. */
   body: unknown
-  /** If true, the response has a body. */
-  answered: boolean
+  /** What the response has, if it has a body. */
+  answer: 'JSON' | 'text' | undefined
 }
 
 /**
@@ -15,7 +16,7 @@ interface SampleRequest {
  */
 export function codeSamples (document: Document, server: string, path: string, method: string): Sample[] {
   const { parameters = [], requestBody, responses, security } = document.paths[path]![method]!
-  const body = requestBody?.content['application/json']?.example
+  const [[type, { example: body }] = ['', {}]] = Object.entries(requestBody?.content ?? {})
   const request: SampleRequest = {
     method: method.toUpperCase(),
     url: server + path.replace(/\{(\w+)\}/g, (_, name: string) => {
@@ -25,10 +26,10 @@ export function codeSamples (document: Document, server: string, path: string, m
     }),
     headers: {
       ...security?.length === 0 ? {} : { Authorization: 'Bearer <API_KEY>' },
-      ...body === undefined ? {} : { 'Content-Type': 'application/json' }
+      ...body === undefined ? {} : { 'Content-Type': type }
     },
     body,
-    answered: Object.entries(responses).some(([status, { content }]) => status.startsWith('2') && content !== undefined)
+    answer: answerOf(responses)
   }
   return [
     { lang: 'shell', label: 'curl', source: curl(request) },
@@ -37,46 +38,55 @@ export function codeSamples (document: Document, server: string, path: string, m
   ]
 }
 
+function answerOf (responses: Operation['responses']): SampleRequest['answer'] {
+  const [, success] = Object.entries(responses).find(([status]) => status.startsWith('2')) ?? []
+  if (success?.content === undefined) return undefined
+  return success.content['application/json'] === undefined ? 'text' : 'JSON'
+}
+
 function curl ({ method, url, headers, body }: SampleRequest): string {
   const implied = body === undefined ? 'GET' : 'POST'
   return [
     `curl ${method === implied ? '' : `-X ${method} `}${url}`,
     ...Object.entries(headers).map(([name, value]) => `-H '${name}: ${value}'`),
     // Inside single quotes, a shell interprets no character but the single quote.
-    ...body === undefined ? [] : [`-d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`]
+    ...body === undefined ? [] : [`-d '${(typeof body === 'string' ? body : JSON.stringify(body)).replaceAll("'", "'\\''")}'`]
   ].join(' \\\n  ')
 }
 
-function javascript ({ method, url, headers, body, answered }: SampleRequest): string {
+function javascript ({ method, url, headers, body, answer }: SampleRequest): string {
   const options = [
     ...method === 'GET' ? [] : [`method: "${method}"`],
     ...Object.keys(headers).length === 0 ? [] : [`headers: ${json(headers)}`],
-    ...body === undefined ? [] : [`body: JSON.stringify(${json(body)})`]
+    ...body === undefined ? [] : [`body: ${typeof body === 'string' ? json(body) : `JSON.stringify(${json(body)})`}`]
   ]
+  const read = answer === undefined ? '' : `, await response.${answer === 'JSON' ? 'json' : 'text'}()`
   return `const response = await fetch("${url}", {
   ${options.join(',\n  ')}
 })
-console.log(response.status${answered ? ', await response.json()' : ''})`
+console.log(response.status${read})`
 
   function json (value: unknown): string {
     return JSON.stringify(value, null, 2).replace(/^( *)"([A-Za-z]\w*)":/gm, '$1$2:').replaceAll('\n', '\n  ')
   }
 }
 
-function python ({ method, url, headers, body, answered }: SampleRequest): string {
+function python ({ method, url, headers, body, answer }: SampleRequest): string {
   const settings = [
     `"${url}"`,
     ...method === 'GET' ? [] : [`method="${method}"`],
     `headers=${literal(headers)}`,
-    ...body === undefined ? [] : [`data=json.dumps(${literal(body)}).encode()`]
+    ...body === undefined ? [] : [`data=${typeof body === 'string' ? literal(body) : `json.dumps(${literal(body)})`}.encode()`]
   ]
-  return `${body === undefined && !answered ? '' : 'import json\n'}from urllib.request import Request, urlopen
+  const sendsJson = body !== undefined && typeof body !== 'string'
+  const read = { JSON: ', json.load(response)', text: ', response.read().decode()', none: '' }[answer ?? 'none']
+  return `${sendsJson || answer === 'JSON' ? 'import json\n' : ''}from urllib.request import Request, urlopen
 
 request = Request(
     ${settings.join(',\n    ')},
 )
 with urlopen(request) as response:
-    print(response.status${answered ? ', json.load(response)' : ''})`
+    print(response.status${read})`
 }
 
 /** Returns a JSON value as a Python literal. */

@@ -1,7 +1,7 @@
 import * as errors from '../errors.ts'
 import type { ErrorClass } from '../errors.ts'
 import {
-  exampleOf, resolve, type Answer, type Document, type Operation, type Parameter, type Schema
+  exampleOf, resolve, type Answer, type Document, type Media, type Operation, type Parameter, type Schema
 } from './document.ts'
 import { errorAnswers } from './error-responses.ts'
 import {
@@ -17,6 +17,7 @@ export interface Facts {
   stream?: boolean
   representations?: Record<string, Schema>
   readBy?: string
+  collection?: string
   examples?: Record<string, unknown>
   /** Descriptions of query parameters whose schema is a reference, which has no description of its own. */
   descriptions?: Record<string, string>
@@ -52,7 +53,8 @@ export function completeOperation (document: Document, path: string, method: str
 
   const { responses } = operation
   for (const [status, answer] of Object.entries(responses)) {
-    completeSuccess(document, path, method, Number(status), answer, { replayed, readBy: facts.readBy })
+    const { collection = path, readBy } = facts
+    completeSuccess(document, collection, method, Number(status), answer, { replayed, readBy })
   }
   if (!write) responses[304] = notModified(responses[200]!)
   const failures = errorAnswers(errorsOf(operation, method, facts))
@@ -94,17 +96,22 @@ function completeParameter (
 }
 
 function completeBody (document: Document, { requestBody }: Operation, { examples = {} }: Facts): void {
-  const media = requestBody?.content[JSON_MEDIA]
+  const media = onlyMediaOf(requestBody?.content)
   if (requestBody === undefined || media?.schema === undefined) return
   media.example = examples['body'] ?? exampleOf(document, media.schema)
   // The schema has a description, and viewers show both.
   delete requestBody.description
 }
 
+/** Before the stream of events is added, all content has one media type. */
+function onlyMediaOf (content: Record<string, Media> = {}): Media | undefined {
+  return Object.values(content)[0]
+}
+
 function completeSuccess (
   document: Document, path: string, method: string, status: number, answer: Answer, { replayed, readBy }: SuccessFacts
 ): void {
-  const media = answer.content?.[JSON_MEDIA]
+  const media = onlyMediaOf(answer.content)
   const schema = media?.schema === undefined ? undefined : resolve(document, media.schema)
   const list = method === 'get' && schema?.type === 'array'
   answer.description = list ? 'A page of the list.' : SUCCESSES[`${method} ${status}`] ?? answer.description

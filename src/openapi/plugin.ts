@@ -28,6 +28,8 @@ declare module 'fastify' {
     representations?: Record<string, object>
     /** The operation that reads the new record, if no operation reads an item of the collection. */
     readBy?: string
+    /** The path of the collection that the new record belongs to, if it is not the operation's own. */
+    collection?: string
     /**
      * Examples of parameters by name, and of the `body`, where those of the schemas do not fit. Every example of the
      * document succeeds when it is sent to the demo store.

@@ -1,14 +1,21 @@
-import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunction, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import secureJson from 'secure-json-parse'
 import { sendContinue } from '../http/expect-continue.ts'
-import { InvalidContentType, InvalidJson, ValidationFailed } from '../errors.ts'
+import { InvalidContentType } from '../errors.ts'
+import { NDJSON, parseJson } from '../http/json-text.ts'
 import { accountOf } from './admission.ts'
 
 /** The media type of a merge patch (RFC 7396). A PATCH body is a merge patch with either media type. */
 export const MERGE_PATCH = 'application/merge-patch+json'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The body is lines of JSON. Its scope has the parser. */
+    hasLines?: boolean
+  }
+}
+
+const IS_NDJSON = /^\s*application\/x-ndjson\s*(;|$)/i
 const IS_JSON = /^\s*application\/json\s*(;|$)/i
 const IS_MERGE_PATCH = /^\s*application\/merge-patch\+json\s*(;|$)/i
 
@@ -61,17 +68,17 @@ function requireJsonContentType (
 ): void {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.raw.headers
   const isPatch = request.method === 'PATCH'
-  const isAllowed = IS_JSON.test(type) || (isPatch && IS_MERGE_PATCH.test(type))
+  const { hasLines } = request.routeOptions.config
+  const isJson = IS_JSON.test(type) || (isPatch && IS_MERGE_PATCH.test(type))
+  const isAllowed = hasLines === true ? IS_NDJSON.test(type) : isJson
   if (!isAllowed || encoding.toLowerCase() !== 'identity') {
     if (isPatch) reply.header('accept-patch', ACCEPT_PATCH)
-    throw new InvalidContentType(isPatch ? `application/json or ${MERGE_PATCH}` : 'application/json')
+    const json = isPatch ? `application/json or ${MERGE_PATCH}` : 'application/json'
+    throw new InvalidContentType(hasLines === true ? NDJSON : json)
   }
   sendContinue(reply.raw)
   done()
 }
-
-/** A message of secure-json-parse. Messages of V8 are never sent: they quote the body, which may hold secrets. */
-const FORBIDDEN_MEMBER = 'Object contains forbidden prototype property'
 
 function parsed (body: Buffer): [error: Error | null, value?: unknown] {
   try {
@@ -79,22 +86,4 @@ function parsed (body: Buffer): [error: Error | null, value?: unknown] {
   } catch (error) {
     return [error as Error]
   }
-}
-
-function parseJson (body: Buffer): unknown {
-  if (body.length === 0) throw new InvalidJson('it is empty')
-  if (!isUtf8(body)) throw new InvalidJson('its bytes are not UTF-8')
-  try {
-    return secureJson.parse(body.toString('utf8'), undefined, { protoAction: 'error', constructorAction: 'ignore' })
-  } catch (error) {
-    const { message } = error as Error
-    if (message === FORBIDDEN_MEMBER) throw new ValidationFailed('"__proto__" is not allowed')
-    throw new InvalidJson(describeSyntaxError(message))
-  }
-}
-
-/** Returns the position that V8 reports, without the part of the body that V8 quotes. */
-function describeSyntaxError (message: string): string {
-  const [position] = /position \d+/.exec(message) ?? []
-  return position === undefined ? 'it is incomplete or contains a syntax error' : `see ${position}`
 }

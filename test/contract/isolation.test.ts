@@ -18,7 +18,7 @@ const MISSING = new Map(
 /** Operations on the key's own account, which have no id. */
 const OWN = new Set([
   'createAccount', 'getAccount', 'deleteAccount', 'getClock', 'deleteFaults', 'getJournal', 'putJournal',
-  'deleteJournal', 'deleteRequests', 'getLimits', 'putLimits', 'deleteLimits'
+  'deleteJournal', 'deleteRequests', 'getLimits', 'putLimits', 'deleteLimits', 'getState'
 ])
 
 /** An attempt exists only where the service delivers: see test/webhooks/attempts.test.ts. */

@@ -77,6 +77,8 @@ export async function openTarget (url: string): Promise<Target> {
       if (['createdAt', 'timestamp', 'lastUsedAt', 'at', 'now'].includes(name)) return [name, 'TIME']
       if (name === 'expiresAt' && kind === 'account') return [name, 'TIME']
       if (['apiKey', 'prefix', 'secret'].includes(name)) return [name, 'SECRET']
+      // Over the ids of all records.
+      if (name === 'hash') return [name, 'HASH']
       if (name === 'id') return [name, kind === 'event' ? inner : placeholderOf(kind, inner) ?? `new ${kind}`]
       const [, other] = /^(.+)Id$/.exec(name) ?? []
       if (other !== undefined) return [name, placeholderOf(other, inner) ?? inner]
@@ -89,11 +91,11 @@ export async function openTarget (url: string): Promise<Target> {
     }))
   }
 
-  function normalizeHeaders (headers: IncomingHttpHeaders, kind: string, list: boolean): Record<string, unknown> {
+  function normalizeHeaders (headers: IncomingHttpHeaders, kind: string): Record<string, unknown> {
     const { date, connection, 'keep-alive': _, ...rest } = headers
     const normalized: Record<string, unknown> = { ...rest }
-    // The tag of a list is a hash of its text, which differs in ids. The text is compared itself.
-    if (list && headers.etag !== undefined && headers.etag.length > 20) normalized['etag'] = 'of the list'
+    // The tag of a list, or of a store, is a hash of its text, which differs in ids. The text is compared itself.
+    if (headers.etag !== undefined && headers.etag.length > 20) normalized['etag'] = 'of the list'
     if (headers.location !== undefined) {
       normalized['location'] = headers.location.replace(/[^/]+$/, (id) => placeholderOf(kind, id) ?? `new ${kind}`)
     }
@@ -156,12 +158,11 @@ export async function openTarget (url: string): Promise<Target> {
     }
     if (/^\/lab\/(reset|.*\/restore)$/.test(request.path) && answer.status === 200) isReplaced = true
     const body = normalizeBody(answer.body, kind)
-    const isList = Array.isArray(answer.body) || answer.status === 304 || method === 'HEAD'
     const text = answer.body === undefined ? answer.text : ''
     // What was recorded has durations and sizes.
     const normalized = /^\/lab\/(journal|requests)/.test(path)
       ? String(answer.status)
-      : JSON.stringify([answer.status, body, text, normalizeHeaders(answer.headers, kind, isList)])
+      : JSON.stringify([answer.status, body, text, normalizeHeaders(answer.headers, kind)])
     if (answer.status === 204 && method === 'DELETE' && !isReplayed(answer)) {
       deleted.add(placeholderOf(kind, path.split('/').at(-1)) ?? '')
       // This request deletes all of them.
@@ -204,9 +205,11 @@ async function send (
 }
 
 function parsed (text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
+  // A file of a store has a record in each line.
+  for (const json of [text, `[${text.trimEnd().replaceAll('\n', ',')}]`]) {
+    try {
+      return JSON.parse(json)
+    } catch {}
   }
+  return undefined
 }

@@ -70,6 +70,10 @@ export const fixture: Fixture = {
     'post /lab/snapshots': ['createSnapshot', 'lab', 201, 'snapshot_limit_reached', 'snapshot_too_large'],
     'get /lab/snapshots/{snapshotId}': ['getSnapshot', 'lab', 200, 'snapshot_not_found'],
     'delete /lab/snapshots/{snapshotId}': ['deleteSnapshot', 'lab', 204, 'snapshot_not_found'],
+    'get /lab/snapshots/{snapshotId}/diff': ['getSnapshotDiff', 'lab', 200, 'snapshot_not_found', 'store_too_large'],
+    'get /lab/snapshots/{snapshotId}/rows': ['getSnapshotRows', 'lab', 200, 'snapshot_not_found'],
+    'post /lab/snapshots/import': ['importSnapshot', 'lab', 201, 'snapshot_limit_reached', 'snapshot_too_large'],
+    'get /lab/state': ['getState', 'lab', 200, 'store_too_large'],
     'post /lab/snapshots/{snapshotId}/restore': [
       'restoreSnapshot', 'lab', 200, 'snapshot_not_found', 'store_too_large'
     ],
@@ -98,6 +102,10 @@ export const fixture: Fixture = {
     createSnapshot: { prepare: async () => ['POST', '/lab/snapshots', { label: 'One' }], shows: '/lab/snapshots' },
     deleteSnapshot: {
       prepare: async (ada) => ['DELETE', `/lab/snapshots/${await newSnapshot(ada)}`], shows: '/lab/snapshots'
+    },
+    importSnapshot: {
+      prepare: async () => ['POST', '/lab/snapshots/import', { type: 'category', id: 4, name: 'Cats' }],
+      shows: '/lab/snapshots'
     },
     restoreSnapshot: {
       prepare: async (ada) => ['POST', `/lab/snapshots/${await newSnapshot(ada)}/restore`], shows: '/events'

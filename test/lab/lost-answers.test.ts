@@ -16,7 +16,8 @@ t.test('a write whose answer was lost happened once, and its retry replays', asy
   async function isLost (
     { key }: Client, method: string, path: string, body: unknown, headers: Record<string, string>
   ): Promise<boolean> {
-    const type = body === undefined ? {} : { 'content-type': 'application/json' }
+    const media = path === '/lab/snapshots/import' ? 'application/x-ndjson' : 'application/json'
+    const type = body === undefined ? {} : { 'content-type': media }
     return await new Promise((resolve) => {
       const asked = httpRequest({
         host: '127.0.0.1',

@@ -9,22 +9,33 @@ t.test('the size of a store', async (t) => {
 
   await t.test('a store of more than 8 MB is neither copied nor replaced, however few its records are', async (t) => {
     const ada = await openAccount()
-    const add = async (bytes: number): Promise<unknown> =>
-      await prisma.category.create({ data: { accountId: ada.account!, name: 'x', description: 'é'.repeat(bytes / 2) } })
-    // The name has a byte as well.
-    for (let i = 0; i < 8; i++) await add(1_048_574)
-    await add(6)
-    await newCategory(ada, 'a')
+    const add = async (bytes: number, character = 'é'): Promise<unknown> => {
+      const description = character.repeat(bytes / Buffer.byteLength(character))
+      return await prisma.category.create({ data: { accountId: ada.account!, name: 'x', description } })
+    }
+    for (let i = 0; i < 7; i++) await add(1_100_000)
+    await add(48_000, '\u0001')
     const { status, body: { id } } = await ada.post('/lab/snapshots', {})
-    t.equal(status, 201, `${8 * 1_048_575 + 8} bytes`)
+    t.equal(status, 201)
+    const { text } = await ada.get(`/lab/snapshots/${id}/rows`)
+    t.ok(text.length > 4_000_000 && Buffer.byteLength(text) <= 8_000_000, `${Buffer.byteLength(text)} bytes`)
     t.equal((await ada.post(`/lab/snapshots/${id}/restore`, undefined)).status, 200)
-    await newCategory(ada, 'a')
-    assertError(t, await ada.post('/lab/snapshots', {}), 409, 'snapshot_too_large', '8 MB')
+
+    await add(2_000, '\u0001')
+    assertError(t, await ada.post('/lab/snapshots', {}), 409, 'snapshot_too_large', '8 MB', 'as JSON')
+    t.equal((await ada.post(`/lab/snapshots/${id}/restore`, undefined)).status, 200, 'its texts have less')
+
+    await add(640_598)
+    t.equal((await ada.get('/lab/state')).status, 200, '8,388,607 bytes of text')
+    await newCategory(ada, 'ab')
     for (const [path, body] of [[`/lab/snapshots/${id}/restore`, undefined], ['/lab/reset', {}]] as const) {
       assertError(t, await ada.post(path, body), 409, 'store_too_large', '8 MB')
     }
     t.equal(await prisma.category.count({ where: { accountId: ada.account! } }), 11)
-    t.equal(await prisma.snapshotRow.count({ where: { accountId: ada.account! } }), 10)
+    t.equal(await prisma.snapshotRow.count({ where: { accountId: ada.account! } }), 8)
+    for (const path of ['/lab/state', `/lab/snapshots/${id}/diff`]) {
+      assertError(t, await ada.get(path), 409, 'store_too_large', '8 MB')
+    }
   })
 
   await t.test('a reset drops the deliveries of a store that has more of them than records', async (t) => {

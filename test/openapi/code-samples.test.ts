@@ -128,12 +128,14 @@ t.test('samples name the public address', async (t) => {
 
 /** A sample with one's own key and ids, sent to the service of this test. */
 function filledIn (source: string, port: number, key: string, operation: Operation, ids: Ids): string {
+  // The ids in a file of a store are its own.
+  const own: Record<string, unknown> = operation.operationId === 'importSnapshot' ? {} : ids
   const example = new RegExp(operation.path.replace(/\{\w+\}/g, '[^/\\s"]+'))
   return source
     .replace('http://127.0.0.1:0', `http://127.0.0.1:${port}`)
     .replace(example, pathOf(operation, ids))
     .replace('<API_KEY>', key)
     .replace(/((\w+Id)"?: ?)\d+/g, (whole, before: string, name: string) =>
-      name in ids ? before + String(ids[name]) : whole
+      name in own ? before + String(own[name]) : whole
     )
 }

@@ -28,6 +28,8 @@ export interface Operation {
   parameters: Array<{ name: string, in: string, schema: Schema }>
   /** The schema of its body, if it takes one. */
   body: Schema | undefined
+  /** The type of its body, which is JSON or lines of it. */
+  mediaType: string | undefined
 }
 
 /** Every operation, read from the service's own document, so that a new one is tested from its first day. */
@@ -48,19 +50,27 @@ export function operationsOf (app: FastifyInstance): Operation[] {
   }
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { operationId, parameters = [], requestBody }]) => {
-      const body = requestBody?.content['application/json']?.schema
+      const { content } = requestBody ?? {}
+      const body = content?.['application/json']?.schema ?? (content?.['application/x-ndjson'] && LINE)
       return {
         operationId,
         method: method.toUpperCase(),
         path,
         parameters: parameters.map((parameter) => ({ ...parameter, schema: resolve(parameter.schema) })),
-        body: body === undefined ? undefined : resolve(body)
+        body: body === undefined ? undefined : resolve(body),
+        mediaType: Object.keys(content ?? {})[0]
       }
     }))
 }
 
 /** Operations that change nothing, although their method is POST. */
 export const READING_POSTS = ['verifyRequests']
+/** One line of a file: a store with a category. */
+const LINE: Schema = {
+  type: 'object',
+  required: ['type', 'id', 'name'],
+  properties: { type: { example: 'category' }, id: { example: 4 }, name: { example: 'Cats' } }
+}
 
 interface Document {
   paths: Record<string, Record<string, {

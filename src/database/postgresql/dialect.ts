@@ -75,6 +75,8 @@ export const postgresql: Dialect = {
         SELECT ${nextId(table, column)} AS id FROM ${input}, generate_series(1, i.count)) AS allocated
     ) AS numbered
     GROUP BY gap`,
+  // A sequence never returns a number again.
+  keepIds: () => [],
   // To find the ranges takes longer than to send a few ids.
   newIds: (table, column) => `
     SELECT n.id AS first, n.id AS last

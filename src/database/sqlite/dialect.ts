@@ -47,5 +47,10 @@ export const sqlite: Dialect = {
   allocateIds: (table, _column, input) => `
     SELECT s.seq + 1 AS first, s.seq + i.count AS last
     FROM (SELECT ${lastId(table)} AS seq) AS s, ${input}`,
+  // The table has a row in sqlite_sequence once it had one itself. That table has no key.
+  keepIds: (table, last) => [
+    { sql: `DELETE FROM sqlite_sequence WHERE name = '${table}'`, values: [] },
+    { sql: `INSERT INTO sqlite_sequence (name, seq) VALUES ('${table}', ?)`, values: [last] }
+  ],
   newIds: (table) => `SELECT s.seq + 1 AS first, s.seq + CAST(? AS integer) AS last FROM (SELECT ${lastId(table)} AS seq) AS s`
 }

@@ -1,0 +1,90 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { countRows } from '../accounts/quota.ts'
+import { categoryTable } from '../categories/queries.ts'
+import type { Command } from '../database/group-commit/command.ts'
+import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import type { Table } from '../database/table.ts'
+import { messageId, messageSecret } from '../messages/commands.ts'
+import { messageTable } from '../messages/queries.ts'
+import { orderTable } from '../orders/queries.ts'
+import { petTable } from '../pets/queries.ts'
+import { SnapshotLimitReached } from './errors.ts'
+import type { ImportedStore } from './imported-store.ts'
+import { SNAPSHOT_ETAG, snapshotTable } from './queries.ts'
+import type { Snapshot } from './schemas.ts'
+import { MAX_SNAPSHOTS } from './snapshot-commands.ts'
+
+/** Number of rows of one statement. On SQLite, it blocks this thread. */
+const ROWS_PER_STATEMENT = 500
+
+/** A row of a snapshot: the id of the row, and its columns that are not NULL. */
+type Copy = [id: number, columns: object]
+
+/** Saves the records of a file as a snapshot. They get new ids. */
+export const importSnapshot: Command<{ account: number, store: ImportedStore }, Snapshot> = {
+  name: 'importSnapshot',
+  stores: true,
+  runsAlone: true,
+  run: async (tx, inputs) => await inSequence(inputs, async ({ account, store }) => {
+    const snapshots = await countRows(tx, snapshotTable, [{ account }])
+    if ((snapshots.get(account) ?? 0) >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
+    const [id] = await tx.allocateIds(snapshotTable, 1)
+    const { categories, pets, inventory, orders, messages } = store
+    const counts = {
+      categories: categories.length,
+      pets: pets.length,
+      inventory: inventory.length,
+      orders: orders.length,
+      messages: messages.length
+    }
+    const createdAt = tx.now(account)
+    tx.insert(snapshotTable, [{ id: id!, account_id: account, created_at: createdAt, ...counts }])
+    for (const [kind, copies] of Object.entries(await copiesOf(tx, store))) {
+      await saveCopies(tx, { account, snapshot: id!, kind }, copies)
+    }
+    return { record: { id: id!, createdAt, counts }, etag: SNAPSHOT_ETAG }
+  })
+}
+
+/** Returns the rows by table. Their versions begin anew, as their ids do. */
+async function copiesOf (tx: Transaction, store: ImportedStore): Promise<Record<string, Copy[]>> {
+  const categoryIds = await takeIds(tx, categoryTable, store.categories.length)
+  const petIds = await takeIds(tx, petTable, store.pets.length)
+  const orderIds = await takeIds(tx, orderTable, store.orders.length)
+  const positions = await takeIds(tx, messageTable, store.messages.length)
+  return {
+    categories: store.categories.map((category, i) => [categoryIds[i]!, category]),
+    pets: store.pets.map(({ name, category, status, counted }, i) =>
+      [petIds[i]!, { name, category_id: categoryIds[category], status, counted }]),
+    inventory_items: store.inventory.map(({ pet, quantity }) => [petIds[pet]!, { quantity }]),
+    orders: store.orders.map(({ pet, quantity, shipDate, complete }, i) =>
+      [orderIds[i]!, { pet_id: petIds[pet], quantity, ship_date: shipDate, complete }]),
+    messages: store.messages.map(({ message, status, createdAt }, i) => {
+      const id = messageId(positions[i]!, messageSecret())
+      return [positions[i]!, { id, message, status, created_at: createdAt }]
+    })
+  }
+}
+
+/** Allocates ids of which no row is inserted yet. */
+async function takeIds (tx: Transaction, table: Table, count: number): Promise<number[]> {
+  if (count === 0) return []
+  const ids = await tx.allocateIds(table, count)
+  await tx.run(tx.dialect.keepIds(table.name, ids.at(-1)!))
+  return ids
+}
+
+async function saveCopies (
+  { dialect, execute }: Transaction, place: { account: number, snapshot: number, kind: string }, copies: Copy[]
+): Promise<void> {
+  for (let i = 0; i < copies.length; i += ROWS_PER_STATEMENT) {
+    await execute(`
+      INSERT INTO snapshot_rows (account_id, snapshot_id, kind, row_id, data)
+      SELECT i.account, i.snapshot, i.kind, i.id, i.data FROM ${dialect.jsonRows('i', {
+        account: 'bigint', snapshot: 'bigint', kind: 'text', id: 'bigint', data: 'text'
+      })}`,
+    copies.slice(i, i + ROWS_PER_STATEMENT).map(([id, columns]) =>
+      ({ ...place, id, data: JSON.stringify({ ...columns, version: 1 }) })))
+    await nextTurn()
+  }
+}
