@@ -11,10 +11,13 @@ import { migrate } from './database/migrations/migrate.ts'
 import { releaseClosedFiles } from './database/sqlite/driver.ts'
 import { reachableOrigin } from './http/http-url.ts'
 import { valid } from './http/valid-fields.ts'
+import { importStore, readFileOfStore } from './lab/import-store.ts'
 
 export interface StoreOptions {
   /** The name of the account. */
   name?: string | undefined
+  /** A file of records, as `petstore store export` prints it, with which the store begins. */
+  from?: string | URL | undefined
   /** Settings of the service, by their names. Default: no log, and a free port of the loopback address. */
   settings?: Record<string, string | number | boolean | undefined> | undefined
 }
@@ -38,7 +41,7 @@ const DEFAULTS = { LOG_LEVEL: 'silent', PORT: '0', HOST: '127.0.0.1', WEBHOOKS_A
  * account. It does not read the environment. Any number of stores can run at the same time.
  */
 export async function createStore (options: StoreOptions = {}): Promise<Store> {
-  const { name = 'Test store', settings = {} } = options
+  const { name = 'Test store', from, settings = {} } = options
   const account = valid<NewAccount>(NewAccountSchema, { name })
   const credential = createCredential()
   const folder = await mkdtemp(join(tmpdir(), 'petstore-'))
@@ -50,7 +53,8 @@ export async function createStore (options: StoreOptions = {}): Promise<Store> {
     try {
       await app.listen({ port: config.PORT, host: config.HOST })
       const { apiKey } = credential
-      await app.commit(createAccount, { account, credential }, { account: null })
+      const { record: { id } } = await app.commit(createAccount, { account, credential }, { account: null })
+      if (from !== undefined) await importStore(app.commit, id, await readFileOfStore(from))
       const url = reachableOrigin(app.listeningOrigin) + app.basePath
       return {
         url,

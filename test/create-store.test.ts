@@ -3,7 +3,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -58,6 +58,34 @@ t.test('createStore starts stores that know nothing of each other, and close() l
   t.same(readdirSync(folder), [])
 })
 
+t.test('a store can begin with the records of a file', async (t) => {
+  const first = await createStore({ settings: { LAB: true } })
+  t.teardown(first.close)
+  await first.client.resetStore({ sample: { pets: 20, seed: 7 } })
+  const { id } = await first.client.createSnapshot({})
+  const file = join(mkdtempSync(join(tmpdir(), 'petstore-file-')), 'store.ndjson')
+  t.teardown(() => { rmSync(dirname(file), { recursive: true, force: true }) })
+  writeFileSync(file, await first.client.getSnapshotRows(id))
+  const expected = (await first.client.getState()).contentHash
+
+  for (const from of [file, pathToFileURL(file)]) {
+    const store = await createStore({ from, settings: { LAB: true } })
+    t.teardown(store.close)
+    t.equal((await store.client.getState()).contentHash, expected)
+    t.same(await store.client.listSnapshots(), [])
+    const imported = await store.client.importSnapshot(readFileSync(file, 'utf8'))
+    t.same(await store.client.getSnapshotDiff((await store.client.restoreSnapshot(imported.id)).id), {
+      created: [], changed: [], deleted: []
+    })
+  }
+  await t.rejects(first.client.importSnapshot({} as unknown as string), /must be text of the type application\/x-ndjson/)
+  const folder = ownTemporaryFolder(t)
+  await t.rejects(createStore({ from: `${file}.none` }), /no such file/)
+  writeFileSync(file, '{"type":"pet"}\n')
+  await t.rejects(createStore({ from: file }), /Line 1: id is required/)
+  t.same(readdirSync(folder), [])
+})
+
 t.test('a start that fails leaves nothing and says why', async (t) => {
   const folder = ownTemporaryFolder(t)
   await t.rejects(createStore({ settings: { PORT: 'none' } }), /PORT/)
@@ -78,7 +106,7 @@ t.test('the examples of the page run', async (t) => {
   // Below the folder of the tests, where Node finds tap.
   const folder = mkdtempSync(join(ROOT, 'test/.test-'))
   t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
-  for (const runner of ['node:test', 'tap', 'The lab']) {
+  for (const runner of ['node:test', 'tap', 'The lab', 'What a client left']) {
     const [, example = ''] = new RegExp(`## ${runner}\\n[^#]*?\`\`\`js\\n([^]*?)\`\`\``).exec(page) ?? []
     const file = join(folder, `${runner.replace(/[: ]/, '-')}.mjs`)
     const code = example.replace("'petstore-lab'", `'${pathToFileURL(join(ROOT, 'dist/public-api.js')).href}'`)

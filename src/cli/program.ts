@@ -8,6 +8,7 @@ import { addMigrate } from './migrate.ts'
 import { addOpenapi } from './openapi.ts'
 import { addSeed } from './seed.ts'
 import { addStart } from './start.ts'
+import { addStore } from './store.ts'
 import { addStudio } from './studio.ts'
 import { addTrigger } from './trigger.ts'
 import { addWorker } from './worker.ts'
@@ -22,7 +23,7 @@ export function createProgram (): Command {
       outputError (text, write) { write(`${text.replace(/^error: /, '').trim().replaceAll('\n', ' ')}\n`) }
     })
   const commands = [
-    addStart, addWorker, addMigrate, addSeed, addAccount, addKey, addStudio, addOpenapi, addBackup, addDoctor,
+    addStart, addWorker, addMigrate, addSeed, addAccount, addKey, addStore, addStudio, addOpenapi, addBackup, addDoctor,
     addListen, addTrigger
   ]
   for (const addCommand of commands) addCommand(program)

@@ -3,14 +3,15 @@ import { commitOptions, createResources } from '../resources.ts'
 import { createCommitter, type Commit } from '../database/group-commit/committer.ts'
 import { openDatabase } from '../database/open-database.ts'
 import type { Database } from '../database/database.ts'
-import { createRead } from '../database/read-batching.ts'
-import type { Read } from '../database/reads/query.ts'
+import { createReads } from '../database/read-batching.ts'
+import type { Read, ReadView } from '../database/reads/query.ts'
 import { OperationalError } from '../operational-error.ts'
 
 /** An open database, with the same queries and commands as the service. */
 export interface OpenDatabase {
   database: Database
   read: Read
+  readView: ReadView
   commit: Commit
 }
 
@@ -25,7 +26,7 @@ export async function withDatabase (config: Config, use: UseDatabase): Promise<v
   const database = await openDatabase({ url: config.DATABASE_URL, pool: config.DATABASE_POOL, ...limits })
   const { commit, close } = createCommitter(database, { ...limits, ...commitOptions(createResources(config)) })
   try {
-    await use({ database, read: createRead(database, limits), commit })
+    await use({ database, ...createReads(database, limits), commit })
   } finally {
     await close()
     await database.close()
