@@ -87,7 +87,7 @@ const DELIVERIES_PER_STEP = 1_000
  *
  * @returns the id of the last of them; `undefined` after the last delivery
  */
-const dropLostDeliveries: Command<{ account: number, after: number }, number | undefined> = {
+export const dropLostDeliveries: Command<{ account: number, after: number }, number | undefined> = {
   name: 'dropLostDeliveries',
   run: async ({ dialect, query, execute }, inputs) => await inSequence(inputs, async (input) => {
     const { where, orderBy } = dialect.keyset(

@@ -89,7 +89,7 @@ t.test('a store as a file', async (t) => {
     await restore(bob, await exportOf(bob))
     const { body: again } = await bob.get('/lab/state')
     t.same(again.contentHash, hers.contentHash, 'once more')
-    t.equal((await app.database.reader.pet.groupBy({ by: ['id'] })).length, hers.counts.pets * 2)
+    t.equal((await app.database.prisma.pet.groupBy({ by: ['id'] })).length, hers.counts.pets * 2)
   })
 
   await t.test('of an empty store is empty', async (t) => {
@@ -198,7 +198,7 @@ t.test('a store as a file', async (t) => {
     assertError(t, await ada.request('POST', '/lab/snapshots/import?x=1', query), 400, 'validation_failed', '"x"')
     assertError(t, await ada.post('/categories', CATEGORY, LINES), 400, 'invalid_content_type', 'application/json')
     t.equal((await ada.get('/lab/snapshots')).body.length, 2)
-    t.equal(await app.database.reader.snapshotRow.count({ where: { accountId: ada.account! } }), 10_000)
+    t.equal(await app.database.prisma.snapshotRow.count({ where: { accountId: ada.account! } }), 10_000)
     const reader = await readerOf(ada, withKey)
     assertError(t, await send(reader, fileOf(CATEGORY)), 403, 'read_only_key')
   })

@@ -100,7 +100,7 @@ t.test('the state of a store', async (t) => {
     const ada = await openAccount()
     const first = await newCategory(ada, '0')
     const data = { accountId: ada.account!, name: 'Dogs', description: 'x'.repeat(500) }
-    await app.database.writer.category.createMany({ data: Array<typeof data>(2_000).fill(data) })
+    await app.database.prisma.category.createMany({ data: Array<typeof data>(2_000).fill(data) })
     const last = await newCategory(ada, '0')
     const { body: { id } } = await ada.post('/lab/snapshots', {})
     const ending = new AbortController()
@@ -124,7 +124,7 @@ t.test('the state of a store', async (t) => {
   await t.test('lets others have their turns while a large store is read', async (t) => {
     const ada = await openAccount()
     const data = { accountId: ada.account!, name: 'Dogs', description: 'x'.repeat(2_000) }
-    await app.database.writer.category.createMany({ data: Array<typeof data>(2_000).fill(data) })
+    await app.database.prisma.category.createMany({ data: Array<typeof data>(2_000).fill(data) })
     const { body: { id } } = await ada.post('/lab/snapshots', {})
     const { text: file } = await ada.get(`/lab/snapshots/${id}/rows`)
     t.ok(file.length > 4_000_000)
@@ -150,7 +150,7 @@ t.test('the state of a store', async (t) => {
 
   await t.test('of a store that is too large is refused', async (t) => {
     const ada = await openAccount()
-    await app.database.writer.category.createMany({
+    await app.database.prisma.category.createMany({
       data: Array.from({ length: 10_000 }, () => ({ accountId: ada.account!, name: 'Dogs' }))
     })
     t.equal((await stateOf(ada)).hash.length, 64)
