@@ -78,7 +78,8 @@ t.test('a store can begin with the records of a file', async (t) => {
       created: [], changed: [], deleted: []
     })
   }
-  await t.rejects(first.client.importSnapshot({} as unknown as string), /must be text of the type application\/x-ndjson/)
+  const wrong = {} as unknown as string
+  await t.rejects(first.client.importSnapshot(wrong), /must be text of the type application\/x-ndjson/)
   const folder = ownTemporaryFolder(t)
   await t.rejects(createStore({ from: `${file}.none` }), /no such file/)
   writeFileSync(file, '{"type":"pet"}\n')

@@ -41,7 +41,8 @@ export function addStore (program: Command): void {
         const { commit } = database
         if (account !== undefined) await requireAccount(database, account)
         const fields = { account: { name: 'Imported store' }, credential: createCredential() }
-        const created = account === undefined ? (await commit(createAccount, fields, { account: null })).record : undefined
+        const opened = account === undefined ? await commit(createAccount, fields, { account: null }) : undefined
+        const created = opened?.record
         const counts = await importStore(commit, account ?? created!.id, content)
         const records = Object.values(counts).reduce((sum, count) => sum + count)
         process.stderr.write(`Imported ${records} records to account ${account ?? created!.id}.\n`)

@@ -12,7 +12,7 @@ import { SnapshotLimitReached } from './errors.ts'
 import type { ImportedStore } from './imported-store.ts'
 import { SNAPSHOT_ETAG, snapshotTable } from './queries.ts'
 import type { Snapshot } from './schemas.ts'
-import { MAX_SNAPSHOTS } from './snapshot-commands.ts'
+import { countCopies, MAX_SNAPSHOTS } from './snapshot-commands.ts'
 
 /** Number of rows of one statement. On SQLite, it blocks this thread. */
 const ROWS_PER_STATEMENT = 500
@@ -42,6 +42,7 @@ export const importSnapshot: Command<{ account: number, store: ImportedStore }, 
     for (const [kind, copies] of Object.entries(await copiesOf(tx, store))) {
       await saveCopies(tx, { account, snapshot: id!, kind }, copies)
     }
+    tx.storedBytes.add(account, (await countCopies(tx, account, id!)).bytes)
     return { record: { id: id!, createdAt, counts }, etag: SNAPSHOT_ETAG }
   })
 }

@@ -7,7 +7,7 @@ import { petTable } from '../pets/queries.ts'
 import { StoreTooLarge } from './errors.ts'
 import { createSample, type Sample } from './sample-store.ts'
 import { storeEvents, type ResetStore, type StoreCounts, type NewStoreReset } from './schemas.ts'
-import { deleteOtherRows, exceedsLimit, STORE_LIMIT } from './store-rows.ts'
+import { countingBytes, deleteOtherRows, exceedsLimit, STORE_LIMIT } from './store-rows.ts'
 
 const EMPTY: StoreCounts = { categories: 0, pets: 0, inventory: 0, orders: 0, messages: 0 }
 
@@ -19,8 +19,10 @@ export const resetStore: Command<{ account: number, reset: NewStoreReset }, Rese
   locksAccount: true,
   run: async (tx, inputs) => await inSequence(inputs, async ({ account, reset: { sample } }) => {
     if (await exceedsLimit(tx, account)) return new StoreTooLarge(STORE_LIMIT)
-    await deleteOtherRows(tx, account, null)
-    const counts = sample === undefined ? EMPTY : await fill(tx, account, createSample(sample.pets, sample.seed ?? 0))
+    const counts = await countingBytes(tx, account, async () => {
+      await deleteOtherRows(tx, account, null)
+      return sample === undefined ? EMPTY : await fill(tx, account, createSample(sample.pets, sample.seed ?? 0))
+    })
     const etag = `"${Object.values(counts).join('-')}"`
     return { record: { counts }, etag, events: [storeEvents.replaced({ reason: 'reset' })] }
   })

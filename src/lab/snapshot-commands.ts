@@ -1,6 +1,8 @@
 import { countRows } from '../accounts/quota.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import { bytesSql } from '../database/unit-of-work/stored-bytes.ts'
+import { snapshotRows } from '../generated/tables.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { SnapshotLimitReached, SnapshotNotFound, SnapshotTooLarge, StoreTooLarge } from './errors.ts'
 import { SNAPSHOT_ETAG, snapshotRecord, snapshotTable } from './queries.ts'
@@ -8,7 +10,7 @@ import { settleRestoredMessages } from './restored-messages.ts'
 import { versionFloor } from './rules.ts'
 import { storeEvents, type NewSnapshot, type Snapshot, type StoreCounts } from './schemas.ts'
 import { countRestore } from './state-commands.ts'
-import { deleteOtherRows, exceedsFile, exceedsLimit, MAX_STORE_ROWS, STORE_LIMIT } from './store-rows.ts'
+import { countingBytes, deleteOtherRows, exceedsFile, exceedsLimit, MAX_STORE_ROWS, STORE_LIMIT } from './store-rows.ts'
 import { copyRows, restoreRows, STORED_TABLES } from './stored-rows.ts'
 
 /** Maximum number of snapshots of an account. */
@@ -27,21 +29,26 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
     const [id] = await tx.allocateIds(snapshotTable, 1)
     const createdAt = tx.now(account)
     await tx.execute(copyRows(tx.dialect), [{ account, snapshot: id! }])
-    const copied = await countCopies(tx, account, id!)
+    const { counts: copied, bytes } = await countCopies(tx, account, id!)
+    tx.storedBytes.add(account, bytes)
     tx.insert(snapshotTable, [{ id: id!, account_id: account, label, created_at: createdAt, ...copied }])
     const record: Snapshot = { id: id!, createdAt, counts: copied, ...label === undefined ? {} : { label } }
     return { record, etag: SNAPSHOT_ETAG }
   })
 }
 
-async function countCopies ({ dialect, query }: Transaction, account: number, snapshot: number): Promise<StoreCounts> {
-  const rows = await query<{ kind: string, count: number }>(`
-    SELECT x.kind, count(*) AS count
+/** Returns the number of the rows of a snapshot, and how much they count for the stored bytes of its account. */
+export async function countCopies (
+  { dialect, query }: Transaction, account: number, snapshot: number
+): Promise<{ counts: StoreCounts, bytes: number }> {
+  const rows = await query<{ kind: string, count: number, bytes: number }>(`
+    SELECT x.kind, count(*) AS count, CAST(sum(${bytesSql(snapshotRows, 'x')}) AS bigint) AS bytes
     FROM ${dialect.jsonRows('i', { account: 'bigint', snapshot: 'bigint' })}
     JOIN snapshot_rows x ON x.account_id = i.account AND x.snapshot_id = i.snapshot
     GROUP BY x.kind`, [{ account, snapshot }])
-  const counts = new Map(rows.map(({ kind, count }) => [kind, count]))
-  return Object.fromEntries(STORED_TABLES.map(({ name, counted }) => [counted, counts.get(name) ?? 0])) as StoreCounts
+  const byTable = new Map(rows.map(({ kind, count }) => [kind, count]))
+  const counts = Object.fromEntries(STORED_TABLES.map(({ name, counted }) => [counted, byTable.get(name) ?? 0]))
+  return { counts: counts as StoreCounts, bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0) }
 }
 
 async function deleteCopies ({ dialect, execute }: Transaction, account: number, snapshot: number): Promise<void> {
@@ -72,6 +79,7 @@ export const deleteSnapshot: Command<SnapshotRef, undefined> = {
     const { account, snapshotId: id } = input
     const snapshot = await lockSnapshot(tx, input)
     if (snapshot instanceof Error) return snapshot
+    tx.storedBytes.add(account, -(await countCopies(tx, account, id)).bytes)
     await deleteCopies(tx, account, id)
     const { dialect, execute } = tx
     const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
@@ -99,8 +107,10 @@ export const restoreSnapshot: Command<SnapshotRef, Snapshot> = {
     const { dialect, execute } = tx
     const floor = versionFloor(await countRestore(tx, account))
     const inputs = [{ account, snapshot, floor }]
-    for (const table of STORED_TABLES) await execute(restoreRows(dialect, table), inputs)
-    await deleteOtherRows(tx, account, snapshot)
+    await countingBytes(tx, account, async () => {
+      for (const table of STORED_TABLES) await execute(restoreRows(dialect, table), inputs)
+      await deleteOtherRows(tx, account, snapshot)
+    })
     const replaced = storeEvents.replaced({ reason: 'restored', snapshot: record })
     const events = [replaced, ...await settleRestoredMessages(tx, account)]
     // A worker settles the messages that are queued again and have no deliveries.

@@ -1,6 +1,7 @@
 import type { Command } from '../database/group-commit/command.ts'
 import type { Commit } from '../database/group-commit/committer.ts'
 import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import { ROW_BYTES } from '../database/unit-of-work/stored-bytes.ts'
 import { rowAsJson, STORED_TABLES, textBytes, type StoredTable } from './stored-rows.ts'
 
 /** Limit what one transaction copies or replaces, so that no other account waits for it: records, and their texts. */
@@ -31,6 +32,18 @@ async function measure (
 
 function isTooLarge ({ count, bytes }: { count: number, bytes: number }): boolean {
   return count > MAX_STORE_ROWS || bytes > MAX_STORE_BYTES
+}
+
+/** Changes a store that one transaction may replace, and counts by how much the stored bytes of its account change. */
+export async function countingBytes<Result> (
+  tx: Transaction, account: number, change: () => Promise<Result>
+): Promise<Result> {
+  const bytesOf = (table: StoredTable): string => `${ROW_BYTES} + ${textBytes(table)}`
+  const before = await measure(tx, account, bytesOf)
+  const result = await change()
+  const after = await measure(tx, account, bytesOf)
+  tx.storedBytes.add(account, after.bytes - before.bytes)
+  return result
 }
 
 /** Tells whether a store is larger than one transaction may replace. */

@@ -43,6 +43,17 @@ t.test('an account counts what it stores, also when that is changed, swept and d
   await ada.delete(`/account/keys/${key.id}`)
   for (const { counted, actual } of await storedBytes(service)) t.equal(counted, actual)
 
+  const { body: { id: snapshotId } } = await ada.post('/lab/snapshots', {})
+  await ada.post('/pets', { name: 'Max', categoryId })
+  await ada.patch(`/categories/${categoryId}`, { description: null })
+  await ada.post(`/lab/snapshots/${snapshotId}/restore`, undefined)
+  const { text: file } = await ada.get(`/lab/snapshots/${snapshotId}/rows`)
+  for (const { counted, actual } of await storedBytes(service)) t.equal(counted, actual)
+  t.equal((await ada.post('/lab/snapshots/import', file, { 'content-type': 'application/x-ndjson' })).status, 201)
+  await ada.delete(`/lab/snapshots/${snapshotId}`)
+  await ada.post('/lab/reset', { sample: { pets: 20 } })
+  for (const { counted, actual } of await storedBytes(service)) t.equal(counted, actual)
+
   await prisma.idempotencyRecord.updateMany({ data: { expiresAt: new Date(0) } })
   await commit(deleteExpiredIdempotencyRecords, {}, { account: null })
   t.equal(await prisma.idempotencyRecord.count(), 0)

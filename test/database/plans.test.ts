@@ -94,7 +94,8 @@ const SKEWED = 'CASE WHEN i % 10 = 0 THEN i / 10 + 1 ELSE 1 END'
 
 /** Scans of little: of partial indexes with what is due or open, and of what a statement has found. */
 const SMALL_SCAN = new RegExp([
-  'INDEX (messages_plain_idx|faults_open_idx|accounts_moved_clock_idx|journals_on_idx|sqlite_autoindex_account_limits_1)',
+  'INDEX (messages_plain_idx|faults_open_idx|accounts_moved_clock_idx)',
+  'INDEX (journals_on_idx|sqlite_autoindex_account_limits_1)',
   '^SCAN (walk|open|s|locked_\\w+|sqlite_sequence|_prisma_migrations)$'
 ].join('|'))
 

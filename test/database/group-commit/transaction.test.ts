@@ -8,7 +8,8 @@ import { sqlite } from '../../../src/database/sqlite/dialect.ts'
 
 t.test('a clock that moves while a transaction runs does not change its times', (t) => {
   const clocks = new AccountClocks()
-  const { now, confirmClock } = createTransaction(async () => [], sqlite, [], clocks, new Map(), new StoredBytes(0, new Map()))
+  const { now, confirmClock } = createTransaction(
+    async () => [], sqlite, [], clocks, new Map(), new StoredBytes(0, new Map()))
   const before = now(1)
   // Another process has moved the clock, and this one learns of it before the transaction reads the account's row.
   clocks.advance(1, 60_000)
