@@ -45,6 +45,8 @@ export interface Dialect {
   inJsonArray: (column: string, array: string) => string
   /** Whether a column is one of a subquery's few values, each looked up in the column's index. */
   inSubquery: (column: string, subquery: string) => string
+  /** The column with the address of a row, for a table whose key has several columns. Valid within a statement. */
+  rowAddress: string
   /** Returns FROM and WHERE: the rows of a table whose id is one of a subquery's few, in its column `id`. */
   fromByIds: (table: string, alias: string, column: string, ids: string) => string
   /** The text of a member of a JSON object, or NULL. */

@@ -51,11 +51,7 @@ function textOf (part: object | undefined): string | undefined {
   return part && JSON.stringify(part)
 }
 
-/** The name that SQLite gives to the index of the primary key: after an ANALYZE, it could read all attempts instead. */
-const PRIMARY_KEY = 'sqlite_autoindex_webhook_attempts_1'
-
 const sqlOf = oncePerDialect((dialect) => {
-  const { name } = attemptTable
   const columns = dialect.jsonRows('i', {
     account: 'bigint',
     webhook: 'bigint',
@@ -73,7 +69,7 @@ const sqlOf = oncePerDialect((dialect) => {
   })
   const ofWebhook = (alias: string): string => `${alias}.account_id = i.account AND ${alias}.webhook_id = i.webhook`
   const before = (id: string): string => `
-    SELECT a.account_id, a.webhook_id, a.id FROM i CROSS JOIN webhook_attempts a WHERE ${ofWebhook('a')} AND a.id < ${id}`
+    SELECT a.${dialect.rowAddress} FROM i CROSS JOIN webhook_attempts a WHERE ${ofWebhook('a')} AND a.id < ${id}`
   return {
     insert: `
       INSERT INTO webhook_attempts (account_id, webhook_id, id, event_id, at, status, error, duration_ms, next_try_at,
@@ -86,9 +82,9 @@ const sqlOf = oncePerDialect((dialect) => {
       WITH i AS (SELECT * FROM ${dialect.jsonRows('i', {
         account: 'bigint', webhook: 'bigint', first: 'bigint', beyond: 'bigint'
       })})
-      DELETE FROM ${dialect.useIndex(name, name, PRIMARY_KEY)} WHERE (account_id, webhook_id, id) IN (
+      DELETE FROM webhook_attempts WHERE ${dialect.inSubquery(dialect.rowAddress, `
         ${before('i.first')} UNION ALL ${before(`(
           SELECT b.id FROM webhook_attempts b WHERE ${ofWebhook('b')} AND b.total_bytes > i.beyond
-          ORDER BY b.id LIMIT 1)`)})`
+          ORDER BY b.id LIMIT 1)`)}`)}`
   }
 })

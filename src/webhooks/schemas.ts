@@ -86,6 +86,7 @@ export const ResendSchema = Type.Object({
 }, {
   $id: 'Resend',
   ...NO_ADDITIONAL_PROPERTIES,
+  minProperties: 1,
   description: 'The events to send again: either `eventId`, or `from` and `to` with `types` and `only`.',
   example: { eventId: 1 }
 })

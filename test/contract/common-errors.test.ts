@@ -64,7 +64,9 @@ t.test('every operation', async (t) => {
     await client.request(operation.method, anyPathOf(operation), { body: 'x', headers: TEXT_TYPE }))
 
   const ids = await stockedStore(owner)
-  await expectError(operations, 412, 'precondition_failed', async (operation, client) =>
+  // The store has no attempt, because its service does not deliver.
+  const found = operations.filter(({ operationId }) => operationId !== 'getWebhookAttempt')
+  await expectError(found, 412, 'precondition_failed', async (operation, client) =>
     await client.request(operation.method, pathOf(operation, ids), {
       headers: ifMatch('"other"'), body: bodyOf(operation, ids)
     }))

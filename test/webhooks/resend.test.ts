@@ -82,7 +82,7 @@ t.test('events are sent again', async (t) => {
     assertError(t, await resend(setting, { from: 2, to: 3 }), 410, 'events_expired')
     t.equal((await resend(setting, { from: 3, to: 3 })).status, 202)
     await assertRejectsInput(t, async (body: unknown) => await ada.post(`${path}/resend`, body), [
-      [{}, 'eventId is required, or both from and to'],
+      [{}, 'must have eventId or from or to'],
       [{ from: 1 }, 'eventId is required, or both from and to'],
       [{ eventId: 1, to: 2 }, 'eventId must be the only member'],
       [{ eventId: 0 }, 'eventId must be 1 or more'],

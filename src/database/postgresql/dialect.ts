@@ -58,6 +58,7 @@ export const postgresql: Dialect = {
     `${column} = ANY (ARRAY(SELECT CAST(value AS bigint) FROM json_array_elements_text(${array}) AS value))`,
   // As a join, a planner that estimates many values would read the whole table.
   inSubquery: (column, subquery) => `${column} = ANY (ARRAY(${subquery}))`,
+  rowAddress: 'ctid',
   fromByIds: (table, alias, column, ids) => `FROM ${table} ${alias} WHERE ${alias}.${column} = ANY (ARRAY(${ids}))`,
   jsonMember: (object, name) => `CAST(${object} AS json) ->> '${name}'`,
   join: (text, orderBy, separator = ',') => `string_agg(${text}, '${separator}' ORDER BY ${orderBy})`,

@@ -32,6 +32,7 @@ export const sqlite: Dialect = {
   limit: (_input, limit) => String(limit),
   inJsonArray: (column, array) => `${column} IN (SELECT value FROM json_each(${array}))`,
   inSubquery: (column, subquery) => `${column} IN (${subquery})`,
+  rowAddress: 'rowid',
   // CROSS JOIN keeps the order: for each id, its row. IN would write the ids to an intermediate table.
   fromByIds: (table, alias, column, ids) =>
     `FROM (${ids}) AS wanted CROSS JOIN ${table} ${alias} WHERE ${alias}.${column} = wanted.id`,
