@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openLargeStore, type Attack, type Target } from './neighbour-attacks.ts'
+import { count, EARLIER, LATER, openLargeStore, run, type Attack, type Target } from './neighbour-attacks.ts'
 import { flood, inParallel, openAccount, openConnection, repeat, requests, send } from './neighbour-traffic.ts'
 
 /** Attacks whose requests are few or refused, and cost more than others: their bytes, their answers, what they keep. */
@@ -96,6 +96,24 @@ export const COSTLY_ATTACKS: Record<string, (target: Target) => Promise<Attack>>
         await takeAndDelete().catch((error: unknown) => { if (!stopped.aborted) throw error })
       }
     }
+  },
+
+  'N20 restores of messages with many deliveries': async (target) => {
+    const { key, account } = await openAccount(target)
+    const [messages, deliveries] = target.context.quick ? [100, 2] : [2_000, 20]
+    // While they wait, the worker leaves the messages queued. All their deliveries have failed.
+    await run(target, ({ toTime }) => [
+      `INSERT INTO messages (id, account_id, message, waiting, created_at) ${count(messages)}
+        SELECT 'restored' || n.i, ${account}, 'Hello', 1, ${toTime(EARLIER)} FROM n`,
+      `INSERT INTO deliveries (
+          account_id, webhook_id, event_id, message_position, state, next_try_at, give_up_at, settled_at)
+        ${count(deliveries)}
+        SELECT m.account_id, n.i, 1, m.position, 'failed', ${toTime(EARLIER)}, ${toTime(EARLIER)}, ${toTime(LATER)}
+        FROM n CROSS JOIN messages m WHERE m.account_id = ${account}`
+    ])
+    const { body: { id } } = await send(target, 'POST', '/lab/snapshots', key, {})
+    const restore = requests(1, 'POST', `/lab/snapshots/${id}/restore`, key)
+    return async (stopped) => await flood(target, 1, restore, stopped)
   }
 }
 

@@ -179,17 +179,17 @@ async function openSeededStore (target: Target, { pets = 0, orders = 0, events =
 }
 
 /** A literal for a time at which nothing is due. */
-const LATER = "'2096-01-01T00:00:00.000Z'"
+export const LATER = "'2096-01-01T00:00:00.000Z'"
 
 /** A literal for a time that is long past. */
-const EARLIER = "'2006-01-01T00:00:00.000Z'"
+export const EARLIER = "'2006-01-01T00:00:00.000Z'"
 
 /** Returns a CTE with the numbers from 1. */
-function count (to: number): string {
+export function count (to: number): string {
   return `WITH RECURSIVE n(i) AS (SELECT 1 WHERE ${to} > 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${to})`
 }
 
-async function run ({ databaseUrl }: Target, statements: (dialect: Dialect) => string[]): Promise<void> {
+export async function run ({ databaseUrl }: Target, statements: (dialect: Dialect) => string[]): Promise<void> {
   const { prisma, dialect, close } = await openDatabase({ url: databaseUrl, pool: 2, timeout: 600_000 })
   try {
     for (const statement of statements(dialect)) {
