@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { isCredential } from '../../src/accounts/api-key.ts'
+import { openDatabase } from '../../src/database/open-database.ts'
 import { startApp } from '../support/app.ts'
 import { build, petstore, startService } from '../support/cli.ts'
 import { freshDatabase } from '../support/database.ts'
@@ -95,6 +96,17 @@ t.test('key list prints all pages', async (t) => {
   await Promise.all(Array.from({ length: 99 }, async () => await ada.post('/account/keys', {})))
   const { out } = await petstore(t, ['key', 'list', '--account', String(ada.account)], { env: { DATABASE_URL } })
   t.equal(new Set(out.trim().split('\n')).size, 100)
+})
+
+t.test('account list prints all accounts, also those after the first thousand', async (t) => {
+  const url = await freshDatabase(t)
+  const database = await openDatabase({ url, pool: 2, timeout: 60_000 })
+  const account = { name: 'A store', createdAt: new Date() }
+  await database.prisma.account.createMany({ data: Array<typeof account>(2_001).fill(account) })
+  await database.close()
+  const { code, out } = await petstore(t, ['account', 'list'], { env: { DATABASE_URL: url } })
+  t.equal(code, 0)
+  t.equal(out.trim().split('\n').length, 2_001)
 })
 
 t.test('accounts can be listed and deleted, and a running service then rejects their keys', async (t) => {
