@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/group-commit/committer.ts'
 import { Overloaded, Unauthorized } from '../errors.ts'
@@ -5,6 +6,9 @@ import { recordRequests, type EndedRequest } from './commands.ts'
 
 /** Time for which requests gather, so that many share a transaction. Other processes see them within a second. */
 const GATHER_MS = 200
+
+/** A batch is followed by a pause of this many times its duration, so that other writes have most of the time. */
+const PAUSE_PER_BATCH = 3
 
 /** Limit what one transaction records: no write of another account waits for it noticeably. */
 const BATCH_REQUESTS = 500
@@ -102,11 +106,14 @@ export function createRecorder ({ commit, log }: { commit: Commit, log: FastifyB
   /** Records what waits now. */
   async function write (account: number, waiting: Waiting): Promise<void> {
     let left = waiting.requests.length
+    let pauseMs = 0
     do {
+      if (pauseMs > 0) await sleep(pauseMs)
       const { dropped } = waiting
       const requests = take(waiting, left)
       left -= requests.length
       waiting.dropped = 0
+      const began = performance.now()
       try {
         await commit(recordRequests, { account, requests, dropped }, { account })
         release(waiting, requests)
@@ -125,6 +132,7 @@ export function createRecorder ({ commit, log }: { commit: Commit, log: FastifyB
         if (isDeleted) return
         throw error
       }
+      pauseMs = PAUSE_PER_BATCH * (performance.now() - began)
     } while (left > 0 && waiting.requests.length > 0)
   }
 

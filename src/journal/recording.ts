@@ -27,6 +27,7 @@ export function recordRequest (
   const response = captureResponse(reply.raw, request.method === 'HEAD')
   const socket = request.raw.socket
   reply.raw.once('close', () => {
+    const recordingBegan = performance.now()
     const { raw } = reply
     const { answer } = response
     // What was not finished has ended now.
@@ -82,6 +83,7 @@ export function recordRequest (
       isKeyed: idempotencyKey !== undefined,
       endedMs: end.ms
     })
+    request.server.admission.charge(request.auth.account, recordingBegan)
   })
 }
 

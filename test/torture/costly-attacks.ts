@@ -114,6 +114,14 @@ export const COSTLY_ATTACKS: Record<string, (target: Target) => Promise<Attack>>
     const { body: { id } } = await send(target, 'POST', '/lab/snapshots', key, {})
     const restore = requests(1, 'POST', `/lab/snapshots/${id}/restore`, key)
     return async (stopped) => await flood(target, 1, restore, stopped)
+  },
+
+  'N22 a journal of large requests': async (target) => {
+    const { key } = await openAccount(target)
+    await send(target, 'PUT', '/lab/journal', key, { keep: 10_000 })
+    // Refused without a transaction, and recorded with 16 KB of the body.
+    const refused = requests(1, 'POST', '/categories', key, { name: 'x'.repeat(16_000) })
+    return async (stopped) => await flood(target, 16, refused, stopped)
   }
 }
 
