@@ -35,6 +35,7 @@ t.test('every setting but two has a default', async (t) => {
     RATE_LIMIT_FAILED_AUTH: 0,
     ACCOUNT_TTL_SECONDS: 0,
     QUEUE_LIMIT: 5000,
+    STORED_BYTES_PER_ACCOUNT: 0,
     BODY_LIMIT: 131072,
     REQUEST_TIMEOUT_MS: 10000,
     SHUTDOWN_GRACE_MS: 10000,

@@ -47,7 +47,7 @@ export function journalRoutes (
         summary: 'Turn the journal on',
         description: 'From now on, the journal records every request with an API key of the account, except those ' +
           'of the lab: what came, what the service sent, and what became of it. It keeps the newest requests: as ' +
-          'many as `keep` says, and at most 16 MB. A journal that is on gets the new `keep`.',
+          'many as `keep` says, and at most 16 MB.',
         body: ref(NewJournalSchema),
         response: { 200: ref(JournalSchema) }
       }
@@ -100,10 +100,9 @@ export function journalRoutes (
         operationId: 'listRequests',
         ...EXPERIMENTAL,
         summary: 'List or follow requests',
-        description: 'Lists the recorded requests of the account in the order in which their responses ended, a page ' +
-          'at a time. With `Accept: text/event-stream` the response stays open and sends new requests as they end, ' +
-          'after `Last-Event-ID` or `after`. With `Accept: application/har+json` the page is an HTTP Archive, which ' +
-          'browsers and other tools open. Without a journal the list is empty.',
+        description: 'Lists recorded requests in the order in which their responses ended. With `Accept: ' +
+          'text/event-stream` the response stays open and sends new requests, after `Last-Event-ID` or `after`. With ' +
+          '`Accept: application/har+json` the page is an HTTP Archive.',
         querystring: RequestQuery,
         response: { 200: Type.Array(ref(RecordedRequestSchema)) }
       },
@@ -170,8 +169,7 @@ export function journalRoutes (
         ...EXPERIMENTAL,
         summary: 'Check recorded requests',
         description: 'Checks how many requests match, whether they have one Idempotency-Key, how long the client ' +
-          'paused before further attempts, and in which order requests came. The verdict has a sentence for each ' +
-          'thing that is not so. It changes nothing, so a read-only API key can ask for it.',
+          'paused before further attempts, and in which order requests came. It changes nothing.',
         body: ref(RequestCheckSchema),
         response: { 200: ref(RequestVerdictSchema) }
       },

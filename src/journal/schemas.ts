@@ -26,7 +26,7 @@ export const JournalSchema = Type.Object({
   keep,
   requests: count('Number of requests in the journal', 12),
   bytes: count('Their size, at most 16 MB', 9_216),
-  dropped: count('Number of requests that could not be recorded since the journal was turned on', 0)
+  dropped: count('Number of requests that could not be recorded', 0)
 }, { $id: 'Journal', description: 'The journal of the account, which records its requests.' })
 export type Journal = Static<typeof JournalSchema>
 

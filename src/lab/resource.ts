@@ -18,7 +18,7 @@ const TAG: Tag = {
   description: 'Faults, limits, a clock, snapshots and a journal of requests for tests of your client. Everything ' +
     'here belongs to your account and touches no other. A response that a fault hit has the header `Petstore-Fault` ' +
     'with the id of the fault. Responses to an account whose clock was moved have the header `Petstore-Clock` with ' +
-    'its time. All responses to an account that has set limits, except those of the lab, have the fields that it chose.'
+    'its time.'
 }
 
 /**

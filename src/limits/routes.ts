@@ -19,8 +19,7 @@ export const limitRoutes: FastifyPluginAsyncTypebox = async function limitRoutes
       ...EXPERIMENTAL,
       summary: 'Set limits',
       description: 'Limits the requests of your own account, except those of the lab, in windows of its clock: move ' +
-        'the clock to begin the next one. Further requests are 429. The limits replace those before, and all counts ' +
-        'begin at 0. They work immediately in the process that responds, and within a second in all others.',
+        'the clock to begin the next one. Further requests are 429. All counts begin at 0.',
       body: ref(NewLimitsSchema),
       response: { 200: ref(LimitsSchema) }
     }

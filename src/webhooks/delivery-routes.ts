@@ -50,7 +50,7 @@ export const deliveryRoutes: FastifyPluginAsyncTypebox = async function delivery
       summary: 'Get an attempt to deliver to a webhook',
       description: 'Returns an attempt with the request that the service sent and the response of the receiver: its ' +
         'header fields and its body, up to 4 KB of each. The body of the request is missing once the event has ' +
-        'expired. The secret of the webhook is never shown.',
+        'expired.',
       params: AttemptParams,
       response: { 200: ref(WebhookAttemptDetailSchema) }
     },
@@ -74,7 +74,7 @@ export const deliveryRoutes: FastifyPluginAsyncTypebox = async function delivery
           'is disabled. Enable it first.',
         'An event that waits for its first attempt, or whose request is in flight, is not sent twice. One that waits ' +
           'for a retry is sent now. With `"only": "failed"`, the service sends only those, and the last 10,000 that ' +
-          'it gave up. A message that is delivered or failed keeps its status.'
+          'it gave up.'
       ].join('\n\n'),
       params: WebhookParams,
       body: ref(ResendSchema),

@@ -114,7 +114,7 @@ async function write (client: Client, operation: Operation, ids: CreatedIds): Pr
   const fields = Object.fromEntries(Object.entries(properties)
     .filter(([name, { example }]) => example !== undefined && !(name in ids))
     .map(([name, { example }]) => [name, example]))
-  const body = operation.body === undefined ? undefined : fields
+  const body = operation.method === 'PATCH' ? fields : bodyOf(operation, ids as never)
   return await client.request(operation.method, pathOf(operation, ids), { body })
 }
 

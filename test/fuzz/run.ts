@@ -121,6 +121,8 @@ function checkResponse (request: FuzzRequest, response: FuzzResponse, counts: Fu
 /** Tells whether a body is invalid in some states, or by a rule that the document only tells in words. */
 function dependsOnState ({ operation, body }: FuzzRequest): boolean {
   if (operation === 'advanceClock' || operation === 'verifyRequests') return true
+  // Which members go together, and whether they are in order.
+  if (operation === 'resendEvents') return true
   if (operation === 'createScenario') return (body as { faults: NewFault[] }).faults.some(isContradictory)
   return operation === 'createFault' && isContradictory(body as NewFault)
 }

@@ -48,7 +48,10 @@ t.test('a path id is decimal digits from 1 to 2^63-1', async (t) => {
 
 t.test('a percent-encoded digit equals the digit', async (t) => {
   const { client, ids } = await store(t)
-  for (const { operation, name, label } of pathIds.filter(({ operation: { method } }) => method === 'GET')) {
+  // The store has no attempt, because its service does not deliver.
+  const found = pathIds.filter(({ operation: { method, operationId } }) =>
+    method === 'GET' && operationId !== 'getWebhookAttempt')
+  for (const { operation, name, label } of found) {
     const plain = await client.get(pathOf(operation, ids))
     const encoded = [...String(ids[name])].map((digit) => `%3${digit}`).join('')
     const answer = await client.get(pathOf(operation, { ...ids, [name]: encoded }))
@@ -119,8 +122,9 @@ t.test('a position in the feed is decimal digits from 0 to 2^63-1', async (t) =>
 })
 
 t.test('a limit is a number from 1 to 100, given once', async (t) => {
-  const { client } = await store(t)
-  for (const { path } of lists) {
+  const { client, ids } = await store(t)
+  for (const list of lists) {
+    const path = pathOf(list, ids)
     for (const query of [
       'limit=0',
       'limit=101',
@@ -172,9 +176,9 @@ t.test('every cursor of the documented form is accepted, with any filter and ord
     '/inventory': ['', 'status=pending', `petId=${ids.petId}&petId=5`]
   }
   // The feed of events is paged by the number of an event, `after`.
-  for (const { path, parameters } of lists.filter(({ parameters }) =>
-    parameters.some(({ name }) => name === 'cursor')
-  )) {
+  for (const list of lists.filter(({ parameters }) => parameters.some(({ name }) => name === 'cursor'))) {
+    const { parameters } = list
+    const path = pathOf(list, ids)
     const orders = parameters.some(({ name }) => name === 'sort') ? ['', 'sort=id', 'sort=-id'] : ['']
     for (const filter of filters[path] ?? ['']) {
       for (const order of orders) {
@@ -261,7 +265,9 @@ t.test('every operation rejects unknown query parameters', async (t) => {
       assertError(t, answer, 400, 'validation_failed', 'is not allowed', `${operation.operationId} ?${name}=1`)
     }
   }
-  for (const { method, path } of lists) { t.equal((await client.request(method, `${path}?`)).status, 200, 'an empty query is none') }
+  for (const list of lists) {
+    t.equal((await client.request(list.method, `${pathOf(list, ids)}?`)).status, 200, 'an empty query is none')
+  }
 })
 
 t.test('a message repeats the beginning of a long unknown name only', async (t) => {

@@ -72,10 +72,11 @@ t.test('what waits to be recorded', async (t) => {
     t.equal(inputs.length, 1)
   })
 
-  await t.test('is recorded without a reader', async () => {
+  await t.test('is recorded without a reader', async (t) => {
     const { recorder, inputs } = recorderWith(async () => {})
     recorder.add(1, ended('/a'))
     await eventually(() => inputs.length === 1)
+    t.equal(inputs[0]!.requests.length, 1)
     await recorder.close()
   })
 })

@@ -31,7 +31,7 @@ t.test('the size of a store', async (t) => {
     for (const [path, body] of [[`/lab/snapshots/${id}/restore`, undefined], ['/lab/reset', {}]] as const) {
       assertError(t, await ada.post(path, body), 409, 'store_too_large', '8 MB')
     }
-    t.equal(await prisma.category.count({ where: { accountId: ada.account! } }), 11)
+    t.equal(await prisma.category.count({ where: { accountId: ada.account! } }), 10)
     t.equal(await prisma.snapshotRow.count({ where: { accountId: ada.account! } }), 8)
     for (const path of ['/lab/state', `/lab/snapshots/${id}/diff`]) {
       assertError(t, await ada.get(path), 409, 'store_too_large', '8 MB')

@@ -103,6 +103,7 @@ const CASES: Record<string, RaisedError> = {
 
 /** Codes that no request in this file can cause, and the reasons. */
 const ELSEWHERE: Record<string, string> = {
+  storage_limit_reached: 'test/accounts/stored-bytes.test.ts: takes an account that stores much',
   idempotency_key_in_use:
     'test/contract/replays.test.ts: takes somebody who holds the key, and PostgreSQL, where two write at a time',
   ...Object.fromEntries(

@@ -43,7 +43,9 @@ export const texts = fields(
   ({ type, format, enum: values }) => type === 'string' && format === undefined && values === undefined
 )
 export const times = fields(({ format }) => format === 'date-time')
-export const bodyIds = fields(({ format }) => format === 'int64')
+/** Without the numbers of events, which are no ids. */
+export const bodyIds = fields(({ format }) => format === 'int64').filter(({ operation }) =>
+  operation.operationId !== 'resendEvents')
 export const pathIds = parameters(({ in: place, schema }) => place === 'path' && schema.format === 'int64')
 export const queryIds = parameters(
   ({ in: place, schema }) =>

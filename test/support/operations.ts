@@ -104,6 +104,8 @@ export function bodyOf (
   if (body.minProperties !== undefined && Object.keys(fields).length === 0) {
     return body.example as Record<string, unknown>
   }
-  const required = (body.required ?? []).map((name) => [name, ids[name] ?? body.properties?.[name]?.example])
-  return { ...Object.fromEntries(required), ...fields }
+  const required = (body.required ?? []).map((name) => [name, ids[name] ?? body.properties?.[name]?.example] as const)
+  // A member that has no example of its own is in that of the body.
+  const whole = required.some(([, value]) => value === undefined) ? body.example as Record<string, unknown> : {}
+  return { ...whole, ...Object.fromEntries(required.filter(([, value]) => value !== undefined)), ...fields }
 }
