@@ -43,7 +43,7 @@ export function createTransact (begin: () => Promise<ReservedConnection>, timeou
  * separately. After a failed statement it can only be rolled back: PostgreSQL answers the COMMIT of a failed
  * transaction with success, although it rolls back.
  */
-export class OpenTransaction {
+class OpenTransaction {
   readonly #connection: ReservedConnection
   /** False as soon as it commits or rolls back. */
   #isOpen = true

@@ -29,7 +29,7 @@ export const requestTable: Table = {
 /** A journal that is on. */
 export interface StoredJournal { version: number, keep: number, requests: number, bytes: number, dropped: number }
 
-export const journalRecord = (dialect: Dialect): string => jsonObject(dialect, {
+const journalRecord = (dialect: Dialect): string => jsonObject(dialect, {
   keep: integer('j.keep'),
   requests: integer('j.requests'),
   bytes: integer('j.bytes'),
