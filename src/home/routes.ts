@@ -15,6 +15,9 @@ export interface HomeOptions {
 /** The files of the page, unbundled. */
 const FOLDER = join(MODULES, 'home/page')
 
+/** Only where the service has a lab. */
+const OF_THE_LAB = ['lab.js', 'journal.js']
+
 const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
@@ -63,7 +66,7 @@ export async function homeRoutes (app: FastifyInstance, { signup, lab }: HomeOpt
   // Under /docs, like the API reference: these routes are for people and need no API key.
   for (const name of readdirSync(FOLDER)) {
     const type = TYPES[extname(name)]
-    if (type === undefined || (!lab && name === 'lab.js')) continue
+    if (type === undefined || (!lab && OF_THE_LAB.includes(name))) continue
     const file = cachedContent(() => readFileSync(join(FOLDER, name), 'utf8'))
     app.get(`/docs/home/${name}`, { schema: { hide: true } }, async (request, reply) =>
       sendCached(request, reply, type, file()))

@@ -1,10 +1,19 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { RoundRobinQueue } from '../round-robin-queue.ts'
 import { MAX_BATCH, type AnyQuery, type Call } from './query.ts'
 import type { StatementRunner } from './statement-runner.ts'
 
 /** Maximum size of the rows of one statement in bytes, if it has more than one row. */
 const MAX_BATCH_BYTES = 2_500_000
+
+/** A statement that takes longer, in ms, is followed by a pause. */
+const LONG_STATEMENT_MS = 2
+
+/** The pause as a multiple of the statement's time: reads of large rows take a quarter of the time of a process. */
+const PAUSE_FACTOR = 3
+
+/** Maximum pause in ms: on a very slow database, large reads must still end before their time-out. */
+const MAX_PAUSE_MS = 1_000
 
 /** Returns how many inputs one statement of a query takes. */
 function batchSizeOf ({ maxRowBytes = 1 }: AnyQuery): number {
@@ -13,7 +22,7 @@ function batchSizeOf ({ maxRowBytes = 1 }: AnyQuery): number {
 
 /**
  * Runs calls whose rows can be large. Accounts take turns, and one statement runs at a time, so that small reads and
- * writes find free connections on a server, and their turn of the event loop on SQLite.
+ * writes find free connections on a server, and most of the time of the process.
  */
 export class LargeReads {
   readonly #runner: StatementRunner
@@ -37,7 +46,8 @@ export class LargeReads {
       await nextTurn()
       const calls = this.#takeBatch()
       if (calls === undefined) break
-      await this.#runner.run({ query: calls[0].query, calls })
+      const ms = await this.#runner.run({ query: calls[0].query, calls })
+      if (ms > LONG_STATEMENT_MS) await sleep(Math.min(PAUSE_FACTOR * ms, MAX_PAUSE_MS))
     }
     this.#isRunning = false
   }

@@ -10,24 +10,29 @@ const MAX_SILENCE_MS = 40_000
 /**
  * @typedef {{ id: number, type: string, timestamp: string, data: Record<string, any> }} StoreEvent
  * @typedef {'live' | 'waiting'} FeedState
- *
+ */
+
+/**
+ * @template {{ id: number }} Item
  * @typedef {object} FeedOptions
+ * @property {string} [path] of the stream: that of the events by default
  * @property {string} key
- * @property {number} after the id of the last event that the page has
+ * @property {number | undefined} after the id of the last item that the page has; without it, the stream begins now
  * @property {AbortSignal} signal
- * @property {(event: StoreEvent) => void} onEvent
+ * @property {(item: Item) => void} onEvent
  * @property {(state: FeedState) => void} onState
  */
 
 /**
- * Follows the events of a store. Reconnects after a failure and continues after the last event, so that no event is
- * lost or repeated. Uses `fetch` because EventSource cannot send an API key.
+ * Follows the events of a store, or another stream. Reconnects after a failure and continues after the last item, so
+ * that none is lost or repeated. Uses `fetch` because EventSource cannot send an API key.
  *
- * @param {FeedOptions} options
+ * @template {{ id: number }} Item
+ * @param {FeedOptions<Item>} options
  * @returns {Promise<void>} resolved after `signal` aborts
  * @throws {ApiError} if a retry cannot succeed
  */
-export async function follow ({ key, after, signal, onEvent, onState }) {
+export async function follow ({ path = 'events', key, after, signal, onEvent, onState }) {
   let last = after
   let delay = MIN_DELAY_MS
   while (!signal.aborted) {
@@ -52,8 +57,9 @@ export async function follow ({ key, after, signal, onEvent, onState }) {
     let timer = setTimeout(stop, MAX_SILENCE_MS)
     signal.addEventListener('abort', stop)
     try {
-      const headers = { Accept: 'text/event-stream', 'Last-Event-ID': String(last) }
-      const { body } = await send('GET', 'events', { key, headers, signal: silence.signal })
+      const position = last === undefined ? undefined : { 'Last-Event-ID': String(last) }
+      const headers = { Accept: 'text/event-stream', ...position }
+      const { body } = await send('GET', path, { key, headers, signal: silence.signal })
       if (body === null) return
       onState('live')
       const reader = body.pipeThrough(new TextDecoderStream()).getReader()
@@ -76,10 +82,10 @@ export async function follow ({ key, after, signal, onEvent, onState }) {
   function handleBlock (/** @type {string} */ block) {
     const data = /^data: (.*)$/m.exec(block)?.[1]
     if (data === undefined) return
-    const event = /** @type {StoreEvent} */ (JSON.parse(data))
-    last = event.id
+    const item = /** @type {Item} */ (JSON.parse(data))
+    last = item.id
     delay = MIN_DELAY_MS
-    onEvent(event)
+    onEvent(item)
   }
 }
 

@@ -71,6 +71,20 @@ export function setUpGlance (keyOf) {
     write('glance-status', `Order ${id} was placed for one ${pet.name}.`)
   })
 
+  byId('events').addEventListener('click', async ({ target }) => {
+    const eventId = Number(target instanceof HTMLElement ? target.dataset['event'] : undefined)
+    if (store === undefined || Number.isNaN(eventId)) return
+    write('glance-status', '')
+    write('glance-error', '')
+    try {
+      const answers = await Promise.all(store.webhooks.map((id) => post(`webhooks/${id}/resend`, keyOf() ?? '', { eventId })))
+      const queued = answers.reduce((sum, answer) => sum + answer.queued, 0)
+      write('glance-status', `Event ${eventId} is sent again to ${queued} of ${answers.length} webhooks.`)
+    } catch (error) {
+      write('glance-error', error instanceof Error ? error.message : String(error))
+    }
+  })
+
   /** Redraws the store once per frame, however many events arrive. */
   function draw () {
     if (isDrawScheduled) return
@@ -96,7 +110,7 @@ export function setUpGlance (keyOf) {
     order.classList.toggle('main', store.pets.size > 0)
     const limits = NARROW.matches ? LIMITS.narrow : LIMITS.wide
     showPets(store, showsAll ? Infinity : limits.pets)
-    showEvents(store, limits.events)
+    showEvents(store, limits.events, mayWrite)
     more.hidden = store.pets.size <= limits.pets
     more.textContent = showsAll ? 'Show fewer pets' : `Show ${(store.pets.size - limits.pets).toLocaleString('en')} more`
     more.setAttribute('aria-expanded', String(showsAll))
@@ -164,13 +178,24 @@ function showPets ({ pets, units, orders }, limit) {
   byId('shelf').replaceChildren(...rows.length === 0 ? [emptyRow()] : rows)
 }
 
-/** @param {Store} store @param {number} limit */
-function showEvents (store, limit) {
+/** @param {Store} store @param {number} limit @param {boolean} mayWrite */
+function showEvents (store, limit, mayWrite) {
+  const { activeElement } = document
+  const focused = activeElement instanceof HTMLElement ? activeElement.dataset['event'] : undefined
   const items = store.events.slice(0, limit).map((event) => make('li', {},
     make('time', { datetime: event.timestamp }, new Date(event.timestamp).toLocaleTimeString('en-GB')),
     ' ', make('span', {}, describeEvent(store, event)),
-    ' ', make('code', {}, event.type)))
+    ' ', make('code', {}, event.type),
+    ...mayWrite && store.webhooks.length > 0 ? [' ', resendButton(event.id)] : []))
   byId('events').replaceChildren(...items.length === 0 ? [emptyItem()] : items)
+  const again = byId('events').querySelector(`[data-event="${Number(focused)}"]`)
+  if (again instanceof HTMLElement) again.focus()
+}
+
+/** @param {number} eventId */
+function resendButton (eventId) {
+  return make('button', { type: 'button', class: 'resend', 'data-event': String(eventId) },
+    'Send again', make('span', { class: 'unseen' }, ` event ${eventId} to the webhooks`))
 }
 
 function emptyRow () {

@@ -7,6 +7,8 @@ import { offerRequests, showRequest } from './requests.js'
 import { ApiError } from './service.js'
 import { apply, readStore } from './store.js'
 
+/** @import { StoreEvent } from './feed.js' */
+
 /** Delay before the page reads the store again after an error. */
 const RETRY_DELAY_MS = 5_000
 
@@ -64,7 +66,7 @@ async function watch (key, mayWrite, signal) {
         key,
         after: store.position,
         signal: AbortSignal.any([signal, replaced.signal]),
-        onEvent (event) {
+        onEvent (/** @type {StoreEvent} */ event) {
           // The store was reset or restored as a whole: the page reads it again.
           if (event.type === 'store.replaced') return replaced.abort()
           apply(store, event)

@@ -35,6 +35,9 @@ export class Unreachable extends Error {
  * @property {string} text of the response
  */
 
+/** The name of this page's requests in the journal of a store. */
+export const RUN = 'first-page'
+
 /** @type {Array<(sent: Sent) => void>} */
 const listeners = []
 
@@ -59,7 +62,9 @@ export function onAnswer (listener) {
 export async function send (method, path, { key, body, headers = {}, signal } = {}) {
   /** @type {RequestInit} */
   const request = { method, headers: { ...headers }, cache: 'no-store', credentials: 'omit' }
-  if (key !== undefined) Object.assign(/** @type {object} */(request.headers), { Authorization: `Bearer ${key}` })
+  if (key !== undefined) {
+    Object.assign(/** @type {object} */(request.headers), { Authorization: `Bearer ${key}`, 'Petstore-Run': RUN })
+  }
   if (body !== undefined) {
     Object.assign(/** @type {object} */(request.headers), { 'Content-Type': 'application/json' })
     request.body = JSON.stringify(body)
