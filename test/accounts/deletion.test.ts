@@ -122,7 +122,8 @@ t.test('the rows of a deleted account are erased in steps, and any process conti
   const position = { tables: 0, after: 0 }
   const { record: progress } = await commit(eraseRows, { account: ada.account!, position }, { account: null })
   t.equal(progress.state, 'erasing')
-  t.equal(await rowsOf(prisma, ada), before - 500, 'a step erases a limited number of rows')
+  const left = await rowsOf(prisma, ada)
+  t.ok(left >= before - 500 && left < before - 400, `a step erases a limited number of rows: ${left} of ${before} are left`)
 
   // As if the process had ended after the step.
   await prisma.account.update({ where: { id: ada.account! }, data: { deletedAt: new Date(Date.now() - 60_000) } })
