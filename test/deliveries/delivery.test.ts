@@ -302,7 +302,8 @@ t.test('a stop aborts the requests in flight and loses no event, and a start sen
   const first = await deliver()
   await receiver.until(9)
   await first.app.close()
-  t.equal(receiver.open, 0)
+  // The receiver notices it a moment later.
+  await eventually(() => receiver.open === 0)
   t.match((await attemptsOf(ada, path)), { length: 1 }, 'none of the 8 requests ended by itself')
   await deliver()
   for (const id of ids) await becomes(ada, id, 'delivered')

@@ -107,8 +107,9 @@ function checkResponse (request: FuzzRequest, response: FuzzResponse, counts: Fu
   const keyed = headers['idempotency-key'] !== undefined
   const allowed = status < 300 ||
     (status === 304 && conditional && (method === 'GET' || method === 'HEAD')) ||
-    // A pet that was never counted has no inventory item, a journal can be off, and an account without limits.
-    (status === 404 && (!recordExists || /^\/inventory\/|^\/lab\/(journal|limits)$/.test(path))) ||
+    // A pet that was never counted has no inventory item, a journal can be off, an account without limits, and a
+    // webhook without attempts.
+    (status === 404 && (!recordExists || /^\/inventory\/|\/attempts\/|^\/lab\/(journal|limits)$/.test(path))) ||
     (status === 409 && method !== 'GET') ||
     (status === 412 && conditional) ||
     (status === 422 && keyed) ||

@@ -39,13 +39,14 @@ t.test('what a client does, on the first page', { skip: withoutBrowser }, async 
     t.same(foreign, [])
   })
 
-  await t.test('a key that may only read follows the journal, and does not switch it', async () => {
+  await t.test('a key that may only read follows the journal, and does not switch it', async (t) => {
     await ada.request('PUT', '/lab/journal', { body: { keep: 10 } })
     const { body: { apiKey } } = await ada.post('/account/keys', { readOnly: true })
     const { page } = await visit(`/#key=${apiKey}`)
     await page.locator('#journal-switch[aria-checked="true"]:disabled').waitFor()
     await ada.get('/categories')
     await page.locator('#journal').getByText('GET /categories: 200').waitFor()
+    t.equal((await ada.get('/lab/journal')).status, 200)
   })
 
   await t.test('sends an event again to the webhooks of the store', async (t) => {
@@ -57,5 +58,6 @@ t.test('what a client does, on the first page', { skip: withoutBrowser }, async 
     const { page } = await visit(`/#key=${bob.key}`)
     await page.getByRole('button', { name: 'Send again event 1 to the webhooks' }).click()
     await page.getByText('Event 1 is sent again to 1 of 1 webhooks.').waitFor()
+    t.equal(receiver.received.length, 0, 'this service does not deliver')
   })
 })

@@ -45,7 +45,9 @@ t.test('a write whose answer was lost happened once, and its retry replays', asy
       t.ok(await isLost(ada, method, path, body, headers))
       const after = await ada.get(shows)
       // Deliveries of tests and of events that are sent again are no records.
-      if (!['testWebhook', 'resendEvents'].includes(name)) t.not(after.text, before.text, 'the write is committed when the connection closes')
+      if (!['testWebhook', 'resendEvents'].includes(name)) {
+        t.not(after.text, before.text, 'the write is committed when the connection closes')
+      }
       const retried = await ada.request(method, path, { headers, body })
       t.ok(retried.status < 300, retried.text)
       t.equal(retried.headers['idempotency-replayed'], 'true')

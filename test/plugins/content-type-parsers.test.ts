@@ -302,7 +302,11 @@ t.test('operations without a body ignore any body', async (t) => {
       const answer = await store.request(operation.method, pathOf(operation, ids), { headers, body })
       const label = `${operation.operationId} ${JSON.stringify(headers)}`
       // Until the order is cancelled, it prevents the deletion of the pet, and the pet that of the category.
-      if (['deletePet', 'deleteCategory'].includes(operation.operationId)) { t.ok([204, 409].includes(answer.status), label) } else t.ok(answer.status < 300, `${label}: ${answer.status}`)
+      const { operationId } = operation
+      if (['deletePet', 'deleteCategory'].includes(operationId)) t.ok([204, 409].includes(answer.status), label)
+      // The account has no limits, and its service sends no attempt.
+      else if (/Limits$|^getWebhookAttempt$/.test(operationId)) t.equal(answer.status, 404, label)
+      else t.ok(answer.status < 300, `${label}: ${answer.status}`)
       if (operation.method === 'GET') {
         const head = await withKey(store.key!).request('HEAD', pathOf(operation, ids), { headers, body })
         t.equal(head.status, answer.status, `HEAD ${label}`)

@@ -54,7 +54,7 @@ async function sqliteTemplate (): Promise<string> {
 }
 
 function sqliteFile (t: Teardown, template?: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'petstore-'))
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-database-'))
   t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
   const file = join(folder, 'petstore.db')
   if (template !== undefined) copyFileSync(template, file)
