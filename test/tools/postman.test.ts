@@ -6,7 +6,13 @@ import { startApp } from '../support/app.ts'
 // A Postman collection that Postman's own converter makes of the document, sent by Postman's runner.
 
 /** Operations whose example is a condition that fails, so that a run does not delete what it still needs. */
-const REFUSED = ['DELETE /account/keys/{keyId}', 'DELETE /account', 'DELETE /lab/faults']
+const REFUSED = [
+  'DELETE /account/keys/{keyId}', 'DELETE /account', 'DELETE /lab/faults', 'DELETE /lab/journal', 'DELETE /lab/requests',
+  'PUT /lab/limits'
+]
+
+/** What the demo store does not have: its webhooks are disabled, and it has no limits. */
+const MISSING = ['GET /webhooks/{webhookId}/attempts/1', 'GET /lab/limits', 'DELETE /lab/limits']
 
 interface Collection { auth?: unknown }
 type Done<T> = (error: Error | null, result: T) => void
@@ -62,7 +68,8 @@ t.test('a Postman collection of the document runs against the demo store, twice 
       const text = `${request.method} ${request.url.getPath()} (${item.name})`
       const status = response?.code ?? 0
       const isRefused = REFUSED.some((operation) => isRequestOf(operation, request))
-      const passed = isRefused ? status === 412 : (status >= 200 && status < 300) || status === 304
+      const isMissing = status === 404 && MISSING.some((operation) => isRequestOf(operation, request))
+      const passed = isRefused ? status === 412 : isMissing || (status >= 200 && status < 300) || status === 304
       if (!passed) wrong.push(`${text}: ${status} ${response?.text() ?? requestError?.message}`)
     }
     t.strictSame(wrong, [])
