@@ -7,8 +7,8 @@ import { startApp } from '../support/app.ts'
 
 /** Operations whose example is a condition that fails, so that a run does not delete what it still needs. */
 const REFUSED = [
-  'DELETE /account/keys/{keyId}', 'DELETE /account', 'DELETE /lab/faults', 'DELETE /lab/journal', 'DELETE /lab/requests',
-  'PUT /lab/limits'
+  'DELETE /account/keys/{keyId}', 'DELETE /account', 'DELETE /lab/faults', 'DELETE /lab/journal',
+  'DELETE /lab/requests', 'PUT /lab/limits'
 ]
 
 /** What the demo store does not have: its webhooks are disabled, and it has no limits. */
