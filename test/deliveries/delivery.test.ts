@@ -182,7 +182,7 @@ t.test('deliveries with an expired lease are claimed before newer events', async
 t.test('after a webhook is changed or deleted, only requests in flight use its old settings', async (t) => {
   for (const [name, change] of [
     ['moved', async (ada: Client, path: string, url: string) =>
-      await ada.patch(path, { url: new URL('/new', url).href })],
+      await ada.patch(path, { url: `${url}/new` })],
     ['disabled', async (ada: Client, path: string) => await ada.patch(path, { enabled: false })],
     ['deleted', async (ada: Client, path: string) => await ada.delete(path)],
     ['deleted with its account', async (ada: Client) => await ada.delete('/account')]
@@ -196,9 +196,9 @@ t.test('after a webhook is changed or deleted, only requests in flight use its o
     await receiver.until(20)
     t.ok((await change(service.withKey(ada.key!), path, receiver.url)).status < 300)
     const before = receiver.received.length
-    if (name === 'moved') await eventually(() => receiver.received.some(({ path }) => path === '/new'))
+    if (name === 'moved') await eventually(() => receiver.received.some(({ path }) => path.endsWith('/new')))
     else await sleep(700)
-    const late = receiver.received.slice(before).filter(({ path }) => path !== '/new').length
+    const late = receiver.received.slice(before).filter(({ path }) => !path.endsWith('/new')).length
     t.ok(late <= 8, `${name}: ${late} requests after the change`)
     await service.app.close()
   }

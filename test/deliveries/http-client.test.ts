@@ -17,7 +17,7 @@ const requestTo = (url: string): WebhookRequest => ({ url, id: 'evt_1_1', body: 
 
 t.test('the addresses of a host name are checked for every request', async (t) => {
   const receiver = await openReceiver(t)
-  const port = new URL(receiver.url).port
+  const { port, pathname } = new URL(receiver.url)
   const asked: string[] = []
   const answers: Record<string, string[]> = {
     'private.test': ['10.0.0.1'],
@@ -34,7 +34,7 @@ t.test('the addresses of a host name are checked for every request', async (t) =
   t.teardown(strict.close)
   for (const host of Object.keys(answers)) {
     for (let i = 0; i < 2; i++) {
-      const { status, error } = await strict.send(requestTo(`http://${host}:${port}/`), never)
+      const { status, error } = await strict.send(requestTo(`http://${host}:${port}${pathname}`), never)
       t.equal(status, undefined)
       t.match(error, host === 'none.test' ? /resolves to no address$/ : /not public, .* WEBHOOKS_ALLOW_PRIVATE/, host)
     }
@@ -44,7 +44,7 @@ t.test('the addresses of a host name are checked for every request', async (t) =
 
   const open = createWebhookClient({ allowPrivate: true, resolve })
   t.teardown(open.close)
-  const response = await open.send(requestTo(`http://loopback.test:${port}/`), never)
+  const response = await open.send(requestTo(`http://loopback.test:${port}${pathname}`), never)
   t.match(response, { status: 204 }, 'the connection goes to the resolved address')
   t.equal(receiver.received[0]?.headers.host, `loopback.test:${port}`)
 })

@@ -141,13 +141,15 @@ t.test('a webhook that one service changes is called with its new settings by th
   const settings = { DATABASE_URL: service.config.DATABASE_URL, WEBHOOKS_ALLOW_PRIVATE: 'true' }
   const other = await startApp(t, settings)
   const elsewhere: Client = other.withKey(ada.key!, ada.account)
-  receiver.respond = (response, { path }, nth) => { if (path === '/new' || nth <= 3) response.writeHead(204).end() }
+  receiver.respond = (response, { path }, nth) => {
+    if (path.endsWith('/new') || nth <= 3) response.writeHead(204).end()
+  }
   const worker = startDeliveryWorker(t, service.app, { timeoutMs: 3_000 })
   service.app.onChange(({ webhooks = [] }) => { worker.wake(webhooks) })
   await receiver.until(10)
-  const old = (): number => receiver.received.filter(({ path }) => path !== '/new').length
-  t.equal((await elsewhere.patch(path, { url: new URL('/new', receiver.url).href })).status, 200)
-  await eventually(async () => receiver.received.some(({ path }) => path === '/new'))
+  const old = (): number => receiver.received.filter(({ path }) => !path.endsWith('/new')).length
+  t.equal((await elsewhere.patch(path, { url: `${receiver.url}/new` })).status, 200)
+  await eventually(async () => receiver.received.some(({ path }) => path.endsWith('/new')))
   t.ok(old() <= 11, `${old()} requests to the former address`)
   for (const id of ids.slice(12)) await becomes(ada, id, 'delivered')
 })

@@ -114,17 +114,17 @@ t.test('a 410 does not disable a webhook that has moved to another address', asy
   const unanswered: ServerResponse[] = []
   receiver.respond = (response, { path }, nth) => {
     // A receiver gets one request at a time until its first response.
-    if (path === '/new' || nth === 1) response.writeHead(204).end()
+    if (path.endsWith('/new') || nth === 1) response.writeHead(204).end()
     else unanswered.push(response)
   }
   await ada.post('/lab/clock/advance', { seconds: 3_600 })
   await deliver()
   await receiver.until(9)
-  await ada.patch(path, { url: new URL('/new', receiver.url).href })
+  await ada.patch(path, { url: `${receiver.url}/new` })
   for (const response of unanswered) response.writeHead(410).end()
   for (const id of ids) await becomes(ada, id, 'delivered')
   t.equal((await ada.get(path)).body.enabled, true)
-  t.equal(receiver.received.filter(({ path }) => path === '/new').length, 8)
+  t.equal(receiver.received.filter(({ path }) => path.endsWith('/new')).length, 8)
   const gone = (await attemptsOf(ada, path)).filter(({ status }) => status === 410)
   t.equal(gone.length, 8)
   t.ok(gone.every(({ at, nextTryAt }) => nextTryAt >= at), 'both times are of the account\'s clock')

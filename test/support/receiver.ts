@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -43,7 +44,14 @@ const accept: Respond = (response) => { response.writeHead(204).end() }
 
 /** Opens a server that receives webhooks and verifies them as Standard Webhooks require. */
 export async function openReceiver (t: Teardown, respond: Respond = accept): Promise<Receiver> {
+  // Another test may still call the port, which its own server had.
+  const ownPath = `/hooks/${randomUUID()}`
   const server = createServer((request, response) => {
+    const { headers, url: path = '' } = request
+    if (!path.startsWith(ownPath)) {
+      response.writeHead(404).end()
+      return
+    }
     receiver.open++
     receiver.most = Math.max(receiver.most, receiver.open)
     response.on('close', () => { receiver.open-- })
@@ -51,7 +59,6 @@ export async function openReceiver (t: Teardown, respond: Respond = accept): Pro
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       const text = Buffer.concat(chunks).toString('utf8')
-      const { headers, url: path = '' } = request
       if (receiver.secrets.length > 0 && !receiver.secrets.some((secret) => verifies(secret, text, headers))) {
         response.writeHead(401).end()
         return
@@ -71,7 +78,7 @@ export async function openReceiver (t: Teardown, respond: Respond = accept): Pro
   }
   t.teardown(close)
   const receiver: Receiver = {
-    url: `http://127.0.0.1:${port}/hooks`,
+    url: `http://127.0.0.1:${port}${ownPath}`,
     received: [],
     open: 0,
     most: 0,
