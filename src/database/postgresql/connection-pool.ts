@@ -28,6 +28,9 @@ const PLANNER = [
 /** Interval of attempts to open another connection after the server refused one. */
 const RETRY_MS = 100
 
+/** Time for which a part that gave a connection up opens no other: ten attempts for the one that waits for it. */
+const YIELD_MS = 10 * RETRY_MS
+
 /** The statements of a lost connection fail with its error. Without a listener, the error would end the process. */
 const ignoreError = (): void => {}
 
@@ -50,7 +53,8 @@ export class ConnectionPool extends pg.Pool {
   readonly #size: number
   readonly #timeout: number
   readonly #onRefused: PoolOptions['onRefused']
-  #isLimited = false
+  /** Allows one connection more. */
+  #growth: NodeJS.Timeout | undefined
 
   constructor (url: string, { size, timeout, onRefused }: PoolOptions) {
     // Later than the statement's own time-out, that of a lock would never apply.
@@ -121,7 +125,7 @@ export class ConnectionPool extends pg.Pool {
   /** Ends a connection as soon as it is free, and so leaves it to another part of the service. */
   async yieldConnection (): Promise<void> {
     if (this.totalCount === 0) return
-    this.#limitTo(this.totalCount)
+    this.#limitTo(this.totalCount - 1, YIELD_MS)
     const client = await this.connect().catch(() => undefined)
     client?.release(true)
   }
@@ -148,16 +152,15 @@ export class ConnectionPool extends pg.Pool {
     client.release(error)
   }
 
-  /** Opens no more connections than the server allows, and tries one more at an interval. */
-  #limitTo (connections: number): void {
+  /** Opens no more connections than the server allows, and tries one more after a time. */
+  #limitTo (connections: number, retryMs = RETRY_MS): void {
+    clearTimeout(this.#growth)
     // With a maximum of 0, the pool would try none.
     this.options.max = Math.min(Math.max(1, connections), this.#size)
-    if (this.#isLimited || this.options.max === this.#size) return
-    this.#isLimited = true
-    setTimeout(() => {
-      this.#isLimited = false
+    if (this.options.max === this.#size) return
+    this.#growth = setTimeout(() => {
       this.#limitTo(Math.max(this.options.max, this.totalCount) + 1)
-    }, RETRY_MS).unref()
+    }, retryMs).unref()
   }
 }
 
