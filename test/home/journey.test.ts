@@ -3,11 +3,10 @@
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
-import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { openBrowser, withoutBrowser } from '../support/browser.ts'
+import { faultsOf, openBrowser, withoutBrowser } from '../support/browser.ts'
 import { build, ROOT } from '../support/cli.ts'
 import { count, newPet } from '../support/fixtures.ts'
 
@@ -325,14 +324,6 @@ async function backgroundOf (page: Page): Promise<'light' | 'dark' | 'neither'> 
 async function until (page: Page, selector: string): Promise<string> {
   await page.locator(`${selector}:not(:empty)`).waitFor()
   return await page.locator(selector).innerText()
-}
-
-async function faultsOf (page: Page): Promise<string[]> {
-  await page.evaluate(axe.source)
-  const { violations } = await page.evaluate<axe.AxeResults>('axe.run()')
-  return violations.flatMap(({ id, nodes }) =>
-    nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary ?? ''}`)
-  )
 }
 
 /** Runs a program in the project, where Node resolves petstore-lab/client, until it ends or has printed a text. */

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import type { TProperties } from '@sinclair/typebox'
 import t from 'tap'
+import { ROWS } from '../../src/lab/row-schemas.ts'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { assertError, assertReplayed, assertResponse, readerOf } from '../support/checks.ts'
 import { newCategory, newOrder, newPet, setStatus, stocked } from '../support/fixtures.ts'
@@ -90,6 +92,29 @@ t.test('a store as a file', async (t) => {
     const { body: again } = await bob.get('/lab/state')
     t.same(again.contentHash, hers.contentHash, 'once more')
     t.equal((await app.database.prisma.pet.groupBy({ by: ['id'] })).length, hers.counts.pets * 2)
+  })
+
+  await t.test('has every member that a record can have, through a snapshot, a restore and an export', async (t) => {
+    const ada = await openAccount()
+    const given: Record<string, object> = {
+      category: CATEGORY,
+      pet: PET,
+      inventory: INVENTORY,
+      order: ORDER,
+      message: { ...MESSAGE, createdAt: '2026-11-21T10:00:00.123Z' }
+    }
+    // From the schemas, so that a new member of a record is among them.
+    const rows = ROWS.map((schema) => {
+      const properties = Object.entries(schema.properties as TProperties)
+      const type = (schema.properties.type as unknown as { enum: [string] }).enum[0]
+      return { ...Object.fromEntries(properties.map(([name, { example }]) => [name, example])), ...given[type] }
+    })
+    await restore(ada, fileOf(...rows))
+    const exported = (await exportOf(ada)).trimEnd().split('\n').map((line) => JSON.parse(line))
+    const withoutIds = (row: object): object =>
+      Object.fromEntries(Object.entries(row).filter(([name]) => !/id$/i.test(name)))
+    t.same(exported.map((row) => Object.keys(row).sort()), rows.map((row) => Object.keys(row).sort()))
+    t.same(exported.map(withoutIds), rows.map(withoutIds))
   })
 
   await t.test('of an empty store is empty', async (t) => {

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import axe from 'axe-core'
 import { chromium, type BrowserContextOptions, type Page } from 'playwright-core'
 
 /** The path of Debian's package. Without a browser there, the tests that need one are skipped. */
@@ -50,4 +51,13 @@ export async function openBrowser (t: Test, origin: string, args: string[] = [])
       return { page, complaints, foreign }
     }
   }
+}
+
+/** Returns what axe finds wrong with a page: names, roles, contrast. */
+export async function faultsOf (page: Page): Promise<string[]> {
+  await page.evaluate(axe.source)
+  const { violations } = await page.evaluate<axe.AxeResults>('axe.run()')
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary ?? ''}`)
+  )
 }

@@ -155,6 +155,7 @@ export function setUpAccount ({ enter, leave }) {
     byId('present').hidden = true
     byId('entrance').hidden = false
     write('open-heading', 'Create a store')
+    clearAnswers()
     showRequest('open', {})
     byId('needs-key').hidden = false
     byId('read-only').hidden = true

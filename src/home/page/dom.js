@@ -12,6 +12,9 @@ export function byId (id, type) {
   return /** @type {T} */ (element)
 }
 
+/** Time without a change after which screen readers hear of it. */
+const QUIET_MS = 1_500
+
 /** Matches phones. page.css has the same width. */
 export const NARROW = matchMedia('(max-width: 56rem)')
 
@@ -38,6 +41,31 @@ export function make (name, attributes = {}, ...content) {
 export function write (id, text) {
   const element = byId(id)
   if (element.textContent !== text) element.textContent = text
+}
+
+/**
+ * Returns a function that writes a text after a quiet time without another one, for screen readers: an announcement for
+ * each change would be too much.
+ *
+ * @param {string} id
+ * @param {() => void} [onWrite]
+ * @returns {(text: string) => void}
+ */
+export function announcer (id, onWrite = () => {}) {
+  let announced = ''
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer
+  return (text) => {
+    if (text === announced) return
+    announced = text
+    clearTimeout(timer)
+    // What is no longer true must not be heard.
+    if (text === '') return write(id, '')
+    timer = setTimeout(() => {
+      write(id, text)
+      onWrite()
+    }, QUIET_MS)
+  }
 }
 
 /**

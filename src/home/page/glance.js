@@ -1,15 +1,13 @@
-import { byId, make, NARROW, onAction, write } from './dom.js'
-import { clearAnswers, showRequest } from './requests.js'
+import { announcer, byId, make, NARROW, onAction, write } from './dom.js'
+import { setUpEvents } from './events.js'
+import { showRequest } from './requests.js'
 import { onAnswer, post, send } from './service.js'
-import { countStore, describeEvent, pickOrderable } from './store.js'
+import { countStore, pickOrderable } from './store.js'
 
 /** @import { Store } from './store.js' */
 
 /** Maximum numbers of pets and events on a wide screen and on a phone. The user can ask for all pets. */
 const LIMITS = { wide: { pets: 8, events: 8 }, narrow: { pets: 3, events: 2 } }
-
-/** Time without a change after which screen readers get a summary. */
-const QUIET_MS = 1_500
 
 /** Sample data: categories, and the pets of each with their units in stock. */
 const SAMPLES = [
@@ -29,12 +27,11 @@ export function setUpGlance (keyOf) {
   let mayWrite = true
   let isDrawScheduled = false
   let showsAll = false
-  let announced = ''
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let announcement
   const fill = byId('fill', HTMLButtonElement)
   const order = byId('order', HTMLButtonElement)
   const more = byId('more-pets', HTMLButtonElement)
+  const events = setUpEvents(keyOf, draw)
+  const announce = announcer('glance-summary')
 
   more.addEventListener('click', () => {
     showsAll = !showsAll
@@ -60,29 +57,16 @@ export function setUpGlance (keyOf) {
         count++
       }
     }
-    write('glance-status', `Added ${count} pets and their stock.`)
+    if (key === keyOf()) write('glance-status', `Added ${count} pets and their stock.`)
   })
 
   onAction(order, 'glance-error', async () => {
     write('glance-status', '')
     const pet = store === undefined ? undefined : pickOrderable(store)
     if (pet === undefined) throw new Error('No pet is available and in stock. Add some pets first.')
-    const { id } = await post('store/orders', keyOf() ?? '', { petId: pet.id })
-    write('glance-status', `Order ${id} was placed for one ${pet.name}.`)
-  })
-
-  byId('events').addEventListener('click', async ({ target }) => {
-    const eventId = Number(target instanceof HTMLElement ? target.dataset['event'] : undefined)
-    if (store === undefined || Number.isNaN(eventId)) return
-    write('glance-status', '')
-    write('glance-error', '')
-    try {
-      const answers = await Promise.all(store.webhooks.map((id) => post(`webhooks/${id}/resend`, keyOf() ?? '', { eventId })))
-      const queued = answers.reduce((sum, answer) => sum + answer.queued, 0)
-      write('glance-status', `Event ${eventId} is sent again to ${queued} of ${answers.length} webhooks.`)
-    } catch (error) {
-      write('glance-error', error instanceof Error ? error.message : String(error))
-    }
+    const key = keyOf() ?? ''
+    const { id } = await post('store/orders', key, { petId: pet.id })
+    if (key === keyOf()) write('glance-status', `Order ${id} was placed for one ${pet.name}.`)
   })
 
   /** Redraws the store once per frame, however many events arrive. */
@@ -110,7 +94,7 @@ export function setUpGlance (keyOf) {
     order.classList.toggle('main', store.pets.size > 0)
     const limits = NARROW.matches ? LIMITS.narrow : LIMITS.wide
     showPets(store, showsAll ? Infinity : limits.pets)
-    showEvents(store, limits.events, mayWrite)
+    events.show(store, limits.events, mayWrite)
     more.hidden = store.pets.size <= limits.pets
     more.textContent = showsAll ? 'Show fewer pets' : `Show ${(store.pets.size - limits.pets).toLocaleString('en')} more`
     more.setAttribute('aria-expanded', String(showsAll))
@@ -120,14 +104,6 @@ export function setUpGlance (keyOf) {
     order.disabled = orderable === undefined
     showRequest('order', orderable === undefined ? undefined : { body: { petId: orderable.id } })
     announce(`${available} available, ${pending} pending, ${sold} sold; ${units} in stock; open orders: ${orders}`)
-  }
-
-  /** Announces the figures to screen readers after a quiet time: an announcement per event would be too much. */
-  function announce (/** @type {string} */ summary) {
-    if (summary === announced) return
-    announced = summary
-    clearTimeout(announcement)
-    announcement = setTimeout(() => { write('glance-summary', summary) }, QUIET_MS)
   }
 
   return {
@@ -145,23 +121,22 @@ export function setUpGlance (keyOf) {
     },
     close () {
       store = undefined
-      clearAnswers()
       for (const name of ['order', 'events']) showRequest(name, undefined)
       showsAll = false
       more.hidden = true
       byId('sent').hidden = true
       byId('sent-list').replaceChildren()
-      clearTimeout(announcement)
+      announce('')
       for (const button of [fill, order]) {
         button.disabled = true
         button.classList.remove('main')
       }
       for (const figure of byId('glance').querySelectorAll('dd')) figure.textContent = '–'
       for (const part of byId('bar').querySelectorAll('i')) part.style.flexGrow = '0'
-      for (const id of ['glance-status', 'glance-error', 'glance-summary']) write(id, '')
+      for (const id of ['glance-status', 'glance-error']) write(id, '')
       byId('count-limit').hidden = true
       byId('shelf').replaceChildren(emptyRow())
-      byId('events').replaceChildren(emptyItem())
+      events.clear()
     }
   }
 }
@@ -178,30 +153,6 @@ function showPets ({ pets, units, orders }, limit) {
   byId('shelf').replaceChildren(...rows.length === 0 ? [emptyRow()] : rows)
 }
 
-/** @param {Store} store @param {number} limit @param {boolean} mayWrite */
-function showEvents (store, limit, mayWrite) {
-  const { activeElement } = document
-  const focused = activeElement instanceof HTMLElement ? activeElement.dataset['event'] : undefined
-  const items = store.events.slice(0, limit).map((event) => make('li', {},
-    make('time', { datetime: event.timestamp }, new Date(event.timestamp).toLocaleTimeString('en-GB')),
-    ' ', make('span', {}, describeEvent(store, event)),
-    ' ', make('code', {}, event.type),
-    ...mayWrite && store.webhooks.length > 0 ? [' ', resendButton(event.id)] : []))
-  byId('events').replaceChildren(...items.length === 0 ? [emptyItem()] : items)
-  const again = byId('events').querySelector(`[data-event="${Number(focused)}"]`)
-  if (again instanceof HTMLElement) again.focus()
-}
-
-/** @param {number} eventId */
-function resendButton (eventId) {
-  return make('button', { type: 'button', class: 'resend', 'data-event': String(eventId) },
-    'Send again', make('span', { class: 'unseen' }, ` event ${eventId} to the webhooks`))
-}
-
 function emptyRow () {
   return make('tr', {}, make('td', { colspan: '4', class: 'hint' }, 'No pets yet.'))
-}
-
-function emptyItem () {
-  return make('li', { class: 'hint' }, 'No events yet.')
 }

@@ -1,4 +1,4 @@
-import { byId, make, onAction, write } from './dom.js'
+import { announcer, byId, make, onAction, write } from './dom.js'
 import { follow } from './feed.js'
 import { loadKey, RUN, send } from './service.js'
 import { shorten } from './store.js'
@@ -29,15 +29,20 @@ const button = byId('journal-switch', HTMLButtonElement)
 /** Aborts what belongs to a former key, or to a journal that was turned off. @type {AbortController | undefined} */
 let session
 
+/** Requests that screen readers have not heard of. */
+let unheard = 0
+const announce = announcer('journal-news', () => { unheard = 0 })
+
 document.addEventListener('keychange', () => { enter() })
 enter()
 
 onAction(button, 'journal-error', async () => {
   const key = loadKey() ?? ''
+  const before = session
   const isOn = button.getAttribute('aria-checked') === 'true'
   await send(isOn ? 'DELETE' : 'PUT', 'lab/journal', isOn ? { key } : { key, body: { keep: KEEP } })
-  // Follows the journal as long as it is on.
-  enter(!isOn)
+  // Follows the journal as long as it is on. Meanwhile, the user may have entered another store.
+  if (session === before) enter(!isOn)
 })
 
 /**
@@ -55,6 +60,8 @@ async function enter (isOn) {
   byId('journal').replaceChildren()
   write('journal-error', '')
   write('journal-state', '')
+  announce('')
+  unheard = 0
   if (key === undefined) return
   try {
     isOn ??= (await (await send('GET', 'lab/requests?limit=1', { key, signal })).json()).length > 0
@@ -73,19 +80,22 @@ function show (/** @type {RecordedRequest} */ request) {
   if (request.run === RUN) return
   const { at, method, path, status, outcome } = request
   const list = byId('journal')
+  const time = new Date(at).toLocaleTimeString('en-GB')
+  const text = `${method} ${shorten(path)}: ${status ?? 'no response'}${outcome === 'answered' ? '' : `, ${outcome}`}`
+  const details = describe(request)
   write('journal-state', '')
-  list.prepend(make('li', {},
-    make('time', { datetime: at }, new Date(at).toLocaleTimeString('en-GB')),
-    ' ', make('span', {}, `${method} ${shorten(path)}: ${status ?? 'no response'}${outcome === 'answered' ? '' : `, ${outcome}`}`),
-    ' ', make('code', {}, describe(request))))
+  list.prepend(make('li', { class: (status ?? 0) < 400 ? '' : 'refused' },
+    make('time', { datetime: at }, time), ' ', make('span', {}, text), ' ', make('code', {}, details)))
   while (list.children.length > MAX_SHOWN) list.lastChild?.remove()
+  unheard++
+  announce(`${unheard === 1 ? '' : `${unheard} requests. The last: `}${time} ${text} ${details}`)
 }
 
 /** What was wrong with a request, and which attempt it is. */
 function describe (/** @type {RecordedRequest} */ request) {
-  const { problem, faultId, attemptOf, pauseMs, idempotencyKey, replayed, run } = request
+  const { faultId, attemptOf, pauseMs, idempotencyKey, replayed, run } = request
   return [
-    problem === undefined ? codeOf(request) : `${problem.pointer || 'the request'}: ${problem.rule}`,
+    ...reasonsOf(request),
     faultId === undefined ? undefined : `fault ${faultId}`,
     attemptOf === undefined ? undefined : `request ${attemptOf} again, after ${pauseMs} ms`,
     idempotencyKey === undefined ? undefined : `key ${shorten(idempotencyKey)}`,
@@ -94,7 +104,11 @@ function describe (/** @type {RecordedRequest} */ request) {
   ].filter((part) => part !== undefined).join(' · ')
 }
 
-/** The code of an error response. A fault may have broken its body. */
-function codeOf (/** @type {RecordedRequest} */ { status = 0, answer = '' }) {
-  return status < 400 ? undefined : /"code":"(\w+)"/.exec(answer)?.[1]
+/** The code of an error response, and the place of the problem or the message. A fault may have broken its body. */
+function reasonsOf (/** @type {RecordedRequest} */ { status = 0, answer = '', faultId, problem }) {
+  if (status < 400) return []
+  const code = /"code":"(\w+)"/.exec(answer)?.[1]
+  if (problem !== undefined && problem.pointer !== '') return [code, `${problem.pointer}: ${problem.rule}`]
+  const message = /"message":"((?:[^"\\]|\\.)*)"/.exec(answer)?.[1]
+  return [code, faultId === undefined ? message?.replace(/\\(.)/g, '$1') : undefined]
 }

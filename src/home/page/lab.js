@@ -61,7 +61,7 @@ function showState () {
   write('lab-clock', offsetSeconds === 0 ? 'The clock shows real time.' : `The clock of this store shows ${date}.`)
 }
 
-on('lab-lose', async (key) => {
+on('lab-lose', async (key, log) => {
   const petId = await petInStock(key)
   await request(key, 'POST', 'lab/faults', LOST_RESPONSE)
   log('The response to the next order will be lost.')
@@ -84,7 +84,7 @@ on('lab-lose', async (key) => {
   }
 })
 
-on('lab-sunset', async (key) => {
+on('lab-sunset', async (key, log) => {
   const petId = await anyPet(key)
   if (Date.now() + offsetSeconds * 1000 < Date.parse(AFTER_SUNSET)) {
     write('clock-name', byId('present-name').textContent ?? '')
@@ -100,32 +100,37 @@ on('lab-sunset', async (key) => {
   }
 })
 
-on('lab-snapshot', async (key) => {
+on('lab-snapshot', async (key, log) => {
   const taken = await request(key, 'POST', 'lab/snapshots', { label: 'From the first page' })
   snapshot = taken
   log(`Took snapshot ${taken.id} of ${taken.counts.pets} pets and ${taken.counts.orders} orders.`)
 })
 
-on('lab-empty', async (key) => {
+on('lab-empty', async (key, log) => {
   write('empty-name', byId('present-name').textContent ?? '')
   if (!await ask('empty-store')) return
   await request(key, 'POST', 'lab/reset', {})
   log('The store is empty.')
 })
 
-on('lab-restore', async (key) => {
+on('lab-restore', async (key, log) => {
   const { counts } = await request(key, 'POST', `lab/snapshots/${snapshot?.id}/restore`)
   log(`Restored ${counts.pets} pets and ${counts.orders} orders, with the same ids and ETags.`)
 })
 
 /**
  * @param {string} id
- * @param {(key: string) => Promise<void>} act
+ * @param {(key: string, log: (text: string) => void) => Promise<void>} act
  */
 function on (id, act) {
   onAction(byId(id, HTMLButtonElement), 'lab-error', async () => {
     const key = keyInUse()
-    if (key !== undefined) await act(key)
+    const entry = entries
+    const log = (/** @type {string} */ text) => {
+      // Meanwhile, the user may have entered another store.
+      if (entry === entries) byId('lab-log').append(make('li', {}, text))
+    }
+    if (key !== undefined) await act(key, log)
     showState()
   })
 }
@@ -152,8 +157,4 @@ async function anyPet (/** @type {string} */ key) {
   const { records } = await readList('pets', {}, key, 1, new AbortController().signal)
   if (records[0] === undefined) throw new Error('The store has no pets. Add a few pets first.')
   return records[0].id
-}
-
-function log (/** @type {string} */ text) {
-  byId('lab-log').append(make('li', {}, text))
 }

@@ -39,9 +39,13 @@ export function setUpMessages (keyOf) {
   onAction(form, 'message-error', async () => {
     try {
       const headers = { 'Idempotency-Key': idempotencyKey }
-      const response = await send('POST', 'messages', { key: keyOf(), body: { message: field.value }, headers })
+      const key = keyOf()
+      const response = await send('POST', 'messages', { key, body: { message: field.value }, headers })
+      const message = await response.json()
+      // Meanwhile, the user may have entered another store.
+      if (key !== keyOf()) return
       renewKey()
-      add(await response.json())
+      add(message)
     } catch (error) {
       if (!(error instanceof Unreachable)) throw error
       const hint = 'Send the message again: its Idempotency-Key ensures that it is created only once.'
@@ -109,7 +113,7 @@ export function setUpMessages (keyOf) {
       showRequest('message', undefined)
       finalEvents.clear()
       shown.clear()
-      write('message-status', '')
+      for (const id of ['message-status', 'message-error']) write(id, '')
     }
   }
 }

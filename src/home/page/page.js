@@ -20,7 +20,7 @@ const messages = setUpMessages(keyOf)
 const glance = setUpGlance(keyOf)
 const account = setUpAccount({
   enter (key, mayWrite) {
-    session?.abort()
+    leaveStore()
     session = new AbortController()
     byId('message-form').querySelector('fieldset')?.toggleAttribute('disabled', !mayWrite)
     document.documentElement.dataset['key'] = mayWrite ? 'writes' : 'reads'
@@ -29,18 +29,23 @@ const account = setUpAccount({
     watch(key, mayWrite, session.signal)
   },
   leave () {
-    session?.abort()
+    leaveStore()
     byId('message-form').querySelector('fieldset')?.setAttribute('disabled', '')
     delete document.documentElement.dataset['key']
     announceKey()
-    messages.clear()
-    glance.close()
     showState('off', byId('needs-key').textContent ?? '')
   }
 })
 offerRequests(keyOf)
 if (keyOf() === undefined) for (const name of ['message', 'order', 'events']) showRequest(name, undefined)
 for (const id of ['open-form', 'key-form']) byId(id).querySelector('fieldset')?.removeAttribute('disabled')
+
+/** Removes what the page shows of a store. */
+function leaveStore () {
+  session?.abort()
+  messages.clear()
+  glance.close()
+}
 
 /** Tells the panel of the lab, which not every service has. */
 function announceKey () {

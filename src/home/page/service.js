@@ -74,7 +74,9 @@ export async function send (method, path, { key, body, headers = {}, signal } = 
   if (method !== 'GET') {
     const text = await response.clone().text()
     const status = `${response.status} ${response.statusText}`
-    for (const listener of listeners) listener({ method, path: `/${path}`, body, status, text })
+    // The response for a former store comes too late.
+    const isLate = key !== undefined && key !== loadKey()
+    for (const listener of isLate ? [] : listeners) listener({ method, path: `/${path}`, body, status, text })
   }
   if (response.ok) return response
   throw new ApiError(await errorOf(response))

@@ -19,7 +19,6 @@ const MAX_EVENTS = 8
  * @property {StoreEvent[]} events the last ones, newest first
  * @property {number} position the id of the newest event that it includes
  * @property {boolean} complete whether it includes all records
- * @property {number[]} webhooks the ids of those that are enabled
  */
 
 /**
@@ -34,11 +33,10 @@ const MAX_EVENTS = 8
 export async function readStore (key, signal, names) {
   const { headers } = await send('GET', 'events?limit=1', { key, signal })
   const position = Number(headers.get('Event-Id'))
-  const [pets, stock, orders, webhooks, events] = await Promise.all([
+  const [pets, stock, orders, events] = await Promise.all([
     readList('pets', {}, key, MAX_PAGES, signal),
     readList('inventory', {}, key, MAX_PAGES, signal),
     readList('store/orders', { complete: 'false' }, key, MAX_PAGES, signal),
-    readList('webhooks', {}, key, 1, signal),
     lastEvents(position, key, signal)
   ])
   for (const pet of [...events.flatMap(({ data }) => data['pet'] ?? []), ...pets.records]) names.set(pet.id, pet.name)
@@ -49,7 +47,6 @@ export async function readStore (key, signal, names) {
     orders: new Map(orders.records.map((order) => [order.id, order])),
     events,
     position,
-    webhooks: webhooks.records.filter(({ enabled }) => enabled).map(({ id }) => id),
     complete: pets.complete && stock.complete && orders.complete
   }
 }
