@@ -102,6 +102,10 @@ async function api (app: FastifyInstance, { config, resources }: ScopeOptions): 
   })
   if (config.CORS_ORIGINS === '') await app.register(corsOff)
   await app.register(requestValidation)
+  if (hasLab(config)) {
+    const { mcp } = await import('./mcp/plugin.ts')
+    await app.register(mcp, { errors: allErrors(resources) })
+  }
 
   await app.register(signupRoutes, { open: config.SIGNUP === 'open', ttlSeconds: config.ACCOUNT_TTL_SECONDS })
   await app.register(authenticated, { config, resources })

@@ -1,0 +1,132 @@
+import type { OutgoingHttpHeaders } from 'node:http'
+import type { FastifyRequest } from 'fastify'
+import { publicCode, ValidationFailed } from '../errors.ts'
+import type { OperationTool } from './tools.ts'
+
+/** The result of a tool: the response of the operation. */
+export interface ToolResult {
+  structuredContent: {
+    status: number
+    /** The code of the error, if the response is one. */
+    code?: string
+    /** The JSON value of the response, or its text if that is no JSON. */
+    body?: unknown
+    /** The fields of the response that a client acts on. */
+    fields?: Record<string, string>
+  }
+  content: Array<{ type: 'text', text: string }>
+  isError: boolean
+  [member: string]: unknown
+}
+
+/** Thrown when a fault closed the connection of the request: the client of the tool gets no response, either. */
+export class ConnectionLost extends Error {}
+
+/** Fields of responses that clients act on. */
+const FIELDS = [
+  'deprecation', 'etag', 'event-id', 'idempotency-replayed', 'link', 'location', 'petstore-clock', 'petstore-fault',
+  'ratelimit', 'ratelimit-policy', 'request-id', 'retry-after', 'sunset'
+]
+
+/** Fields of the client's request that the operation gets, too. */
+const PASSED_ON = ['authorization', 'host', 'petstore-run', 'user-agent']
+
+/**
+ * Calls an operation as a request of its own to this service, so that keys, limits, faults and the journal apply to it
+ * as to any other.
+ */
+export async function callTool (
+  tool: OperationTool, args: Record<string, unknown>, request: FastifyRequest
+): Promise<ToolResult> {
+  const problem = problemOf(tool, args)
+  if (problem !== undefined) return refusal(problem)
+  const query = new URLSearchParams()
+  const headers: Record<string, string> = {}
+  let { path } = tool
+  for (const [argument, value] of Object.entries(args)) {
+    const parameter = tool.parameters.get(argument)
+    if (parameter === undefined) continue
+    const texts = [value].flat().map(String)
+    if (parameter.in === 'query') for (const text of texts) query.append(parameter.name, text)
+    else if (parameter.in === 'header') headers[parameter.name] = texts.join()
+    else path = path.replace(`{${parameter.name}}`, encodeURIComponent(texts.join()))
+  }
+  const url = query.size === 0 ? path : `${path}?${query.toString()}`
+  return await send(request, { method: tool.method, url, headers, body: args['body'] })
+}
+
+/** Returns what is wrong with the arguments before their values: the operation validates those. */
+function problemOf ({ tool: { name, inputSchema } }: OperationTool, args: Record<string, unknown>): string | undefined {
+  const { properties, required } = inputSchema
+  for (const [argument, value] of Object.entries(args)) {
+    if (!Object.hasOwn(properties, argument)) {
+      return `"${argument}" is not an argument of ${name}. Its arguments are: ${Object.keys(properties).join(', ')}`
+    }
+    if (argument !== 'body' && ![value].flat().every(isPlain)) {
+      return `The argument "${argument}" must be a line of text, a number or a boolean`
+    }
+  }
+  const missing = required.find((argument) => args[argument] === undefined)
+  return missing === undefined ? undefined : `The argument "${missing}" is missing`
+}
+
+/** Whether a value can be a part of a path, a query or a header field. */
+function isPlain (value: unknown): boolean {
+  if (typeof value !== 'string') return typeof value === 'number' || typeof value === 'boolean'
+  return !/[^\t\x20-\x7e\x80-\uffff]/.test(value)
+}
+
+function refusal (message: string): ToolResult {
+  const { code, statusCode: status, message: text } = new ValidationFailed(message)
+  return resultOf(status!, JSON.stringify({ code: publicCode({ code }), message: text, status }), {})
+}
+
+interface OwnRequest { method: string, url: string, headers?: Record<string, string>, body?: unknown }
+
+/** Sends a request to this service. @throws ConnectionLost if it is not answered */
+async function send (
+  request: FastifyRequest, { method, url, headers = {}, body }: OwnRequest
+): Promise<ToolResult> {
+  const { server, ip } = request
+  for (const name of PASSED_ON) {
+    const value = request.headers[name]
+    if (value !== undefined) headers[name] = String(value)
+  }
+  const response = await server.inject({
+    method: method as 'GET',
+    url: server.basePath + url,
+    remoteAddress: ip,
+    headers: { ...headers, ...body === undefined ? {} : { 'content-type': 'application/json' } },
+    ...body === undefined ? {} : { payload: JSON.stringify(body) }
+  }).catch((error: unknown) => { throw new ConnectionLost('', { cause: error }) })
+  return resultOf(response.statusCode, response.payload, response.headers)
+}
+
+/** Reads a resource of this service. @throws ConnectionLost if it is not answered */
+export async function read (request: FastifyRequest, url: string): Promise<ToolResult> {
+  return await send(request, { method: 'GET', url })
+}
+
+function resultOf (status: number, text: string, headers: OutgoingHttpHeaders): ToolResult {
+  const body = text === '' ? undefined : parsed(text)
+  const isError = status >= 400
+  const { code } = (isError && typeof body === 'object' ? body ?? {} : {}) as { code?: string }
+  const fields = Object.fromEntries(FIELDS.flatMap((name) =>
+    headers[name] === undefined ? [] : [[name, headers[name].toString()]]))
+  const structuredContent = {
+    status,
+    ...code === undefined ? {} : { code },
+    ...body === undefined ? {} : { body },
+    ...Object.keys(fields).length === 0 ? {} : { fields }
+  }
+  return { structuredContent, content: [{ type: 'text', text: JSON.stringify(structuredContent) }], isError }
+}
+
+/** A fault can make the body anything. */
+function parsed (text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,61 @@
+import { Type } from '@sinclair/typebox'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import type { ErrorClass } from '../errors.ts'
+import { NO_ADDITIONAL_PROPERTIES, StringEnum } from '../http/common-schemas.ts'
+import { exampleOfError } from '../openapi/error-responses.ts'
+import type { SharedDocument } from '../openapi/share-components.ts'
+import { ConnectionLost } from './call-tool.ts'
+import { toolsOf, type OperationTool } from './tools.ts'
+
+const QuerySchema = Type.Object({ tools: Type.Optional(StringEnum(['store', 'lab', 'all'])) }, NO_ADDITIONAL_PROPERTIES)
+
+/**
+ * Adds `POST /mcp`, which offers the operations of its scope as tools of the Model Context Protocol (Streamable HTTP,
+ * without sessions). Register it before the operations.
+ */
+export const mcp = fp(async function mcp (app: FastifyInstance, { errors }: { errors: ErrorClass[] }) {
+  const reading = new Set<string>()
+  app.addHook('onRoute', ({ method, config, schema }) => {
+    const { operationId } = (schema ?? {}) as { operationId?: string }
+    if (operationId !== undefined && (method === 'GET' || config?.readsOnly === true)) reading.add(operationId)
+  })
+
+  let tools: OperationTool[] | undefined
+  const errorCodes = errors.map((CodedError) => exampleOfError(CodedError))
+
+  await app.register(async (scope) => {
+    // The library parses the message itself, and answers what is no JSON as the protocol requires.
+    scope.removeContentTypeParser('application/json')
+    scope.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+      done(null, body)
+    })
+    scope.post('/mcp', {
+      schema: { hide: true, querystring: QuerySchema, body: Type.Unknown() },
+      config: { authenticated: true },
+      onRequest: [refuseForeignPages, app.verifyBearerAuth!]
+    }, async (request, reply) => {
+      // The library is loaded with the first message: few services get one.
+      const { answer } = await import('./server.ts')
+      tools ??= toolsOf(app.swagger() as unknown as SharedDocument, (operationId) => reading.has(operationId))
+      try {
+        const { status, headers, text } = await answer(request, { tools, errors: errorCodes })
+        return await reply.code(status).headers(headers).send(text)
+      } catch (error) {
+        if (!(error instanceof ConnectionLost)) throw error
+        reply.hijack()
+        reply.raw.socket?.destroy()
+      }
+    })
+  })
+}, { name: 'mcp', dependencies: ['authentication', 'content-type-parsers', 'openapi'] })
+
+/**
+ * Refuses pages of origins that CORS_ORIGINS does not allow, as the protocol requires of servers that a browser of the
+ * same machine can reach.
+ */
+async function refuseForeignPages ({ headers: { origin } }: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  if (origin === undefined || reply.hasHeader('access-control-allow-origin')) return
+  const error = { code: -32_000, message: `CORS_ORIGINS does not allow pages of ${origin}` }
+  return await reply.code(403).send({ jsonrpc: '2.0', id: null, error })
+}
