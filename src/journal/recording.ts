@@ -26,6 +26,8 @@ export function recordRequest (
   const body = captureRequest(request.raw)
   const response = captureResponse(reply.raw, request.method === 'HEAD')
   const socket = request.raw.socket
+  // A request of `inject` has another socket than its response, and no client that could leave.
+  const isInjected = reply.raw.socket !== socket
   reply.raw.once('close', () => {
     const recordingBegan = performance.now()
     const { raw } = reply
@@ -40,7 +42,7 @@ export function recordRequest (
       status,
       isFinished: response.isFinished,
       isWhole: request.method === 'HEAD' || answer.bytes >= promised,
-      isClosedHere: socket.writableEnded
+      isClosedHere: isInjected || socket.writableEnded
     })
     const { method } = request
     const path = hideSecrets(request.originalUrl)
@@ -88,9 +90,13 @@ export function recordRequest (
 }
 
 /** Captures the body, also of a request that is answered before its body is read. */
-function captureRequest (raw: IncomingMessage & { onPart?: (part: Buffer) => void }): CapturedBody {
+function captureRequest (raw: IncomingMessage): CapturedBody {
   const body = new CapturedBody()
-  raw.onPart = (part) => { body.add(part) }
+  const push = raw.push.bind(raw)
+  raw.push = (part: string | Buffer | null) => {
+    if (part !== null) body.add(part)
+    return push(part)
+  }
   // What has arrived already, while the API key was looked up.
   const early = raw.readableLength > 0 ? raw.read() as Buffer | null : null
   if (early !== null) {
@@ -112,12 +118,19 @@ interface ResponseCapture {
 function captureResponse (raw: ServerResponse, isHead: boolean): ResponseCapture {
   const capture: ResponseCapture = { answer: new CapturedBody(), end: { at: 0, ms: 0 }, isFinished: false }
   raw.once('finish', () => { capture.isFinished = true })
+  // The `end` of a response of `inject` calls its `write`.
+  let isSending = false
   const observe = <Send extends (...parameters: never[]) => unknown>(send: Send): Send =>
     ((...parameters) => {
       const [chunk] = parameters as unknown[]
-      if (!isHead && (typeof chunk === 'string' || chunk instanceof Uint8Array)) capture.answer.add(chunk)
+      if (!isHead && !isSending && (typeof chunk === 'string' || chunk instanceof Uint8Array)) capture.answer.add(chunk)
       capture.end = { at: performance.now(), ms: Date.now() }
-      return send(...parameters)
+      isSending = true
+      try {
+        return send(...parameters)
+      } finally {
+        isSending = false
+      }
     }) as Send
   raw.write = observe(raw.write.bind(raw))
   raw.end = observe(raw.end.bind(raw))

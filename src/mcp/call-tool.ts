@@ -52,7 +52,9 @@ export async function callTool (
     else path = path.replace(`{${parameter.name}}`, encodeURIComponent(texts.join()))
   }
   const url = query.size === 0 ? path : `${path}?${query.toString()}`
-  return await send(request, { method: tool.method, url, headers, body: args['body'] })
+  const { statusCode, payload, headers: fields } =
+    await sendOwn(request, { method: tool.method, url, headers, body: args['body'] })
+  return resultOf(statusCode, payload, fields)
 }
 
 /** Returns what is wrong with the arguments before their values: the operation validates those. */
@@ -81,30 +83,26 @@ function refusal (message: string): ToolResult {
   return resultOf(status!, JSON.stringify({ code: publicCode({ code }), message: text, status }), {})
 }
 
+interface OwnResponse { statusCode: number, payload: string, headers: OutgoingHttpHeaders }
+
 interface OwnRequest { method: string, url: string, headers?: Record<string, string>, body?: unknown }
 
 /** Sends a request to this service. @throws ConnectionLost if it is not answered */
-async function send (
+export async function sendOwn (
   request: FastifyRequest, { method, url, headers = {}, body }: OwnRequest
-): Promise<ToolResult> {
+): Promise<OwnResponse> {
   const { server, ip } = request
   for (const name of PASSED_ON) {
     const value = request.headers[name]
     if (value !== undefined) headers[name] = String(value)
   }
-  const response = await server.inject({
+  return await server.inject({
     method: method as 'GET',
     url: server.basePath + url,
     remoteAddress: ip,
     headers: { ...headers, ...body === undefined ? {} : { 'content-type': 'application/json' } },
     ...body === undefined ? {} : { payload: JSON.stringify(body) }
   }).catch((error: unknown) => { throw new ConnectionLost('', { cause: error }) })
-  return resultOf(response.statusCode, response.payload, response.headers)
-}
-
-/** Reads a resource of this service. @throws ConnectionLost if it is not answered */
-export async function read (request: FastifyRequest, url: string): Promise<ToolResult> {
-  return await send(request, { method: 'GET', url })
 }
 
 function resultOf (status: number, text: string, headers: OutgoingHttpHeaders): ToolResult {

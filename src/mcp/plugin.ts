@@ -39,7 +39,7 @@ export const mcp = fp(async function mcp (app: FastifyInstance, { errors }: { er
       const { answer } = await import('./server.ts')
       tools ??= toolsOf(app.swagger() as unknown as SharedDocument, (operationId) => reading.has(operationId))
       try {
-        const { status, headers, text } = await answer(request, { tools, errors: errorCodes })
+        const { status, headers, text } = await answer(request, reply, { tools, errors: errorCodes })
         return await reply.code(status).headers(headers).send(text)
       } catch (error) {
         if (!(error instanceof ConnectionLost)) throw error

@@ -1,36 +1,54 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from '@modelcontextprotocol/server'
 import type { FastifyRequest } from 'fastify'
-import { read } from './call-tool.ts'
+import { listRequests } from '../journal/queries.ts'
+import { sendOwn } from './call-tool.ts'
 
 const JSON_TYPE = 'application/json'
 
+const OPENAPI = 'petstore://openapi'
+const ERRORS = 'petstore://errors'
+const REQUESTS = 'petstore://requests'
+
 /** What agents may read beside the tools. */
 export const RESOURCES = [
-  { uri: 'petstore://openapi', name: 'OpenAPI document', mimeType: JSON_TYPE, description: 'All operations' },
-  { uri: 'petstore://errors', name: 'Error codes', mimeType: JSON_TYPE, description: 'Each code with its status' },
+  { uri: OPENAPI, name: 'OpenAPI document', mimeType: JSON_TYPE, description: 'All operations' },
+  { uri: ERRORS, name: 'Error codes', mimeType: JSON_TYPE, description: 'Each code with its status' },
   {
-    uri: 'petstore://requests',
+    uri: REQUESTS,
     name: 'Newest requests',
     mimeType: JSON_TYPE,
     description: 'The newest requests that the journal of this store recorded'
   }
 ]
 
-/** The paths of the resources that are responses of this service. */
-const PATHS: Record<string, string> = {
-  'petstore://openapi': '/openapi-3.1.json', 'petstore://requests': '/lab/requests?limit=20'
+type Contents = { contents: Array<{ uri: string, mimeType: string, text: string }> }
+
+/** Number of requests that one reading returns. */
+const NEWEST = 20
+
+/** Reads a resource. @throws ProtocolError if it does not exist, or with the error of the request that it became */
+export async function readResource (uri: string, request: FastifyRequest, errors: object[]): Promise<Contents> {
+  const text = await textOf(uri, request, errors)
+  return { contents: [{ uri, mimeType: JSON_TYPE, text }] }
 }
 
-/** Reads a resource. @throws ProtocolError if it does not exist, or with the error of its request */
-export async function readResource (
-  uri: string, request: FastifyRequest, errors: object[]
-): Promise<{ contents: Array<{ uri: string, mimeType: string, text: string }> }> {
-  const contents = (value: unknown): { contents: Array<{ uri: string, mimeType: string, text: string }> } =>
-    ({ contents: [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(value) }] })
-  if (uri === 'petstore://errors') return contents(errors)
-  const path = PATHS[uri]
-  if (path === undefined) throw new ResourceNotFoundError(uri)
-  const { structuredContent: { body }, isError } = await read(request, path)
-  if (!isError) return contents(body)
-  throw new ProtocolError(ProtocolErrorCode.InternalError, (body as { message: string }).message, body)
+async function textOf (uri: string, request: FastifyRequest, errors: object[]): Promise<string> {
+  const { server, auth: { account } } = request
+  switch (uri) {
+    case OPENAPI: return (await sendOwn(request, { method: 'GET', url: '/openapi-3.1.json' })).payload
+    case ERRORS: return JSON.stringify(errors)
+    case REQUESTS: {
+      // It says whether the journal is on, and waits until the journal has all requests that ended.
+      const { statusCode, payload } = await sendOwn(request, { method: 'GET', url: '/lab/journal' })
+      if (statusCode >= 400) throw errorOf(payload)
+      const page = { limit: NEWEST, descending: true, after: undefined, filters: {} }
+      return (await listRequests(server.read, account, page)).records
+    }
+    default: throw new ResourceNotFoundError(uri)
+  }
+}
+
+function errorOf (payload: string): ProtocolError {
+  const error = JSON.parse(payload) as { message: string }
+  return new ProtocolError(ProtocolErrorCode.InternalError, error.message, error)
 }

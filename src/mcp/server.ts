@@ -1,7 +1,7 @@
 import {
   createMcpHandler, ProtocolError, ProtocolErrorCode, Server, type Tool as McpTool
 } from '@modelcontextprotocol/server'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { packageInfo } from '../folders.ts'
 import { callTool, ConnectionLost } from './call-tool.ts'
 import { RESOURCES, readResource } from './resources.ts'
@@ -13,13 +13,16 @@ const INSTRUCTIONS = 'A pet store. Each tool is an operation of its HTTP API; it
 
 export interface Answer { status: number, headers: Record<string, string>, text: string }
 
+/** The code of a JSON-RPC error: one of those that servers define themselves. */
+const RATE_LIMITED = -32_000
+
 /**
  * Answers one message of the Model Context Protocol.
  *
  * @throws ConnectionLost if a fault closed the connection of the request that a tool became
  */
 export async function answer (
-  request: FastifyRequest, { tools, errors }: { tools: OperationTool[], errors: object[] }
+  request: FastifyRequest, reply: FastifyReply, { tools, errors }: { tools: OperationTool[], errors: object[] }
 ): Promise<Answer> {
   const { tools: set = 'store' } = request.query as { tools?: ToolSet }
   const offered = tools.filter(({ sets, tool }) =>
@@ -29,19 +32,32 @@ export async function answer (
     if (error instanceof ConnectionLost) lost = error
     throw error
   }
+  // A tool's own request counts for itself.
+  const count = async (): Promise<void> => {
+    await request.server.limits.perAccount(request, reply).catch((error: Error) => {
+      throw new ProtocolError(RATE_LIMITED, error.message)
+    })
+  }
   const handler = createMcpHandler(() => {
     const server = new Server(
       { name: 'petstore', version: packageInfo.version },
       { capabilities: { tools: {}, resources: {} }, instructions: INSTRUCTIONS })
-    server.setRequestHandler('tools/list', () => ({ tools: offered.map(({ tool }) => tool as object as McpTool) }))
+    server.setRequestHandler('tools/list', async () => {
+      await count()
+      return { tools: offered.map(({ tool }) => tool as object as McpTool) }
+    })
     server.setRequestHandler('tools/call', async ({ params: { name, arguments: args = {} } }) => {
-      const tool = tools.find((item) => item.tool.name === name)
-      if (tool === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}`)
+      const tool = tools.find(({ sets, tool }) => sets.includes(set) && tool.name === name)
+      if (tool === undefined) {
+        throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name} at ${request.url}`)
+      }
       return await callTool(tool, args, request).catch(noticeLoss)
     })
     server.setRequestHandler('resources/list', () => ({ resources: RESOURCES }))
-    server.setRequestHandler('resources/read', async ({ params: { uri } }) =>
-      await readResource(uri, request, errors).catch(noticeLoss))
+    server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
+      await count()
+      return await readResource(uri, request, errors).catch(noticeLoss)
+    })
     return server
   })
   const response = await handler.fetch(toWebRequest(request))

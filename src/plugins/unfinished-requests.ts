@@ -27,9 +27,6 @@ export class CountedRequest extends IncomingMessage {
   /** Called once, if the body has too many small chunks. Without it, any number is accepted. */
   onTooManyChunks: ((error: Error) => void) | undefined = undefined
 
-  /** Called with each part of the body. */
-  onPart: ((part: Buffer) => void) | undefined = undefined
-
   /** Takes a part of the body from the parser: a chunk, or as much as arrived at once. */
   override push (part: Buffer | null): boolean {
     if (part === null) return super.push(part)
@@ -37,7 +34,6 @@ export class CountedRequest extends IncomingMessage {
     if (this.#isRefused) return true
     this.#bytes += part.length
     this.#chunks++
-    this.onPart?.(part)
     const isFlood = this.#chunks > MAX_SMALL_CHUNKS && this.#bytes < this.#chunks * SMALL_CHUNK_BYTES
     if (!isFlood || this.onTooManyChunks === undefined) return super.push(part)
     this.#isRefused = true

@@ -1,0 +1,219 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import t from 'tap'
+import { turnOn } from '../journal/fixture.ts'
+import { operationsInOrder } from '../openapi/document.ts'
+import { startApp, type Client } from '../support/app.ts'
+import { readerOf } from '../support/checks.ts'
+import { stocked } from '../support/fixtures.ts'
+import { callTool, sendMessage } from './messages.ts'
+
+t.test('tools', async (t) => {
+  const { port, app, openAccount, nobody, withKey } = await startApp(t, { CORS_ORIGINS: 'https://pages.example' })
+  const ada = await openAccount()
+  const call = async (name: string, args: object = {}, client: Client = ada): Promise<any> =>
+    await callTool(port, client, name, args)
+  const list = async (set = '', client: Client = ada): Promise<any[]> =>
+    (await sendMessage(port, client, { method: 'tools/list' }, {}, `/mcp${set}`)).body.result.tools
+  const names = async (set?: string, client?: Client): Promise<string[]> =>
+    (await list(set, client)).map(({ name }) => name)
+
+  await t.test('are a dozen of the store, those of the lab, or all whose body is JSON', async (t) => {
+    t.same((await names()).length, 12)
+    t.ok((await names()).includes('placeOrder'))
+    const operations = operationsInOrder((await nobody.get('/openapi.json')).body)
+    const ids = operations.map(({ operation }) => operation.operationId).filter((id) => id !== 'importSnapshot')
+    t.same(await names('?tools=all'), ids)
+    const ofLab = operations.filter(({ operation: { tags } }) => tags.includes('lab'))
+      .map(({ operation }) => operation.operationId).filter((id) => id !== 'importSnapshot')
+    t.same(await names('?tools=lab'), ofLab)
+    t.match((await sendMessage(port, ada, { method: 'tools/list' }, {}, '/mcp?tools=some')),
+      { status: 400, body: { code: 'validation_failed' } })
+  })
+
+  await t.test('have schemas that stand alone, and say what they change', async (t) => {
+    const tools = await list('?tools=all')
+    const ajv = new Ajv2020({ strict: false, validateFormats: false })
+    for (const { name, inputSchema } of tools) t.doesNotThrow(() => ajv.compile(inputSchema), name)
+    const hints = (wanted: string): unknown => tools.find(({ name }) => name === wanted).annotations
+    const of = (readOnlyHint: boolean, destructiveHint: boolean, idempotentHint: boolean): object =>
+      ({ readOnlyHint, destructiveHint, idempotentHint })
+    t.same(hints('listPets'), of(true, false, true))
+    t.same(hints('verifyRequests'), of(true, false, true))
+    t.same(hints('placeOrder'), of(false, false, false))
+    t.same(hints('updatePet'), of(false, true, false))
+    t.same(hints('deletePet'), of(false, true, true))
+    t.same(hints('resetStore'), of(false, true, false))
+    const order = tools.find(({ name }) => name === 'placeOrder').inputSchema
+    t.same([Object.keys(order.properties), order.required], [['idempotencyKey', 'body'], ['body']])
+  })
+
+  await t.test('answer as their operation, with the fields that a client acts on', async (t) => {
+    const petId = await stocked(ada, 10)
+    const { structuredContent, content, isError } = await call('placeOrder', { body: { petId, quantity: 2 } })
+    t.equal(isError, false)
+    t.match(structuredContent,
+      { status: 201, body: { petId, quantity: 2 }, fields: { location: String, etag: String } })
+    t.same(JSON.parse(content[0].text), structuredContent)
+    const { body: order } = await ada.get(structuredContent.fields.location)
+    t.same(structuredContent.body, order)
+    const { fields: { etag } } = structuredContent
+    t.match(await call('getOrder', { orderId: order.id, ifNoneMatch: etag }), { structuredContent: { status: 304 } })
+    await stocked(ada, 1)
+    const { structuredContent: page } = await call('listPets', { limit: 1 })
+    t.match(page.fields.link, /rel="next"/)
+    const both = await call('listPets', { id: [petId, page.body[0].id] })
+    t.equal(both.structuredContent.status, 200)
+  })
+
+  await t.test('answer errors with their code', async (t) => {
+    for (const [name, args, status, code] of [
+      ['getOrder', { orderId: 999_999 }, 404, 'order_not_found'],
+      ['getOrder', { orderId: 'a/b?c' }, 400, 'validation_failed'],
+      ['getOrder', {}, 400, 'validation_failed'],
+      ['getOrder', { orderID: 1 }, 400, 'validation_failed'],
+      ['getOrder', { orderId: {} }, 400, 'validation_failed'],
+      ['placeOrder', { body: { petId: 'x' } }, 400, 'validation_failed'],
+      ['placeOrder', { body: { petId: 1 }, idempotencyKey: 'a\r\nx: y' }, 400, 'validation_failed'],
+      ['getOrder', { __proto__: null, toString: 'x', orderId: 1 }, 400, 'validation_failed']
+    ] as const) {
+      const result = await call(name, args)
+      t.match(result, { isError: true, structuredContent: { status, code, body: { code, status, message: String } } })
+    }
+    const missing = await sendMessage(port, ada, { method: 'tools/call', params: { name: 'nothing', arguments: {} } })
+    t.match(missing.body.error, { code: -32_602, message: 'There is no tool nothing at /mcp' })
+    const other = { method: 'tools/call', params: { name: 'getClock', arguments: {} } }
+    t.match((await sendMessage(port, ada, other)).body.error, { code: -32_602 })
+    t.match((await sendMessage(port, ada, other, {}, '/mcp?tools=lab')).body.result, { isError: false })
+  })
+
+  await t.test('repeat nothing with the same idempotency key, and the journal has each call once', async (t) => {
+    const bob = await openAccount()
+    const petId = await stocked(bob, 10)
+    await turnOn(bob)
+    const args = { body: { petId }, idempotencyKey: 'once' }
+    const [first, second] = [await call('placeOrder', args, bob), await call('placeOrder', args, bob)]
+    t.same(second.structuredContent.body, first.structuredContent.body)
+    t.equal(second.structuredContent.fields['idempotency-replayed'], 'true')
+    const { body: requests } = await bob.get('/lab/requests?operation=placeOrder')
+    t.match(requests, [{
+      status: 201,
+      path: '/store/orders',
+      idempotencyKey: 'once',
+      body: JSON.stringify({ petId }),
+      answer: JSON.stringify(first.structuredContent.body)
+    }, { replayed: true }])
+    t.equal(requests.length, 2)
+    t.equal((await bob.get('/lab/requests')).body.length, 2, 'and nothing else')
+    const { body } = await sendMessage(port, bob, { method: 'resources/read', params: { uri: 'petstore://requests' } })
+    t.ok(body.result, JSON.stringify(body))
+    t.same(JSON.parse(body.result.contents[0].text).map(({ id }: { id: number }) => id), [2, 1])
+  })
+
+  await t.test('meet the faults of their operation', async (t) => {
+    const bob = await openAccount()
+    const petId = await stocked(bob, 100)
+    await turnOn(bob)
+    const fault = async (effect: object): Promise<void> => {
+      t.equal((await bob.post('/lab/faults', { operation: 'placeOrder', times: 1, effect })).status, 201)
+    }
+    const order = async (idempotencyKey: string): Promise<any> =>
+      (await call('placeOrder', { body: { petId }, idempotencyKey }, bob)).structuredContent
+    const orders = async (): Promise<number> => (await bob.get('/store/orders')).body.length
+    await fault({ type: 'lose_answer' })
+    await t.rejects(order('lost'), { message: 'fetch failed' })
+    t.equal(await orders(), 1)
+    t.match(await order('lost'), { status: 201, fields: { 'idempotency-replayed': 'true' } })
+    await fault({ type: 'reset' })
+    await t.rejects(order('reset'), { message: 'fetch failed' })
+    t.equal(await orders(), 1)
+    await fault({ type: 'truncate', bytes: 10 })
+    await t.rejects(order('cut'))
+    t.equal(await orders(), 2)
+    await fault({ type: 'refuse', status: 503, retryAfter: 7 })
+    t.match(await order('refused'), { status: 503, code: 'injected_fault', fields: { 'retry-after': '7' } })
+    await fault({ type: 'corrupt', how: 'invalid_json' })
+    t.type((await order('broken')).body, 'string')
+    await fault({ type: 'trickle', bytesPerSecond: 10_000 })
+    t.match(await order('slow'), { status: 201, body: { petId } })
+    const { body: requests } = await bob.get('/lab/requests?operation=placeOrder')
+    t.same(requests.map(({ outcome }: { outcome: string }) => outcome), [
+      'lost', 'answered', 'refused', 'cut', 'refused', 'answered', 'answered'
+    ])
+  })
+
+  await t.test('are for the key of the store alone', async (t) => {
+    const eve = await openAccount()
+    const petId = await stocked(ada, 1)
+    t.match(await call('updatePet', { petId, body: { name: 'Mine' } }, eve), {
+      structuredContent: { status: 404, code: 'pet_not_found' }
+    })
+    for (const client of [nobody, withKey('psk_wrong')]) {
+      t.match(await sendMessage(port, client, { method: 'tools/list' }),
+        { status: 401, body: { code: 'unauthorized', status: 401 } })
+    }
+    const reader = await readerOf(ada, withKey)
+    t.same(await names('', reader), ['listPets', 'getPet', 'listCategories', 'listOrders', 'getOrder', 'listInventory'])
+    t.ok((await names('?tools=lab', reader)).includes('verifyRequests'))
+    t.match(await call('listPets', {}, reader), { isError: false })
+    t.match(await call('deletePet', { petId }, reader), { structuredContent: { status: 403, code: 'read_only_key' } })
+  })
+
+  await t.test('are offered to no page of another origin', async (t) => {
+    const from = async (origin: string): Promise<unknown> =>
+      await sendMessage(port, ada, { method: 'tools/list' }, { origin })
+    t.match(await from('https://pages.example'), { status: 200 })
+    t.match(await from('https://others.example'), { status: 403, body: { jsonrpc: '2.0', error: { code: -32_000 } } })
+  })
+
+  await t.test('need messages of the protocol', async (t) => {
+    t.match(await sendMessage(port, ada, '{'), { status: 400, body: { error: { code: -32_700 } } })
+    t.match(await sendMessage(port, ada, '[]'), { status: 400, body: { error: { code: Number } } })
+    t.match(await sendMessage(port, ada, { method: 'nothing' }), { body: { error: { code: -32_601 } } })
+    t.match(await sendMessage(port, ada, { method: 'tools/list' }, { 'content-type': 'text/plain' }),
+      { status: 400, body: { code: 'invalid_content_type' } })
+    t.match(await sendMessage(port, ada, `"${'x'.repeat(200_000)}"`), { status: 413 })
+    for (const method of ['GET', 'DELETE']) {
+      const { status, headers } = await ada.request(method, '/mcp')
+      t.match({ status, headers }, { status: 405, headers: { allow: 'POST, OPTIONS' } })
+    }
+  })
+
+  await t.test('come with the document, the error codes, and no other resource', async (t) => {
+    const { body } = await sendMessage(port, ada, { method: 'resources/list' })
+    const uris: string[] = body.result.resources.map(({ uri }: { uri: string }) => uri)
+    t.same(uris, ['petstore://openapi', 'petstore://errors', 'petstore://requests'])
+    const read = async (uri: string): Promise<any> =>
+      (await sendMessage(port, ada, { method: 'resources/read', params: { uri } })).body
+    t.match(JSON.parse((await read('petstore://openapi')).result.contents[0].text), { openapi: '3.1.1' })
+    const codes = JSON.parse((await read('petstore://errors')).result.contents[0].text)
+    const { components } = (await nobody.get('/openapi.json')).body
+    t.same(codes.map(({ code }: { code: string }) => code).sort(), [...components.schemas.ErrorCode.enum].sort())
+    t.match((await read('petstore://other')).error, { code: -32_602 })
+    t.match((await read('petstore://requests')).error, { data: { code: 'journal_not_found' } })
+  })
+
+  await t.test('are refused while the service stops', async (t) => {
+    const { port, app, openAccount } = await startApp(t)
+    const bob = await openAccount()
+    t.match(await callTool(port, bob, 'listPets'), { isError: false })
+    await app.close()
+    await t.rejects(callTool(port, bob, 'listPets'))
+  })
+  t.ok(app.hasRoute({ method: 'POST', url: '/mcp' }))
+})
+
+t.test('a call counts once for the limit of an account', async (t) => {
+  const { port, openAccount } = await startApp(t, { RATE_LIMIT_PER_ACCOUNT: '3' })
+  const ada = await openAccount()
+  for (let i = 0; i < 3; i++) t.match(await callTool(port, ada, 'listPets'), { isError: false })
+  const { body } = await sendMessage(port, ada, { method: 'tools/list' })
+  t.match(body.error, { code: -32_000, message: /second/ })
+  t.match(await callTool(port, ada, 'listPets'), {
+    isError: true, structuredContent: { status: 429, code: 'rate_limited', fields: { 'retry-after': String } }
+  })
+})
+
+t.test('a service without the lab has no tools', async (t) => {
+  const { nobody } = await startApp(t, { LAB: 'false' })
+  t.match(await nobody.post('/mcp', {}), { status: 404, body: { code: 'route_not_found' } })
+})
