@@ -50,12 +50,15 @@ export const mcp = fp(async function mcp (app: FastifyInstance, { errors }: { er
   })
 }, { name: 'mcp', dependencies: ['authentication', 'content-type-parsers', 'openapi'] })
 
+/** Pages that are served by the browser's own machine. */
+const LOCAL_ORIGIN = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/
+
 /**
  * Refuses pages of origins that CORS_ORIGINS does not allow, as the protocol requires of servers that a browser of the
  * same machine can reach.
  */
 async function refuseForeignPages ({ headers: { origin } }: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  if (origin === undefined || reply.hasHeader('access-control-allow-origin')) return
+  if (origin === undefined || LOCAL_ORIGIN.test(origin) || reply.hasHeader('access-control-allow-origin')) return
   const error = { code: -32_000, message: `CORS_ORIGINS does not allow pages of ${origin}` }
   return await reply.code(403).send({ jsonrpc: '2.0', id: null, error })
 }
