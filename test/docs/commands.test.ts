@@ -37,6 +37,7 @@ const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
 /** Pages whose blocks a test pastes whole. */
 const PASTED: Record<string, { file: string, how: RegExp }> = {
   'docs/how-to/test-your-client.md': { file: 'test/client/documents.test.ts', how: /test-your-client\.md/ },
+  'docs/how-to/let-an-agent-use-the-store.md': { file: 'test/mcp/page.test.ts', how: /let-an-agent-use-the-store/ },
   'docs/tutorial.md': { file: 'test/docs/tutorial.test.ts', how: /docs\/tutorial\.md/ }
 }
 
