@@ -83,7 +83,7 @@ t.test('every command in the documents is run by a test or by .ci/run', async (t
     t.ok(existsSync(ROOT + file) && how.test(read(file)), `${file} runs ${command}`)
   }
   for (const [page, { file, how }] of Object.entries(PASTED)) {
-    t.ok(commandsOf(read(page)).length > 10 && how.test(read(file)), `${file} runs ${page}`)
+    t.ok(commandsOf(read(page)).length > 1 && how.test(read(file)), `${file} runs ${page}`)
   }
   const all = commands.map(({ command }) => command)
   for (const [pattern] of [...RUN.filter(([, file]) => existsSync(ROOT + file)), ...NOT_RUN]) {
