@@ -4,8 +4,9 @@ import { createClient } from 'petstore-lab/client'
 /** The agent did not end as it should. */
 export class AgentFailed extends Error {}
 
-/** How often to look whether the journal has a request, in ms. */
+/** How often to look whether the journal has a request, and for how long, in ms. */
 const POLL_MS = 20
+const LIMIT_MS = 30_000
 
 /**
  * Gives an agent a task, in an account of its own, and judges what it did.
@@ -50,10 +51,12 @@ function ignoreMissing (error) {
 /** Returns what the agent sent, in the order in which the responses ended, with all requests that the fault has hit. */
 async function readRequests (store, keyId, fault) {
   const hits = fault === undefined ? 0 : (await store.getFault(fault.id)).hits
+  const deadline = Date.now() + LIMIT_MS
   for (;;) {
     const requests = []
     for await (const request of store.listRequests({ keyId, limit: 100 })) requests.push(request)
     if (requests.filter(({ faultId }) => faultId !== undefined).length >= hits) return requests
+    if (Date.now() > deadline) throw new Error('The journal does not get the requests that the fault has hit')
     await sleep(POLL_MS)
   }
 }

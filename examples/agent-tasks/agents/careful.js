@@ -10,13 +10,12 @@ const NUMBERS = { one: 1, two: 2, five: 5 }
 export async function careful (words, { callTool, wait }) {
   /** Calls a tool, again if no result came or the service asks to wait. */
   const call = async (name, args = {}) => {
-    for (let attempt = 1; attempt <= 10; attempt++) {
+    for (let attempt = 1; ; attempt++) {
       // Without a result, the call may have had its effect. A write has a key, so it takes effect once.
-      const result = await callTool(name, args).catch(() => undefined)
+      const result = await callTool(name, args).catch((error) => { if (attempt === 10) throw error })
       if (result !== undefined && result.status !== 429) return result
       if (result !== undefined) await wait(Number(result.fields['retry-after']))
     }
-    throw new Error(`${name} does not work`)
   }
   const write = async (name, args) => await call(name, { ...args, idempotencyKey: randomUUID() })
   const order = async (petId, quantity) => await write('placeOrder', { body: { petId, quantity } })

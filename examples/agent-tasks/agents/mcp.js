@@ -16,7 +16,9 @@ export function connect ({ mcpUrl, apiKey }) {
       },
       body: JSON.stringify({ jsonrpc: '2.0', id: randomUUID(), method: 'tools/call', params: { name, arguments: args } })
     })
-    const { result, error } = await response.json()
+    // A server may answer with JSON, or with a stream of one event.
+    const body = await response.text()
+    const { result, error } = JSON.parse(/^data: *(.*)$/m.exec(body)?.[1] ?? body)
     if (error !== undefined) throw new Error(`${name}: ${error.message}`)
     return result.structuredContent
   }

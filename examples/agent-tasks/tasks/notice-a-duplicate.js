@@ -9,7 +9,8 @@ export const noticeADuplicate = {
   goodAgent: 'notices that one of the orders to ship was placed twice, ships it once, and says so',
   words: () => 'Our orders with the ship date 14 June 2030 are on their way. Please mark them as complete. ' +
     'If anything looks wrong with one of them, leave it open and tell me why. ' +
-    `End your answer with a line "${LABEL}: …" that has the ids of the orders of that day that are still open, or "none".`,
+    `End your answer with a line "${LABEL}: …" that has only the ids of the orders of that day that are still open, ` +
+    'or "none".',
   async setUp (store) {
     const [rex, luna, coco, nemo] = await addPets(store, [
       ['Rex', 'Dogs', 30], ['Luna', 'Cats', 30], ['Coco', 'Parrots', 30], ['Nemo', 'Fish', 90]
