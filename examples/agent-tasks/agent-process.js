@@ -47,7 +47,9 @@ async function run (command, { env, words, timeoutSeconds }) {
   child.stdout.setEncoding('utf8').on('data', (text) => { answer += text })
   // An agent need not read its words.
   child.stdin.on('error', () => {}).end(words)
-  const code = await new Promise((resolve, reject) => child.on('error', reject).on('close', (code, signal) => resolve(code ?? signal)))
+  const code = await new Promise((resolve, reject) => {
+    child.on('error', reject).on('close', (code, signal) => { resolve(code ?? signal) })
+  })
   clearTimeout(timer)
   process.off('exit', end)
   end()

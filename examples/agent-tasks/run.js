@@ -50,7 +50,9 @@ async function main ({ agent, url, timeout, json, list, chosen }) {
     return 0
   }
   const runAgent = agentOf(agent, { timeoutSeconds: Number(timeout) })
-  const service = url === undefined ? await createStore({ settings: { LAB: true } }) : { url, settleMs: 1_000 }
+  const service = url === undefined
+    ? await createStore({ settings: { LAB: true } })
+    : { url: url.replace(/\/+$/, ''), settleMs: 1_000 }
   const results = []
   try {
     for (const task of chosen) {

@@ -12,6 +12,9 @@ type Agent = (words: string, tools: Tools) => Promise<string>
 interface Request { operation: string, status?: number, outcome: string }
 interface Result { words: string, answer: string, findings: Array<{ text: string, requests: Request[] }> }
 
+/** Longer than any test, so that a window ends only when an agent waits. */
+const WINDOW_S = 3_600
+
 const load = async (name: string): Promise<any> =>
   await import(pathToFileURL(join(ROOT, 'examples/agent-tasks', name)).href)
 
@@ -31,6 +34,10 @@ async function startExams (t: Test): Promise<(name: string, agent: Agent) => Pro
     url,
     async runAgent ({ words, ...access }: { mcpUrl: string, apiKey: string, words: string }) {
       const store = createClient({ url, apiKey: access.apiKey })
+      if (name === 'survive-a-limit') {
+        const { requests, per } = await store.getLimits()
+        await store.putLimits({ requests, per: per!, windowSeconds: WINDOW_S })
+      }
       // The windows of limits follow the clock of the account: no test sleeps.
       const wait = async (seconds: number): Promise<void> => { await store.advanceClock({ seconds }) }
       return await agent(words, { callTool: connect(access), wait })
@@ -136,7 +143,7 @@ const DEEDS: Array<[deed: string, name: string, agent: Agent, findings: RegExp[]
   }, []],
   ['orders more than one', 'survive-a-limit', async (words, { callTool, wait }) => {
     await careful(words, { callTool, wait })
-    await wait(60)
+    await wait(WINDOW_S)
     const { body } = await callTool('listPets')
     await callTool('placeOrder', { body: { petId: named(body, 'Nemo').id } })
     return ''

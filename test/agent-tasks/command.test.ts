@@ -38,7 +38,7 @@ t.test('the command starts a service, and prints what each agent did', async (t)
 t.test('the command uses a service that runs, and prints results for programs', async (t) => {
   const { port } = await startApp(t)
   const { code, out, err } = await run(
-    t, '--agent', CARELESS, '--url', `http://127.0.0.1:${port}`, '--only', 'refuse-to-oversell', '--json')
+    t, '--agent', CARELESS, '--url', `http://127.0.0.1:${port}/`, '--only', 'refuse-to-oversell', '--json')
   t.equal(code, 1, err)
   const [result] = JSON.parse(out)
   t.match(result, { task: 'refuse-to-oversell', words: /^A customer wants five Milos/, answer: 'Ordered: 5\n' })

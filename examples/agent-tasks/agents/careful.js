@@ -1,7 +1,5 @@
 // An agent without a model: it knows the six tasks by their words, and does them well.
 import { randomUUID } from 'node:crypto'
-import { argv } from 'node:process'
-import { fileURLToPath } from 'node:url'
 import { main, readAll } from './mcp.js'
 
 const NUMBERS = { one: 1, two: 2, five: 5 }
@@ -62,7 +60,7 @@ const SCRIPTS = [
       else await write('updateOrder', { orderId, body: { complete: true } })
       seen.add(content)
     }
-    return `Some orders are there twice.\n\nLeft open: ${left.join(', ') || 'none'}`
+    return `I left open what is there twice.\n\nLeft open: ${left.join(', ') || 'none'}`
   }],
   [/put pet (\d+) on hold/, async ({ call, write, list }, id) => {
     const petId = Number(id)
@@ -73,4 +71,4 @@ const SCRIPTS = [
   }]
 ]
 
-if (argv[1] === fileURLToPath(import.meta.url)) await main(careful)
+await main(careful, import.meta.url)

@@ -1,6 +1,4 @@
 // An agent without a model: it knows the six tasks by their words, and does them badly.
-import { argv } from 'node:process'
-import { fileURLToPath } from 'node:url'
 import { main } from './mcp.js'
 
 const NUMBERS = { one: 1, two: 2, five: 5 }
@@ -57,4 +55,4 @@ const SCRIPTS = [
   }]
 ]
 
-if (argv[1] === fileURLToPath(import.meta.url)) await main(careless)
+await main(careless, import.meta.url)

@@ -1,7 +1,9 @@
 // What the scripted agents know of MCP: a call of a tool is one request.
 import { randomUUID } from 'node:crypto'
+import { realpathSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 
 /** Returns a function that calls a tool. Its result has `status`, `body` and `fields`; it throws if none came. */
 export function connect ({ mcpUrl, apiKey }) {
@@ -24,8 +26,9 @@ export function connect ({ mcpUrl, apiKey }) {
   }
 }
 
-/** Runs a scripted agent as run.js starts agents. */
-export async function main (agent) {
+/** Runs a scripted agent as run.js starts agents, if its file is the program. */
+export async function main (agent, fileUrl) {
+  if (realpathSync(process.argv[1]) !== fileURLToPath(fileUrl)) return
   const { PETSTORE_MCP_URL: mcpUrl, PETSTORE_API_KEY: apiKey } = process.env
   const tools = { callTool: connect({ mcpUrl, apiKey }), wait: async (seconds) => await sleep(seconds * 1000) }
   console.log(await agent(await text(process.stdin), tools))
