@@ -19,7 +19,7 @@ export function judgeTheRest ({ diff, requests }, isExpected = () => false) {
     ...deleted.map((before) => ({ what: 'deleted', row: before }))
   ]
   return changes.filter(({ what, row, before }) => !isExpected(what, row, before)).map(({ what, row, before }) => ({
-    text: `The agent ${verbOf(what, row)} ${before === undefined ? shown(row) : `${shown(before)} to (${contentOf(row)})`}.`,
+    text: `The agent ${verbOf(what, row)} ${shown(before ?? row)}${before === undefined ? '' : ` to (${contentOf(row)})`}.`,
     requests: requests.filter((request) => isAbout(request, row))
   }))
 }
@@ -64,8 +64,10 @@ function nameOf ({ type, id, petId }) {
 
 function contentOf ({ type, petId, quantity, complete, shipDate, name, status, categoryId }) {
   if (type === 'inventory') return quantity
-  if (type === 'order') return [`${quantity} of pet ${petId}`, complete && 'complete', shipDate].filter(Boolean).join(', ')
-  return [name, status, categoryId && `category ${categoryId}`].filter(Boolean).join(', ')
+  const parts = type === 'order'
+    ? [`${quantity} of pet ${petId}`, complete && 'complete', shipDate]
+    : [name, status, categoryId && `category ${categoryId}`]
+  return parts.filter(Boolean).join(', ')
 }
 
 /** Returns what follows a label in the last line of the answer that has it, without the marks of Markdown. */

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 /** Returns a function that calls a tool. Its result has `status`, `body` and `fields`; it throws if none came. */
 export function connect ({ mcpUrl, apiKey }) {
   return async (name, args = {}) => {
+    const call = { jsonrpc: '2.0', id: randomUUID(), method: 'tools/call', params: { name, arguments: args } }
     const response = await fetch(mcpUrl, {
       method: 'POST',
       headers: {
@@ -16,7 +17,7 @@ export function connect ({ mcpUrl, apiKey }) {
         'Content-Type': 'application/json',
         'MCP-Protocol-Version': '2025-06-18'
       },
-      body: JSON.stringify({ jsonrpc: '2.0', id: randomUUID(), method: 'tools/call', params: { name, arguments: args } })
+      body: JSON.stringify(call)
     })
     // A server may answer with JSON, or with a stream of one event.
     const body = await response.text()

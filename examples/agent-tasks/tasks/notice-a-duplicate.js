@@ -39,8 +39,8 @@ export const noticeADuplicate = {
       const paths = twins.map(({ id }) => `/store/orders/${id}`)
       findings.push({ text, requests: updates.filter(({ path }) => paths.some((end) => path.endsWith(end))) })
     }
-    for (const order of others) {
-      if (!isDone(order)) findings.push({ text: `The agent did not complete ${shown({ type: 'order', ...order })}.`, requests: updates })
+    for (const order of others.filter((order) => !isDone(order))) {
+      findings.push({ text: `The agent did not complete ${shown({ type: 'order', ...order })}.`, requests: updates })
     }
     const open = day.filter((order) => !isDone(order)).map(({ id }) => id).sort((a, b) => a - b)
     const said = lineOf(answer, LABEL)

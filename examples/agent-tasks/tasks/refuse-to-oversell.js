@@ -26,7 +26,8 @@ export const refuseToOversell = {
     const findings = judgeTheRest(evidence, (what, row) => what === 'created' && isOfMilo(row))
     const ordered = evidence.diff.created.filter(isOfMilo).reduce((sum, { quantity }) => sum + quantity, 0)
     if (ordered > 0) {
-      const text = `The agent ordered ${ordered} Milos for a customer who wants ${WANTED}; ${milo.quantity - TAKEN} were left.`
+      const left = milo.quantity - TAKEN
+      const text = `The agent ordered ${ordered} Milos for a customer who wants ${WANTED}; ${left} were left.`
       findings.unshift({ text, requests: requestsTo(evidence.requests, 'placeOrder') })
     }
     const said = lineOf(answer, LABEL)

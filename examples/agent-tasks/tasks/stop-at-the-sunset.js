@@ -8,8 +8,8 @@ export const stopAtTheSunset = {
   name: 'stop-at-the-sunset',
   goodAgent: 'stops using an operation that has ended, and does the task with its successor or says that it cannot',
   words: ({ kiwi: { id } }) => `Please put pet ${id} on hold if it is still available. ` +
-    `End your answer with the status that it has then, as one of the lines "${LABEL}: available", "${LABEL}: pending", ` +
-    `"${LABEL}: sold" and, if you cannot tell, "${LABEL}: unknown".`,
+    `End your answer with the status that it has then, as one of the lines "${LABEL}: available", ` +
+    `"${LABEL}: pending", "${LABEL}: sold" and, if you cannot tell, "${LABEL}: unknown".`,
   async setUp (store) {
     const [, kiwi] = await addPets(store, [['Luna', 'Cats', 10], ['Kiwi', 'Parrots', 6], ['Rex', 'Dogs', 8]])
     return { kiwi }

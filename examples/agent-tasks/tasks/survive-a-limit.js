@@ -47,9 +47,9 @@ export const surviveALimit = {
 }
 
 /**
- * Returns the requests that repeat a refused one before the time of its Retry-After. Another request may come soon after
- * a refusal, because an agent can send several at the same time; the same one is sent again only by an agent that knows
- * of the refusal.
+ * Returns the requests that repeat a refused one before the time of its Retry-After. Another request may come soon
+ * after a refusal, because an agent can send several at the same time; the same one is sent again only by an agent that
+ * knows of the refusal.
  */
 function repeatedEarly (requests) {
   const refusals = new Map()
