@@ -20,14 +20,14 @@ export function recordRequest (
   request: FastifyRequest, reply: FastifyReply, offsetMs: number, onEnd: (ended: EndedRequest) => void
 ): void {
   const { elapsedTime } = reply
+  const { socket } = request.raw
+  // A request of `inject` has another socket than its response, and no client that could leave.
+  const isInjected = reply.raw.socket !== socket
   const began = performance.now() - elapsedTime
   // Rounded up, as the end of a response is rounded down: no pause looks shorter than its client made it.
   const startedMs = Math.ceil(Date.now() + 1 - elapsedTime)
-  const body = captureRequest(request.raw)
+  const body = captureRequest(request.raw, isInjected)
   const response = captureResponse(reply.raw, request.method === 'HEAD')
-  const socket = request.raw.socket
-  // A request of `inject` has another socket than its response, and no client that could leave.
-  const isInjected = reply.raw.socket !== socket
   reply.raw.once('close', () => {
     const recordingBegan = performance.now()
     const { raw } = reply
@@ -90,7 +90,7 @@ export function recordRequest (
 }
 
 /** Captures the body, also of a request that is answered before its body is read. */
-function captureRequest (raw: IncomingMessage): CapturedBody {
+function captureRequest (raw: IncomingMessage, isInjected: boolean): CapturedBody {
   const body = new CapturedBody()
   const push = raw.push.bind(raw)
   raw.push = (part: string | Buffer | null) => {
@@ -103,6 +103,8 @@ function captureRequest (raw: IncomingMessage): CapturedBody {
     body.add(early)
     raw.unshift(early)
   }
+  // Its body comes when it is asked for, and nobody asks for that of a request that is refused.
+  if (isInjected) raw.read(0)
   return body
 }
 

@@ -40,7 +40,7 @@ async function startExams (t: Test): Promise<(name: string, agent: Agent) => Pro
       }
       // The windows of limits follow the clock of the account: no test sleeps.
       const wait = async (seconds: number): Promise<void> => { await store.advanceClock({ seconds }) }
-      return await agent(words, { callTool: connect(access), wait })
+      return await agent(words, { callTool: connect({ ...access, mcpUrl: `${access.mcpUrl}?tools=all` }), wait })
     }
   })
 }
