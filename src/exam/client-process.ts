@@ -42,8 +42,9 @@ export interface ClientProcess {
 
 interface Waiting { task: string, resolve: (answer: TaskAnswer) => void, reject: (error: Error) => void }
 
-/** Characters of a line, and of standard error, that an error shows. */
+/** Characters of a line that an error shows, and characters of standard error from which it takes one. */
 const SHOWN = 300
+const KEPT = 8_192
 
 /** Kills each client that runs. Clients are in process groups of their own, so no signal to this one reaches them. */
 const kills = new Set<() => void>()
@@ -80,7 +81,7 @@ export function startClient (command: string): ClientProcess {
   kills.add(kill)
   child.once('error', (error) => { fail(new ClientFailed(`The client cannot be started: ${error.message}`)) })
   child.stdin.on('error', () => { /* The end of the process says more. */ })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => { errors = (errors + text).slice(-SHOWN) })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => { errors = (errors + text).slice(-KEPT) })
   createInterface({ input: child.stdout }).on('line', (line) => {
     if (line.trim() === '') return
     const answer = readAnswer(line)
@@ -97,7 +98,7 @@ export function startClient (command: string): ClientProcess {
   })
   closed.then(([code, signal]) => {
     const how = signal === null ? `with code ${code as number}` : `by ${signal as string}`
-    const said = errors.trim().split('\n').slice(-3).join(' / ')
+    const said = reasonIn(errors)
     const [task] = [...waiting.values()].map(({ task }) => ` before it answered the task ${task}`)
     fail(new ClientFailed(`The client ended ${how}${task ?? ''}${said === '' ? '.' : `: ${said}`}`))
   }, () => {})
@@ -130,6 +131,12 @@ export function startClient (command: string): ClientProcess {
       kills.delete(kill)
     }
   }
+}
+
+/** Returns the line of standard error that tells most: the last that names an error, or else the last. */
+function reasonIn (errors: string): string {
+  const lines = errors.split('\n').map((line) => line.trim()).filter((line) => line !== '')
+  return (lines.findLast((line) => /error|exception|panic/i.test(line)) ?? lines.at(-1) ?? '').slice(0, SHOWN)
 }
 
 function readAnswer (line: string): (TaskAnswer & { id: number }) | undefined {

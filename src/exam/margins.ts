@@ -38,10 +38,10 @@ export const MAX_ATTEMPTS = 20
 export const CLIENTS_AT_ONCE = 8
 
 /** The pauses of clients in step differ by less than this share of all their pauses: by what the machine adds. */
-export const STEP_SHARE = 0.1
+export const STEP_SHARE = 0.08
 
-/** How much longer than the first pause the last one must be, on average over all clients: a share of it. */
+/** How much longer the later pauses must be than the earlier ones, on average over all clients: a share of them. */
 export const GROWTH_SHARE = 0.2
 
 /** Clients that pause for less than this in all do not wait. */
-export const LEAST_WAITING_MS = 100
+export const LEAST_WAITING_MS = 200

@@ -61,8 +61,10 @@ const OTHERS = [
   ['endless', 'one-signature', 'old-secret']
 ]
 
+const NODE = JSON.stringify(process.execPath)
+
 async function examine (flaws: string[], papers = PAPERS): Promise<Result[]> {
-  return await holdExam(`"${process.execPath}" "${CLIENT}" ${flaws.join(',')}`, { papers })
+  return await holdExam(`${NODE} ${JSON.stringify(CLIENT)} ${flaws.join(',')}`, { papers })
 }
 
 /** Asserts that exactly the papers of these flaws fail, and find them. */
@@ -107,3 +109,21 @@ for (const flaws of OTHERS) {
     assertFound(t, await examine(flaws, papers), flaws)
   })
 }
+
+t.test('a client that ends or writes no answer fails with a sentence', async (t) => {
+  const sentences: Array<[program: string, sentence: RegExp]> = [
+    ['throw new Error(42)', /^The client ended with code 1.*: Error: 42$/],
+    ["process.stdin.once('data', () => process.exit(3))", /^The client ended with code 3 before it answered the task /],
+    ["console.log('ready')", /^The client wrote a line that is no answer to a task: ready$/],
+    ["process.stdin.on('data', (line) => console.log(String(line)))", /that is no answer to a task: \{"id":1,"do":/],
+    ["process.stdin.on('data', () => console.log('[1]'))", /that is no answer to a task: \[1\]$/]
+  ]
+  // Of these, some do other things meanwhile.
+  const papers = PAPERS.filter(({ name }) => ['pages', 'lost-update', 'stream', 'webhook'].includes(name))
+  await Promise.all(sentences.map(async ([program, sentence]) => {
+    const results = await holdExam(`${NODE} -e ${JSON.stringify(program)}`, { papers })
+    for (const { paper, verdict, findings } of results) {
+      t.match([verdict, ...findings.map(({ text }) => text)], ['failed', sentence], `${paper}: ${program}`)
+    }
+  }))
+})

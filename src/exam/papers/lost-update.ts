@@ -3,6 +3,7 @@ import type { TaskAnswer } from '../client-process.ts'
 import { HOLD_MS } from '../margins.ts'
 import { definePaper, Undecided, type Finding } from '../paper.ts'
 import { fieldOf, nameOf, requestsOf } from '../recorded-requests.ts'
+import { alongside } from './alongside.ts'
 import { addPets } from './stock.ts'
 
 const OURS = ' the first'
@@ -17,18 +18,16 @@ export const lostUpdate = definePaper<Evidence>({
     const client = await admit()
     const [before] = await addPets(store, 1)
     const petId = before!.id
-    const done = new AbortController()
     // The first response, which is the state that the client will change, is held back while the exam changes it.
     await client.meets({ type: 'delay', ms: HOLD_MS * 2 ** (attempt - 1) })
-    const change = (async () => {
-      for await (const { type } of store.followEvents({ signal: done.signal })) {
+    const append = client.ask('appendToName', { petId, text: THEIRS })
+    const [answer] = await alongside(append, async (signal) => {
+      for await (const { type } of store.followEvents({ signal })) {
         if (type !== 'fault.hit') continue
         await store.updatePet(petId, { name: before!.name + OURS })
         return
       }
-    })()
-    const answer = await client.ask('appendToName', { petId, text: THEIRS }).finally(() => { done.abort() })
-    await change
+    })
     return { keyId: client.keyId, answer, before: before!, after: await store.getPet(petId) }
   },
   judge ({ keyId, answer, before, after }, journal) {

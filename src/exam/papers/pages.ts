@@ -4,6 +4,7 @@ import type { TaskAnswer } from '../client-process.ts'
 import { PAGE_DELAY_MS } from '../margins.ts'
 import { definePaper, type Finding } from '../paper.ts'
 import { answerFieldOf, nameOf, requestsOf, shown } from '../recorded-requests.ts'
+import { alongside } from './alongside.ts'
 
 /** More than two pages of the largest size. */
 const PETS = 220
@@ -33,14 +34,13 @@ export const pages = definePaper<Evidence>({
     const pets = (await Promise.all(Array.from({ length: PETS }, create))).sort((a, b) => a - b)
     const going = pets.filter((_, i) => i % GOES === 0)
     await client.meets({ type: 'delay', ms: PAGE_DELAY_MS }, { times: 1_000 })
-    const read = new AbortController()
-    const changes = changeMeanwhile(store, categoryId, going, read.signal)
-    const answer = await client.ask('listPets').finally(() => { read.abort() })
+    const [answer, added] = await alongside(client.ask('listPets'), async (signal) =>
+      await changePets(store, categoryId, going, signal))
     return {
       keyId: client.keyId,
       answer,
       lasting: pets.filter((_, i) => i % GOES !== 0),
-      ever: [...pets, ...await changes]
+      ever: [...pets, ...added]
     }
   },
   judge ({ keyId, answer, lasting, ever }, journal) {
@@ -72,7 +72,7 @@ export const pages = definePaper<Evidence>({
 })
 
 /** Creates and deletes pets until a signal. Returns the ids of the new ones. */
-async function changeMeanwhile (
+async function changePets (
   store: Client, categoryId: number, going: number[], signal: AbortSignal
 ): Promise<number[]> {
   const added: number[] = []

@@ -3,6 +3,7 @@ import type { RecordedRequest } from '../../client/client.ts'
 import type { TaskAnswer } from '../client-process.ts'
 import { definePaper, type Finding } from '../paper.ts'
 import { requestsOf, shown } from '../recorded-requests.ts'
+import { alongside } from './alongside.ts'
 
 /** The events of the first task, which the stream sends in several parts. */
 const EVENTS = 30
@@ -42,16 +43,13 @@ export const stream = definePaper<Evidence>({
     await store.advanceClock({ seconds: RETENTION_DAYS * 86_400 })
     const expired = EVENTS
     const [first] = await store.listEvents({ limit: 1 })
-    const answered = new AbortController()
-    const events = (async () => {
-      while (!answered.signal.aborted) {
+    const follow = client.ask('followEvents', { after: expired, count: LATER_EVENTS })
+    const [restarted] = await alongside(follow, async (signal) => {
+      while (!signal.aborted) {
         await store.createCategory({ name: 'Cats' })
         await sleep(EVENT_MS)
       }
-    })()
-    const restarted = await client.ask('followEvents', { after: expired, count: LATER_EVENTS })
-      .finally(() => { answered.abort() })
-    await events
+    })
     return { keyId: client.keyId, resumed, expired, oldest: first!.id, restarted }
   },
   judge ({ keyId, resumed, expired, oldest, restarted }, journal) {
