@@ -67,10 +67,12 @@ export async function openRoom (url: string, command: string, attempt: number): 
     async readJournal () {
       const hits = (await Promise.all(faults.map(async (id) => await store.getFault(id))))
         .reduce((sum, { hits }) => sum + hits, 0)
-      // The service notices only after a while that a client has gone, and then records its last request.
+      // The service notices only after a while that a client has gone, and then records its last request. One that the
+      // client left at once can have no fault yet.
       return await waitFor('all requests of the client to be recorded', async () => {
         const requests = await recordedRequests(store)
-        return requests.filter(({ faultId }) => faultId !== undefined).length >= hits ? requests : undefined
+        const isHit = ({ faultId, outcome }: RecordedRequest): boolean => faultId !== undefined || outcome === 'left'
+        return requests.filter(isHit).length >= hits ? requests : undefined
       })
     }
   }

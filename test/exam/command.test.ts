@@ -1,9 +1,11 @@
 // Only on SQLite: the exam starts a service of its own.
 
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { build, CLI, folder, launch, petstore, until } from '../support/cli.ts'
+import { build, CLI, folder, launch, petstore } from '../support/cli.ts'
 
 t.before(build)
 
@@ -82,19 +84,18 @@ t.test('a wrong call exits with 2', async (t) => {
 })
 
 t.test('a signal ends the exam and the client', { skip: process.platform === 'win32' && 'signals' }, async (t) => {
-  const pids = join(folder(t), 'pids')
-  const waits = `require('fs').appendFileSync(${JSON.stringify(pids)}, process.pid + '\\n'); setInterval(() => {}, 1000)`
-  const client = `${NODE} -e ${JSON.stringify(waits)}`
+  const server = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => { server.close() })
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const connected = once(server, 'connection')
+  const client = `${NODE} -e "require('net').connect(${port}, '127.0.0.1')"`
   const running = launch(t, process.execPath, [CLI, 'exam', '--client', client, '--only', 'sunset'])
-  const started = (): string => {
-    try {
-      return readFileSync(pids, 'utf8').trim()
-    } catch {
-      return ''
-    }
-  }
-  await until(running, () => started() !== '')
+  const [socket] = await connected as [Socket]
+  // The end of the client resets it.
+  socket.on('error', () => {}).resume()
+  const closed = new Promise((resolve) => { socket.once('close', resolve) })
   const { code, err } = await running.stop('SIGINT')
   t.same([code, err], [1, 'The exam was stopped.\n'])
-  t.throws(() => process.kill(Number(started()), 0), { code: 'ESRCH' })
+  await closed
 })

@@ -32,7 +32,7 @@ export const brokenBodies = definePaper<{ keyId: number, all: Got[] }>({
   },
   judge: ({ keyId, all }, journal) => all.flatMap(({ defect, pet, answer }) => {
     const requests = requestsAbout(requestsOf(journal, { keyId }), pet.id)
-    const broken = requests.find(({ faultId }) => faultId !== undefined)
+    const broken = requests.find(({ faultId }) => faultId !== undefined) ?? requests[0]
     if (broken === undefined) return [{ text: `The client did not ask for pet ${pet.id}.` }]
     if (!answer.ok || isSame(answer.result, pet)) return []
     const text = `The body of ${nameOf(broken)} ${defect}, and the client passed it on: ${shown(answer.result)}`
