@@ -1,17 +1,20 @@
 import type { RecordedRequest } from '../../client/client.ts'
-import { GROWTH_SHARE, LEAST_WAITING_MS, STEP_SHARE } from '../margins.ts'
-import type { Finding } from '../paper.ts'
+import { GROWTH_SHARE, LEAST_WAITING_MS, STEP_ATTEMPTS, STEP_SHARE } from '../margins.ts'
+import { Undecided, type Finding } from '../paper.ts'
 import { pausesOf } from '../recorded-requests.ts'
 
-/** Judges the pauses of several clients that failed at the same moment: the attempts of each. */
-export function judgePauses (clients: RecordedRequest[][]): Finding[] {
-  const pauses = clients.map(pausesOf)
+/**
+ * Judges the pauses of several clients that failed at the same moment: the attempts of each.
+ *
+ * @param held how often the paper was held, this time included
+ * @throws {Undecided} if the clients can be in step by chance
+ */
+export function judgePauses (clients: RecordedRequest[][], held: number): Finding[] {
   const [shown = []] = clients
-  const length = Math.min(...pauses.map((own) => own.length))
+  const columns = columnsOf(clients)
+  const { length } = columns
   if (length === 0) return []
-  /** The pauses of all clients before their second attempt, their third attempt and so on. */
-  const columns = Array.from({ length }, (_, i) => pauses.map((own) => own[i]!))
-  const waited = median(pauses.map(sum))
+  const waited = median(clients.map((attempts) => sum(pausesOf(attempts))))
   if (waited < LEAST_WAITING_MS) {
     return [{ text: `The client waited for ${waited} ms in all before it gave up.`, requests: shown }]
   }
@@ -21,14 +24,26 @@ export function judgePauses (clients: RecordedRequest[][]): Finding[] {
   if (half > 0 && average(averages.slice(-half)) < average(averages.slice(0, half)) * (1 + GROWTH_SHARE)) {
     findings.push({ text: `The pauses do not grow. They are, on average: ${averages.join(', ')} ms.`, requests: shown })
   }
-  const longest = columns.map((column) => Math.max(...column))
-  const spread = sum(columns.map((column, i) => longest[i]! - Math.min(...column)))
-  if (spread < STEP_SHARE * sum(longest)) {
+  if (spreadOf(columns) < STEP_SHARE) {
+    if (findings.length === 0 && held < STEP_ATTEMPTS) throw new Undecided()
     const text = `${clients.length} clients that failed together came back together, after pauses of ` +
       `${averages.join(', ')} ms. A random share of each pause keeps them apart.`
     findings.push({ text, requests: clients.map((attempts) => attempts[1]!) })
   }
   return findings
+}
+
+/** Returns the pauses of all clients before their second attempt, their third attempt and so on. */
+function columnsOf (clients: RecordedRequest[][]): number[][] {
+  const pauses = clients.map(pausesOf)
+  const length = Math.min(...pauses.map((own) => own.length))
+  return Array.from({ length }, (_, i) => pauses.map((own) => own[i]!))
+}
+
+/** Returns the share of their pauses in which most clients differ. The machine can have held up the others. */
+function spreadOf (columns: number[][]): number {
+  const spread = sum(columns.map((column) => median(column) - Math.min(...column)))
+  return spread / sum(columns.map(median))
 }
 
 function sum (numbers: number[]): number {

@@ -19,6 +19,7 @@ const refuse = (status: (typeof TEMPORARY)[number]): FaultEffect =>
 const NO_PET = Number.MAX_SAFE_INTEGER
 
 interface Evidence {
+  attempt: number
   /** The pets whose first responses ask for a pause. */
   asked: Array<{ keyId: number, petId: number }>
   /** What can never succeed. */
@@ -31,7 +32,7 @@ export const retry = definePaper<Evidence>({
   name: 'retry',
   goodClient: 'repeats after 408, 429, 502, 503, 504 and broken connections alone: after the time of Retry-After, ' +
     'else after pauses that grow and are not in step with other clients, a bounded number of times',
-  async sit ({ store, admit }) {
+  async sit ({ store, admit, attempt }) {
     const clients = await Promise.all(Array.from({ length: CLIENTS_AT_ONCE }, admit))
     const [patient, ...others] = clients as [Candidate, ...Candidate[]]
     const pets = (await addPets(store, 2 + 2 * CLIENTS_AT_ONCE)).map(({ id }) => id)
@@ -75,16 +76,18 @@ export const retry = definePaper<Evidence>({
       })
       return { keyId: client.keyId, petId, answer }
     }))
-    return { asked, hopeless, broken }
+    return { attempt, asked, hopeless, broken }
   },
-  judge ({ asked, hopeless, broken }, journal) {
+  judge ({ attempt, asked, hopeless, broken }, journal) {
     const attemptsOf = ({ keyId, petId }: { keyId: number, petId: number }): RecordedRequest[] =>
       requestsAbout(requestsOf(journal, { keyId }), petId)
-    return [
+    const findings = [
       ...asked.flatMap((task) => judgeAsked(attemptsOf(task))),
-      ...hopeless.flatMap((task) => judgeHopeless(attemptsOf(task))),
-      ...judgeBroken(broken.map((task) => ({ answer: task.answer, attempts: attemptsOf(task) })))
+      ...hopeless.flatMap((task) => judgeHopeless(attemptsOf(task)))
     ]
+    const tasks = broken.map((task) => ({ answer: task.answer, attempts: attemptsOf(task) }))
+    // A client that has failed already needs no second attempt.
+    return [...findings, ...judgeBroken(tasks, findings.length > 0 ? Infinity : attempt)]
   }
 })
 
@@ -113,7 +116,9 @@ function judgeHopeless (attempts: RecordedRequest[]): Finding[] {
   return [{ text, requests: attempts }]
 }
 
-function judgeBroken (tasks: Array<{ answer: TaskAnswer | undefined, attempts: RecordedRequest[] }>): Finding[] {
+function judgeBroken (
+  tasks: Array<{ answer: TaskAnswer | undefined, attempts: RecordedRequest[] }>, held: number
+): Finding[] {
   if (tasks.some(({ attempts }) => attempts.length === 0)) return [{ text: 'The client did not ask for a pet.' }]
   const single = tasks.find(({ attempts }) => attempts.length === 1)
   if (single !== undefined) {
@@ -128,5 +133,5 @@ function judgeBroken (tasks: Array<{ answer: TaskAnswer | undefined, attempts: R
     const text = `The client did not stop${until}: it sent a request ${attempts.length} times.`
     return [{ text, requests: attempts }]
   }
-  return judgePauses(tasks.map(({ attempts }) => attempts))
+  return judgePauses(tasks.map(({ attempts }) => attempts), held)
 }
