@@ -69,7 +69,7 @@ async function buildPackage () {
   writeFileSync('src/generated/viewer/standalone.js', viewer())
   cpSync(`${VIEWER}/LICENSE`, 'src/generated/viewer/LICENSE')
   mkdirSync(CLIENT, { recursive: true })
-  writeFileSync(`${CLIENT}/operations.ts`, 'export const operations = {}')
+  writeFileSync(`${CLIENT}/operations.ts`, 'export const operations = {}, records = {}')
   await build(service)
   writeOperations('dist/cli.js', CLIENT)
   rmSync('dist', { recursive: true })

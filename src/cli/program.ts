@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { addAccount } from './account.ts'
 import { addBackup } from './backup.ts'
 import { addDoctor } from './doctor.ts'
+import { addExam } from './exam.ts'
 import { addKey } from './key.ts'
 import { addListen } from './listen.ts'
 import { addMigrate } from './migrate.ts'
@@ -24,7 +25,7 @@ export function createProgram (): Command {
     })
   const commands = [
     addStart, addWorker, addMigrate, addSeed, addAccount, addKey, addStore, addStudio, addOpenapi, addBackup, addDoctor,
-    addListen, addTrigger
+    addListen, addTrigger, addExam
   ]
   for (const addCommand of commands) addCommand(program)
   return program

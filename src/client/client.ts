@@ -6,6 +6,7 @@ import { followEvents, type FollowOptions, type OpenedStream } from './event-fee
 import { addFields, type HeaderFields, type HeadersLike } from './header-fields.ts'
 import type { CallOptions, Method, OperationFacts, OperationId } from './methods.ts'
 import { checkKey, checkObject, queryOf, readLimits, readUrl, segmentOf, type Limits } from './options.ts'
+import { createRateLimit, type RateLimit } from './rate-limit.ts'
 import { fetchResponse, readAnswer, readError, type Fetch, type Outgoing } from './requests.ts'
 import { withRetries } from './retries.ts'
 
@@ -47,6 +48,7 @@ interface Session {
   url: string
   fields: HeaderFields
   limits: Limits
+  rateLimit: RateLimit
   fetch: Fetch
 }
 
@@ -73,6 +75,7 @@ export function createClient (options: ClientOptions): Client {
     url: readUrl(url),
     fields,
     limits: readLimits(options, DEFAULTS),
+    rateLimit: createRateLimit(),
     fetch: fetch ?? (async (address, init) => await globalThis.fetch(address, init))
   }
   const methods = Object.entries(operations).map(([id, facts]) =>
@@ -97,10 +100,15 @@ function call (session: Session, id: string, facts: OperationFacts, args: unknow
       // The condition is about the first page.
       request.fields.delete('if-none-match')
     }
-    const policy = { ...readLimits(options, session.limits), signal: options.signal }
+    const { rateLimit } = session
+    const waitMs = (): number => rateLimit.waitMs(facts)
+    const policy = { ...readLimits(options, session.limits), signal: options.signal, waitMs }
     const isRepeatable = ['GET', 'PUT'].includes(request.method) || request.fields.has('idempotency-key')
-    return await withRetries(policy, isRepeatable, async (signal) =>
-      await readAnswer(await fetchResponse(session.fetch, request, signal), request, facts))
+    return await withRetries(policy, isRepeatable, async (signal) => {
+      const response = await fetchResponse(session.fetch, request, signal)
+      rateLimit.note(facts, response)
+      return await readAnswer(response, request, facts)
+    })
   }
   return answerOf(send(), facts.success.content === 'list' ? send : undefined)
 }

@@ -120,7 +120,7 @@ function isErrorBody (body: unknown, answered: number): body is { code: ErrorCod
 }
 
 /** Reads `Retry-After`, which is a number of seconds or a date (RFC 9110 section 10.2.3). */
-function retryAfterOf (headers: Headers): number | undefined {
+export function retryAfterOf (headers: Headers): number | undefined {
   const field = headers.get('retry-after')
   if (field === null) return undefined
   const ms = /^\d+$/.test(field) ? Number(field) * 1000 : Date.parse(field) - now()

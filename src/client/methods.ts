@@ -16,8 +16,14 @@ export interface OperationFacts {
   bodyType?: string
   /** The operation takes an `Idempotency-Key`. */
   isKeyed?: true
-  /** The documented success: its status, its content if it has one, and the fields that each record has. */
-  success: { status: number, content?: 'list' | 'record' | 'text', fields?: readonly string[] }
+  /** The documented success: its status, its content if it has one, and the schema of each record. */
+  success: { status: number, content?: 'list' | 'record' | 'text', record?: string }
+}
+
+/** The members that each record of a schema has, and the types of its members in terms of JSON Schema. */
+export interface RecordFacts {
+  required: string[]
+  types: Record<string, string>
 }
 
 export interface CallOptions {

@@ -1,7 +1,8 @@
+import { records as schemas } from '../generated/client/operations.ts'
 import type { Received } from './answer.ts'
 import { ConnectionError, connectionErrorOf, errorOf, RedirectError, type PetstoreError } from './errors.ts'
 import type { HeaderFields } from './header-fields.ts'
-import type { OperationFacts } from './methods.ts'
+import type { OperationFacts, RecordFacts } from './methods.ts'
 
 export interface Outgoing {
   method: string
@@ -77,8 +78,8 @@ export async function readAnswer (
   if (!Array.isArray(records)) throw undocumented(status, 'it must be a list')
   for (const record of records as unknown[]) {
     if (!isRecord(record)) throw undocumented(status, 'it must have records')
-    const missing = success.fields?.find((name) => !Object.hasOwn(record, name))
-    if (missing !== undefined) throw undocumented(status, `it has no ${missing}`)
+    const flaw = flawOf(record, (schemas as Record<string, RecordFacts>)[success.record!])
+    if (flaw !== undefined) throw undocumented(status, flaw)
   }
   return { data, response }
 }
@@ -98,8 +99,22 @@ function undocumented (status: number, reason: string): ConnectionError {
   return new ConnectionError(`The response with status ${status} is not as the service documents it: ${reason}`, { status })
 }
 
-function isRecord (value: unknown): value is object {
+function isRecord (value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Returns how a record differs from its schema. It may have more members: the service can grow. */
+function flawOf (record: Record<string, unknown>, schema: RecordFacts | undefined): string | undefined {
+  const missing = schema?.required.find((name) => !Object.hasOwn(record, name))
+  if (missing !== undefined) return `it has no ${missing}`
+  const [name, type] = Object.entries(schema?.types ?? {}).find(([name, type]) =>
+    Object.hasOwn(record, name) && !isOfType(record[name], type)) ?? []
+  return name === undefined ? undefined : `its ${name} is no ${type}`
+}
+
+function isOfType (value: unknown, type: string): boolean {
+  const actual = Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value
+  return type === actual || (type === 'integer' && Number.isInteger(value))
 }
 
 /** Returns the value of a JSON text, or `undefined`. */

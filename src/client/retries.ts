@@ -7,6 +7,8 @@ export interface RetryPolicy {
   /** The time for an attempt, with its answer. */
   timeoutMs: number
   signal: AbortSignal | undefined
+  /** Returns for how long the service would refuse the request, in ms. */
+  waitMs: () => number
 }
 
 /** The pause before the first retry. Each later pause is up to twice as long. */
@@ -16,7 +18,7 @@ const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 8_000
 
 /** A service that asks for a longer pause than this gets no retry: the caller decides. */
-const LONGEST_RETRY_AFTER_MS = 60_000
+export const LONGEST_RETRY_AFTER_MS = 60_000
 
 /** Statuses after which the same request can succeed. */
 const TRANSIENT = new Set([408, 429, 500, 502, 503, 504])
@@ -29,9 +31,11 @@ const TRANSIENT = new Set([408, 429, 500, 502, 503, 504])
  * @throws {PetstoreError | ConnectionError} of the last attempt, or the reason of an aborted signal
  */
 export async function withRetries<T> (
-  { retries, timeoutMs, signal }: RetryPolicy, isRepeatable: boolean, send: (signal: AbortSignal) => Promise<T>
+  { retries, timeoutMs, signal, waitMs }: RetryPolicy, isRepeatable: boolean, send: (signal: AbortSignal) => Promise<T>
 ): Promise<T> {
   for (let attempt = 0; ; attempt++) {
+    // A call without retries gets the error at once.
+    if (retries > 0) await untilAllowed(waitMs, signal)
     const late = new ConnectionError(`No response within ${timeoutMs} ms`)
     try {
       return await inTime(send, timeoutMs, late, signal)
@@ -42,6 +46,11 @@ export async function withRetries<T> (
       await pause(pauseAfter(error, attempt), signal)
     }
   }
+}
+
+/** Waits until the service accepts the request. Others that wait must not be sent at the same time. */
+async function untilAllowed (waitMs: () => number, signal: AbortSignal | undefined): Promise<void> {
+  for (let ms = waitMs(); ms > 0; ms = waitMs()) await pause(ms + Math.random() * FIRST_PAUSE_MS, signal)
 }
 
 /** Calls a function with a signal that is aborted with `late` after a time, and when the other signal is aborted. */

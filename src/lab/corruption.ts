@@ -1,9 +1,9 @@
 import type { DocumentedSchema, Schema } from './documented-schemas.ts'
 
-type Corruption = 'wrong_type' | 'missing_field' | 'unknown_enum'
+type Corruption = 'wrong_type' | 'missing_field' | 'unknown_enum' | 'unknown_field'
 
 /**
- * Returns a body that breaks the document in one way, at the first place where it can be broken so.
+ * Returns a body that differs from the document in one way, at the first place where it can differ so.
  *
  * @returns `undefined` for a body without such a place, such as an empty list
  */
@@ -48,6 +48,10 @@ function breakObject (value: Holder, schema: Schema, how: Corruption, documented
   const [first] = [...required, ...Object.keys(properties)].filter((name) => name in value)
   if (how === 'missing_field' && first !== undefined) {
     delete value[first]
+    return true
+  }
+  if (how === 'unknown_field') {
+    value['unknown'] = 'unknown'
     return true
   }
   return Object.keys(value).some((name) =>

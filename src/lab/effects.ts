@@ -3,7 +3,7 @@ import { NO_ADDITIONAL_PROPERTIES, StringEnum } from '../http/common-schemas.ts'
 import { describedPattern } from '../http/validation-messages.ts'
 
 /** The ways to corrupt an answer, and then those to corrupt the call of a webhook. */
-const ANSWER_CORRUPTIONS = ['invalid_json', 'wrong_type', 'missing_field', 'unknown_enum'] as const
+const ANSWER_CORRUPTIONS = ['invalid_json', 'wrong_type', 'missing_field', 'unknown_enum', 'unknown_field'] as const
 const CALL_CORRUPTIONS = ['bad_signature', 'old_timestamp', 'duplicate'] as const
 
 /** Defines one type of effect, as a component with a name such as DelayEffect. */
@@ -30,7 +30,7 @@ const delay = effect('delay', 'The service handles the request and sends the res
   ms: integer(1, 60_000, 'Time by which the response is late, in milliseconds', 2_000)
 })
 const refuse = effect('refuse', 'The service does not handle the request. The response is an error.', {
-  status: status([429, 500, 502, 503, 504], 503),
+  status: status([408, 429, 500, 502, 503, 504], 503),
   retryAfter: Type.Optional(integer(0, 86_400, 'The value of `Retry-After`, in seconds; 1 by default', 1))
 })
 const reset = effect('reset', 'The service does not handle the request. It closes the connection without a byte.', {})
@@ -50,8 +50,8 @@ const trickle = effect('trickle', 'The service handles the request and sends the
   bytesPerSecond: integer(1, 100_000, 'Speed of the body', 100)
 })
 const corrupt = effect(
-  'corrupt', 'The service handles the request. The body breaks the document in one way. The last three values are ' +
-    'for requests to webhooks.', {
+  'corrupt', 'The service handles the request. The body differs from the document in one way. The last three values ' +
+    'are for requests to webhooks.', {
     how: StringEnum([...ANSWER_CORRUPTIONS, ...CALL_CORRUPTIONS], {
       description: 'What is wrong with the body, or with the request to a webhook', example: 'missing_field'
     })

@@ -21,4 +21,4 @@ const injected = (status: number): ErrorClass => defineError(
 
 /** By status. */
 export const INJECTED: Record<number, ErrorClass> =
-  Object.fromEntries([429, 500, 502, 503, 504].map((status) => [status, injected(status)]))
+  Object.fromEntries([408, 429, 500, 502, 503, 504].map((status) => [status, injected(status)]))

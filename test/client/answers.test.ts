@@ -64,6 +64,8 @@ t.test('answers that are not those of the document', async (t) => {
       [() => store.listCategories(), json(200, category)],
       [() => store.listCategories(), json(200, [1])],
       [() => store.listCategories(), json(200, [category, { id: 2 }])],
+      [() => store.listCategories(), json(200, [{ ...category, id: '2' }])],
+      [() => store.listCategories(), json(200, [{ ...category, description: null }])],
       [() => store.createCategory({ name: 'Cats' }), json(200, [])],
       [() => store.createCategory({ name: 'Cats' }), json(200, category)],
       [() => store.deleteCategory(category.id), json(200, {})],
@@ -77,6 +79,12 @@ t.test('answers that are not those of the document', async (t) => {
       t.equal(proxy.requests.length - before, 1)
     }
     t.strictSame(await store.listCategories(), [category])
+  })
+
+  await t.test('a record may have members that this version does not know', async (t) => {
+    const grown = { ...category, color: { name: 'red' } }
+    proxy.faults = [answerWith(200, JSON.stringify([grown]))]
+    t.strictSame(await store.listCategories(), [grown])
   })
 
   await t.test('Retry-After can be a date', async (t) => {

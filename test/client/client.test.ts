@@ -1,5 +1,7 @@
 // Only on SQLite: calls the service over HTTP; no statement decides what a client does.
 
+import { once, EventEmitter } from 'node:events'
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { ConnectionError, createClient, PetstoreError, type Client, type Pet } from '../../src/client/client.ts'
 import { operations } from '../../src/generated/client/operations.ts'
@@ -204,6 +206,55 @@ t.test('a PUT is sent again without a key, because its effect is the same', asyn
   t.match(await store.getLimits(), limits)
   const sent = proxy.requests.filter(({ method }) => method === 'PUT')
   t.strictSame(sent.map(({ headers }) => headers['idempotency-key']), [undefined, undefined, undefined])
+})
+
+t.test('a request waits while the service would refuse it', async (t) => {
+  const { port } = await startApp(t)
+  const proxy = await openProxy(t, port, ({ url = '' }) => /^.(pets|messages)/.test(url))
+  const responses = new EventEmitter()
+  const store = await openStore(proxy.url, {
+    async fetch (url: string, init: RequestInit) {
+      const response = await fetch(url, init)
+      responses.emit(String(response.status))
+      return response
+    }
+  })
+  const spent = (seconds: number): Fault => answerWith(200, '[]', { ratelimit: `"a";r=9;t=0, "b"; r=0; t=${seconds}` })
+  /** The time between the last two requests. A timer can fire a millisecond early. */
+  const pauseMs = (): number => proxy.requests.at(-1)!.at - proxy.requests.at(-2)!.at + 10
+
+  await t.test('because none is left of the limit', async (t) => {
+    proxy.faults = [spent(1)]
+    await store.listPets()
+    await store.listMessages()
+    t.ok(pauseMs() >= 1_000)
+  })
+
+  await t.test('because another one was refused', async (t) => {
+    proxy.faults = [busy(429, 'rate_limited', 1)]
+    const told = once(responses, '429')
+    const refused = store.listPets()
+    await told
+    await setImmediate()
+    const count = proxy.requests.length
+    await Promise.all([refused, store.listMessages()])
+    t.strictSame(proxy.requests.slice(count - 1).map(({ path }) => path).sort(), ['/messages', '/pets', '/pets'])
+    const [first, ...others] = proxy.requests.slice(count - 1)
+    for (const { at } of others) t.ok(at - first!.at + 10 >= 1_000)
+  })
+
+  await t.test('but not for long, without retries, in the lab, or after a change of the limits', async (t) => {
+    // The signal ends a request that waits for a minute.
+    const options = { signal: AbortSignal.timeout(50_000) }
+    proxy.faults = [spent(61)]
+    await store.listPets()
+    await store.listPets({}, options)
+    proxy.faults = [spent(60)]
+    await store.listPets()
+    await store.listPets({}, { ...options, retries: 0 })
+    await store.advanceClock({ seconds: 60 }, options)
+    t.ok(await store.listPets({}, options))
+  })
 })
 
 t.test('without a service, the error says why', async (t) => {

@@ -202,7 +202,7 @@ t.test('every operation that needs a key is refused by a fault, with each status
   const { owner, operations } = await start(t)
   for (const operation of operations) {
     if (operation.operationId === 'createAccount') continue
-    for (const status of [429, 500, 502, 503, 504]) {
+    for (const status of [408, 429, 500, 502, 503, 504]) {
       const fault = { operation: operation.operationId, effect: { type: 'refuse', status } }
       t.equal((await owner.post('/lab/faults', fault)).status, 201)
       assertError(t, await owner.request(operation.method, anyPathOf(operation)), status, 'injected_fault', 'Lab fault',

@@ -24,7 +24,7 @@ t.test('faults', async (t) => {
       [{ ...valid, effect: { type: 'delay', ms: 0 } }, 'effect.ms must be 1 or more'],
       [{ ...valid, effect: { type: 'delay', ms: 60_001 } }, 'effect.ms must be 60000 or less'],
       [{ ...valid, effect: { type: 'reset', ms: 1 } }, '"ms" is not allowed'],
-      [{ ...valid, effect: { type: 'refuse', status: 404 } }, 'effect.status must be one of 429, 500, 502, 503, 504'],
+      [{ ...valid, effect: { type: 'refuse', status: 404 } }, 'effect.status must be one of 408, 429, 500, 502'],
       [{ ...valid, effect: { type: 'truncate', bytes: 1_000_001 } }, 'effect.bytes must be 1000000 or less'],
       [{ ...valid, effect: { type: 'trickle', bytesPerSecond: 0 } }, 'effect.bytesPerSecond must be 1 or more'],
       [{ ...valid, effect: { type: 'corrupt', how: 'odd' } }, 'effect.how must be one of'],
@@ -105,7 +105,7 @@ t.test('faults', async (t) => {
 
   await t.test('refuse answers with the error, and does not handle the request', async (t) => {
     const ada = await openAccount()
-    for (const status of [429, 500, 502, 503, 504]) {
+    for (const status of [408, 429, 500, 502, 503, 504]) {
       const id = await newFault(ada, { operation: 'createCategory', effect: { type: 'refuse', status, retryAfter: 7 } })
       const refused = await ada.post('/categories', { name: 'Dogs' })
       assertError(t, refused, status, 'injected_fault', String(id))
@@ -115,7 +115,7 @@ t.test('faults', async (t) => {
     }
     assertResponse(t, await ada.get('/lab/faults'), 200, [], 'and is not listed')
     assertResponse(t, await ada.get('/categories'), 200, [])
-    t.same(await eventTypes(ada), Array(5).fill('fault.hit'))
+    t.same(await eventTypes(ada), Array(6).fill('fault.hit'))
     const { body: [{ data }] } = await ada.get('/events?limit=1')
     t.match(data, { fault: { hits: 1, effect: { type: 'refuse' } }, operation: 'createCategory' })
     t.equal((await ada.post('/categories', { name: 'Dogs' })).status, 201, 'the next request passes')
@@ -218,6 +218,7 @@ t.test('faults', async (t) => {
     t.same(JSON.parse(await bodyOf('missing_field', '/store/orders')), [others], 'of an order no member is required')
     const [odd] = JSON.parse(await bodyOf('unknown_enum'))
     t.same(odd, { ...pet, status: 'unknown' })
+    t.same(JSON.parse(await bodyOf('unknown_field')), [{ ...pet, unknown: 'unknown' }])
     const event = JSON.parse(await bodyOf('missing_field', '/events?limit=1'))
     t.equal(event[0].id, undefined)
     const without = await newFault(ada, { operation: '*', effect: { type: 'corrupt', how: 'unknown_enum' } })

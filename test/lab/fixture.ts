@@ -152,7 +152,7 @@ export const fixture: Fixture = {
       }
     },
     injected_fault: {
-      status: [429, 500, 502, 503, 504],
+      status: [408, 429, 500, 502, 503, 504],
       raise: async (_app, client, status) => {
         await newFault(client, { operation: 'listPets', effect: { type: 'refuse', status } })
         return await client.get('/pets')

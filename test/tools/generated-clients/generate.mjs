@@ -1,7 +1,7 @@
 // Generates clients from a document, as their users do. A process of its own, because some of the generators write to
 // the console and change global state.
 //
-//   node test/tools/generated-clients/generate.mjs openapi.json test/tools/generated-clients/generated
+//   node test/tools/generated-clients/generate.mjs openapi.json test/tools/generated-clients/generated [NAME...]
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ import { pluginTs } from '@kubb/plugin-ts'
 import openapiTypescript, { astToString } from 'openapi-typescript'
 import { generate } from 'orval'
 
-const [document, output] = process.argv.slice(2)
+const [document, output, ...names] = process.argv.slice(2)
 
 async function openapiFetch () {
   mkdirSync(join(output, 'openapi-fetch'), { recursive: true })
@@ -22,11 +22,19 @@ async function openapiFetch () {
 }
 
 async function heyApi () {
+  await generateHeyApi('hey-api', '@hey-api/sdk')
+}
+
+async function heyApiZod () {
+  await generateHeyApi('hey-api-zod', 'zod', { name: '@hey-api/sdk', validator: { response: 'zod' } })
+}
+
+async function generateHeyApi (folder, ...plugins) {
   await createClient({
     input: document,
-    output: join(output, 'hey-api'),
+    output: join(output, folder),
     logs: { level: 'silent' },
-    plugins: ['@hey-api/client-fetch', '@hey-api/typescript', '@hey-api/sdk']
+    plugins: ['@hey-api/client-fetch', '@hey-api/typescript', ...plugins]
   })
 }
 
@@ -55,4 +63,6 @@ async function kubb () {
   if (error !== undefined || failedPlugins.size > 0) throw error ?? new Error([...failedPlugins].join(', '))
 }
 
-for (const generator of [openapiFetch, heyApi, orval, kubb]) await generator()
+const usual = { 'openapi-fetch': openapiFetch, 'hey-api': heyApi, orval, kubb }
+const generators = { ...usual, 'hey-api-zod': heyApiZod }
+for (const name of names.length > 0 ? names : Object.keys(usual)) await generators[name]()

@@ -1,0 +1,3 @@
+module example.com/petstore-exam
+
+go 1.21
