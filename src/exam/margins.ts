@@ -38,11 +38,13 @@ export const MAX_ATTEMPTS = 20
 export const CLIENTS_AT_ONCE = 8
 
 /**
- * The pauses of most clients in step differ by less than this share of them: by what the machine adds. Clients with
- * small random shares can be so close by chance, so the paper is held once more before they fail.
+ * The pauses of most clients in step differ by less than the second share of them: by what the machine adds. Below the
+ * first share the paper is held again, because a busy machine can add more, and small random shares can be so close by
+ * chance. Clients whose pauses are half random are never below it.
  */
-export const STEP_SHARE = 0.055
-export const STEP_ATTEMPTS = 2
+export const STEP_DOUBT_SHARE = 0.09
+export const STEP_SHARE = 0.07
+export const STEP_ATTEMPTS = 3
 
 /** How much longer the later pauses must be than the earlier ones, on average over all clients: a share of them. */
 export const GROWTH_SHARE = 0.2

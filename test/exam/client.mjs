@@ -87,7 +87,8 @@ function pauseAfter ({ status, retryAfter = null }, attempt) {
     return isDate ? Date.parse(retryAfter) - Date.now() : retryAfter * 1000
   }
   const longest = has('endless') ? 10 : FIRST_PAUSE_MS * 2 ** (has('constant') ? 2 : attempt)
-  return status === undefined && has('in-step') ? longest : longest * (0.5 + Math.random() / 2)
+  // Long ones, so that they stay in step on a busy machine.
+  return status === undefined && has('in-step') ? 2 * longest : longest * (0.5 + Math.random() / 2)
 }
 
 const STATUSES = ['available', 'pending', 'sold']

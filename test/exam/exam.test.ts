@@ -54,11 +54,11 @@ const HALVES = [
 ]
 const OTHERS = [
   [
-    'hopeless', 'in-step', 'time-out-key', 'closed-record', 'repeats-records', 'no-second-read', 'stale',
+    'in-step', 'time-out-key', 'closed-record', 'repeats-records', 'no-second-read', 'stale',
     'lost-position', 'no-age', 'repeats-the-end'
   ],
   ['no-key', 'no-dates', 'no-retry', 'constant', 'skips', 'takes-twice', 'in-order'],
-  ['endless', 'one-signature', 'old-secret']
+  ['endless', 'hopeless', 'one-signature', 'old-secret']
 ]
 
 const NODE = JSON.stringify(process.execPath)

@@ -51,7 +51,7 @@ t.test('growing pauses with a random share pass, whatever the random numbers are
   const policies: Array<[name: string, retries: number, pause: (attempt: number) => number]> = [
     ['half of each pause, 4 retries', 4, (attempt) => 250 * 2 ** attempt * (0.5 + random() / 2)],
     ['half of each pause, 2 retries', 2, (attempt) => 250 * 2 ** attempt * (0.5 + random() / 2)],
-    ['a quarter added', 3, (attempt) => 500 * 2 ** attempt * (1 + random() / 4)],
+    ['two fifths added', 3, (attempt) => 500 * 2 ** attempt * (1 + random() * 0.4)],
     ['a fifth either way, factor 1.6', 4, (attempt) => 1_000 * 1.6 ** attempt * (0.8 + random() * 0.4)],
     ['up to a second added', 3, (attempt) => 1_000 * 2 ** attempt + random() * 1_000],
     ['one retry', 1, () => 200 + random() * 200]

@@ -1,5 +1,5 @@
 import type { RecordedRequest } from '../../client/client.ts'
-import { GROWTH_SHARE, LEAST_WAITING_MS, STEP_ATTEMPTS, STEP_SHARE } from '../margins.ts'
+import { GROWTH_SHARE, LEAST_WAITING_MS, STEP_ATTEMPTS, STEP_DOUBT_SHARE, STEP_SHARE } from '../margins.ts'
 import { Undecided, type Finding } from '../paper.ts'
 import { pausesOf } from '../recorded-requests.ts'
 
@@ -24,8 +24,9 @@ export function judgePauses (clients: RecordedRequest[][], held: number): Findin
   if (half > 0 && average(averages.slice(-half)) < average(averages.slice(0, half)) * (1 + GROWTH_SHARE)) {
     findings.push({ text: `The pauses do not grow. They are, on average: ${averages.join(', ')} ms.`, requests: shown })
   }
-  if (spreadOf(columns) < STEP_SHARE) {
-    if (findings.length === 0 && held < STEP_ATTEMPTS) throw new Undecided()
+  const spread = spreadOf(columns)
+  if (findings.length === 0 && held < STEP_ATTEMPTS && spread < STEP_DOUBT_SHARE) throw new Undecided()
+  if (spread < STEP_SHARE) {
     const text = `${clients.length} clients that failed together came back together, after pauses of ` +
       `${averages.join(', ')} ms. A random share of each pause keeps them apart.`
     findings.push({ text, requests: clients.map((attempts) => attempts[1]!) })
