@@ -2,6 +2,7 @@ import cluster, { type Worker } from 'node:cluster'
 import type { FastifyBaseLogger } from 'fastify'
 import { createCalls, type Calls } from './calls.ts'
 import { countFailures, pauseAfter } from './restart-pause.ts'
+import { returnConnections } from './returned-connections.ts'
 
 /** What a worker does before it serves: migrate and open the demo store, migrate, or nothing. */
 export type Task = 'open' | 'migrate' | 'join'
@@ -111,6 +112,7 @@ export class WorkerGroup {
   #start (place: number, task: Task): Member {
     const { log, onMetrics } = this.#options
     const worker = cluster.fork({ PETSTORE_WORKER: task })
+    returnConnections(worker)
     const calls = createCalls(worker)
     const member: Member = {
       place,

@@ -148,7 +148,14 @@ t.test('two processes share a port, a demo store and what is said about them', a
 
   await t.test('a killed process is replaced, while the other one serves', async (t) => {
     const [first, second] = pids()
+    // It is given one of the connections, and cannot take it.
+    process.kill(second!, 'SIGSTOP')
+    const statuses: number[] = []
+    const requests = [1, 2, 3, 4].map(async () => { statuses.push((await send('GET', '/pets')).status) })
+    await eventually(() => statuses.length === 3)
     process.kill(second!, 'SIGKILL')
+    await Promise.all(requests)
+    t.same(statuses, [200, 200, 200, 200])
     await logged(group, /^worker 2 ended with SIGKILL; another one starts in 100 ms$/)
     t.equal((await send('GET', '/pets')).status, 200)
     await served(3)
