@@ -34,17 +34,23 @@ import { publicUrl } from './plugins/public-url.ts'
 import { rateLimits } from './plugins/rate-limits.ts'
 import { MAX_HEAD_BYTES, normalizeRequestTarget, requestHead } from './plugins/request-head.ts'
 import { requestValidation } from './plugins/request-validation.ts'
+import type { Siblings } from './plugins/siblings.ts'
 import { securityHeaders } from './plugins/security-headers.ts'
 import { parseTrustProxy, trustedProxies } from './plugins/trusted-proxies.ts'
 import { commitOptions, createResources } from './resources.ts'
 
-/** Builds the service. Neither listens nor reads environment variables. */
-export async function buildApp (config: Config): Promise<FastifyInstance> {
+/**
+ * Builds the service. Neither listens nor reads environment variables.
+ *
+ * @param siblings the other worker processes that share its port
+ */
+export async function buildApp (config: Config, siblings?: Siblings): Promise<FastifyInstance> {
   const resources = createResources(config)
   const components = [
     ...errorSchemas(allErrors(resources)), SortOrderSchema, ...resources.flatMap(({ schemas }) => schemas)
   ]
   const app = Fastify(await fastifyOptions(config))
+  if (siblings !== undefined) app.decorate('siblings', siblings)
   for (const schema of components) app.addSchema(schema)
   app.setValidatorCompiler(buildValidatorCompiler(app.getSchemas()))
   app.setSerializerCompiler(buildSerializerCompiler(app.getSchemas()))

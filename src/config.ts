@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { availableParallelism } from 'node:os'
 import { Type, type Static } from '@sinclair/typebox'
 import { Ajv, type ValidateFunction } from 'ajv'
 
@@ -19,7 +20,13 @@ export const ConfigSchema = Type.Object({
     description: 'Database: file:./petstore.db or postgresql://user:password@host:5432/name, with ?schema=name for another ' +
       'schema than public'
   }),
-  DATABASE_POOL: integer(10, 2, 1000, 'Number of connections to PostgreSQL'),
+  DATABASE_POOL: integer(10, 2, 1000, 'Number of connections to PostgreSQL, in each process'),
+  PROCESSES: Type.String({
+    default: '1',
+    pattern: '^(auto|[1-9]\\d{0,2})$',
+    description: 'Number of worker processes that share the port, from 1 to 999; auto is one for each core. More ' +
+      'than one need PostgreSQL. Limits "in each process" apply to each of them'
+  }),
   MIGRATE_ON_START: Type.Optional(Type.Boolean({
     description: 'Apply pending migrations when the service starts; by default true for SQLite and false for PostgreSQL'
   })),
@@ -45,13 +52,16 @@ export const ConfigSchema = Type.Object({
       'default none; with DEMO, those of this machine: http://localhost:*, http://127.0.0.1:*'
   ),
   RATE_LIMIT_PER_ACCOUNT: integer(
-    0, 0, 1_000_000, 'Maximum requests per minute for each account, with all its API keys; 0 disables the limit'
+    0, 0, 1_000_000,
+    'Maximum requests per minute for each account, with all its API keys, in each process; 0 disables the limit'
   ),
   RATE_LIMIT_SIGNUP: integer(
-    0, 0, 1_000_000, 'Maximum accounts that each client address can open per hour; 0 disables the limit'
+    0, 0, 1_000_000,
+    'Maximum accounts that each client address can open per hour, in each process; 0 disables the limit'
   ),
   RATE_LIMIT_FAILED_AUTH: integer(
-    0, 0, 1_000_000, 'Maximum failed authentications per minute for each client address; 0 disables the limit'
+    0, 0, 1_000_000,
+    'Maximum failed authentications per minute for each client address, in each process; 0 disables the limit'
   ),
   ACCOUNT_TTL_SECONDS: integer(
     0, 0, 315_360_000,
@@ -60,8 +70,8 @@ export const ConfigSchema = Type.Object({
   ),
   QUEUE_LIMIT: integer(
     5000, 1, 1_000_000,
-    'Maximum reads, and maximum writes, that wait for the database; further requests of an account that has some ' +
-    'waiting get 503, as do those beyond a quarter of it'
+    'Maximum reads, and maximum writes, that wait for the database in each process; further requests of an account ' +
+    'that has some waiting get 503, as do those beyond a quarter of it'
   ),
   STORED_BYTES_PER_ACCOUNT: integer(
     0, 0, Number.MAX_SAFE_INTEGER,
@@ -77,7 +87,7 @@ export const ConfigSchema = Type.Object({
   SHUTDOWN_GRACE_MS: integer(
     10000, 0, 600000, 'Time for requests in flight to finish when the service stops, in milliseconds'
   ),
-  DELIVERY: Type.Boolean({ default: true, description: 'Deliver messages and webhooks in this process' }),
+  DELIVERY: Type.Boolean({ default: true, description: 'Deliver messages and webhooks' }),
   DEMO: Type.Boolean({ default: false, description: 'Create a demo store if the database is empty' }),
   LAB: Type.Optional(Type.Boolean({
     description: 'Offer the lab: faults, limits, clocks and snapshots for tests of clients; by default true if DEMO ' +
@@ -86,7 +96,8 @@ export const ConfigSchema = Type.Object({
   METRICS_PORT: Type.Optional(Type.Integer({
     minimum: 0,
     maximum: 65535,
-    description: 'Port for Prometheus metrics at /metrics; without it, no metrics are recorded'
+    description: 'Port for Prometheus metrics at /metrics, those of all PROCESSES together; without it, no metrics ' +
+      'are recorded'
   })),
   PET_READ_SUNSET: Type.String({
     default: '2030-12-05',
@@ -98,7 +109,7 @@ export const ConfigSchema = Type.Object({
     default: false, description: 'Allow webhooks to call private, loopback and link-local addresses'
   }),
   STREAMS_PER_ACCOUNT: integer(
-    100, 1, 1_000_000, 'Maximum event streams that each account can have open in this process'
+    100, 1, 1_000_000, 'Maximum event streams that each account can have open, in each process'
   ),
   SLOW_READER_MS: integer(
     30000, 100, 3_600_000,
@@ -111,6 +122,11 @@ export type Config = Static<typeof ConfigSchema>
 /** Tells whether the service offers the lab: by default, where it has a demo store. */
 export function hasLab ({ LAB, DEMO }: Pick<Config, 'LAB' | 'DEMO'>): boolean {
   return LAB ?? DEMO
+}
+
+/** Returns the number of worker processes that share the port. */
+export function numberOfProcesses ({ PROCESSES }: Pick<Config, 'PROCESSES'>): number {
+  return PROCESSES === 'auto' ? availableParallelism() : Number(PROCESSES)
 }
 
 /** The day on which the single-pet read was deprecated. Its sunset cannot be earlier. */
@@ -141,6 +157,7 @@ const RULES: Record<string, Rule> = {
       'parameter schema at most once, of 1 to 63 bytes and not beginning with pg_',
     isValid: isDatabaseUrl
   },
+  PROCESSES: { text: 'be a number of processes from 1 to 999, or auto for one for each core' },
   BASE_PATH: {
     text: `be a path such as /v1, without a slash at the end, other than ${ROOT_PATHS.join(', ')}`,
     isValid: (path) => !ROOT_PATHS.includes(path)

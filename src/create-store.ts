@@ -85,5 +85,8 @@ function readSettings (defaults: Record<string, string>, settings: NonNullable<S
   // The environment of a process has variables of other programs, but these settings are for the service alone.
   const unknown = given.find(([name, value]) => value !== '' && !Object.hasOwn(config, name))
   if (unknown !== undefined) throw new TypeError(`The service has no setting ${unknown[0]}`)
+  if (config.PROCESSES !== '1') {
+    throw new TypeError('A store runs in this process: PROCESSES is a setting of the command petstore start')
+  }
   return config
 }

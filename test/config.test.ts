@@ -1,10 +1,11 @@
 // Only on SQLite: reads settings.
 
 import { readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { ConfigError, ConfigSchema, readConfig } from '../src/config.ts'
+import { ConfigError, ConfigSchema, numberOfProcesses, readConfig } from '../src/config.ts'
 import { startApp, type Answer } from './support/app.ts'
 
 /** Returns the lines of the message about invalid settings, without its heading. */
@@ -24,6 +25,7 @@ t.test('every setting but two has a default', async (t) => {
     HOST: '127.0.0.1',
     DATABASE_URL: 'file:./petstore.db',
     DATABASE_POOL: 10,
+    PROCESSES: '1',
     SIGNUP: 'open',
     LOG_LEVEL: 'info',
     BASE_PATH: '',
@@ -55,6 +57,12 @@ t.test('a test sets every setting, to look at its effect', async (t) => {
     .filter((name) => name.endsWith('.test.ts') && name !== 'config.test.ts' && !name.includes('node_modules'))
   const text = files.map((name) => readFileSync(join(folder, name), 'utf8')).join('\n')
   for (const name of Object.keys(ConfigSchema.properties)) t.match(text, new RegExp(`\\b${name}\\b['"]?(:|=| })`), name)
+})
+
+t.test('there are as many processes as PROCESSES says, or as cores', async (t) => {
+  t.equal(numberOfProcesses(readConfig({})), 1)
+  t.equal(numberOfProcesses(readConfig({ PROCESSES: '12' })), 12)
+  t.equal(numberOfProcesses(readConfig({ PROCESSES: 'auto' })), availableParallelism())
 })
 
 t.test('an empty setting counts as not set', async (t) => {
@@ -118,6 +126,9 @@ t.test('the message about an invalid value has its name and rule', async (t) => 
       (value) => ['PORT', value, /a whole number from 0 to 65535/] as [string, string, RegExp]
     ),
     ['DATABASE_POOL', '1', /from 2 to 1000/],
+    ...['0', '-1', '1.5', '1000', '02', 'Auto', ' 2'].map(
+      (value) => ['PROCESSES', value, /a number of processes from 1 to 999, or auto/] as [string, string, RegExp]
+    ),
     ['BODY_LIMIT', '1', /from 1024/],
     ['REQUEST_TIMEOUT_MS', '0', /from 100/],
     ['METRICS_PORT', '70000', /from 0 to 65535/],
@@ -231,6 +242,7 @@ t.test('all invalid values are listed at once, each on one line', async (t) => {
     PORT: 'x',
     DATABASE_URL: 'mysql://u:secret@h/d',
     DATABASE_POOL: '0',
+    PROCESSES: 'x',
     MIGRATE_ON_START: 'x',
     SIGNUP: 'x',
     LOG_LEVEL: 'x',

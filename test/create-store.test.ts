@@ -92,6 +92,7 @@ t.test('a start that fails leaves nothing and says why', async (t) => {
   const folder = ownTemporaryFolder(t)
   await t.rejects(createStore({ settings: { PORT: 'none' } }), /PORT/)
   await t.rejects(createStore({ settings: { PROT: '1' } }), /no setting PROT/)
+  await t.rejects(createStore({ settings: { PROCESSES: 2 } }), /PROCESSES is a setting of the command/)
   await t.rejects(createStore({ name: '' }), /name/)
   await t.rejects(createStore({ name: 5 as unknown as string }), /name/)
   const other = createServer().listen(0, '127.0.0.1')

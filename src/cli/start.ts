@@ -1,13 +1,18 @@
 import type { Command } from 'commander'
-import { readConfig } from '../config.ts'
+import { numberOfProcesses, readConfig } from '../config.ts'
 
 export function addStart (program: Command): void {
   program.command('start')
     .description('start the service')
     .option('--demo', 'create a demo store, if neither DATABASE_URL nor DEMO is set')
     .action(async ({ demo = false }: { demo?: boolean }) => {
+      const config = readConfig(environmentFor(demo))
+      if (numberOfProcesses(config) > 1) {
+        const { startProcesses } = await import('../start/processes.ts')
+        return await startProcesses(config)
+      }
       const { serve } = await import('../start/server.ts')
-      await serve(readConfig(environmentFor(demo)))
+      await serve(config)
     })
 }
 

@@ -12,8 +12,13 @@ declare module 'fastify' {
 
 /** Records the requests of accounts whose journal is on. Those of other accounts cost a look-up. */
 export const journalHooks: FastifyPluginAsync = fp(async function journalHooks (app: FastifyInstance) {
-  const { clocks } = app
-  const recorder = createRecorder(app)
+  const { clocks, siblings } = app
+  const own = createRecorder(app)
+  siblings?.onCall('journal', async (account) => { await own.recorded(account as number) })
+  const recorder: Recorder = {
+    ...own,
+    async recorded (account) { await Promise.all([own.recorded(account), siblings?.tell('journal', account)]) }
+  }
   app.decorate('recorder', recorder)
   app.addHook('onRequest', (request, reply, done) => {
     const { account } = request.auth

@@ -24,7 +24,10 @@ const OVERHEAD_BYTES = 512
 /** Records requests after their responses, so that no response waits for it. */
 export interface Recorder {
   add: (account: number, request: EndedRequest) => void
-  /** Waits until all requests of an account that have ended in this process are recorded. */
+  /**
+   * Waits until all requests of an account that have ended in this process, and in those that share its port, are
+   * recorded.
+   */
   recorded: (account: number) => Promise<void>
   /** Forgets the requests of an account that wait. */
   forget: (account: number) => void

@@ -55,7 +55,7 @@ export function journalRoutes (
       const { auth: { account }, body: { keep } } = request
       const input = { account, keep, conditions: conditionsOf(request) }
       const journal = await app.commit(putJournal, input, { account })
-      await states.refresh(account)
+      await states.refreshAll(account)
       return sendWriteResult(reply, 200, journal)
     })
 
@@ -90,7 +90,7 @@ export function journalRoutes (
       await recorder.recorded(account)
       const input = { account, conditions: conditionsOf(request) }
       const deleted = await app.commit(deleteJournal, input, recordWriteContext(request))
-      await states.refresh(account)
+      await states.refreshAll(account)
       recorder.forget(account)
       return sendWriteResult(reply, 204, deleted)
     })

@@ -1,4 +1,4 @@
-import type { FastifyBaseLogger } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { timeText, type AccountClocks } from '../database/account-clocks.ts'
 import type { Read } from '../database/reads/query.ts'
 import { findActiveStates, findChanges, findStateOf, type AccountState } from './queries.ts'
@@ -31,6 +31,8 @@ export interface AccountStates {
   hasLimits: (account: number) => boolean
   /** Reads the state of one account. */
   refresh: (account: number) => Promise<void>
+  /** Reads it here and in the other worker processes, so that all who share a port know of a change at once. */
+  refreshAll: (account: number) => Promise<void>
   /** Reads the state of all accounts, and then the changes at an interval. */
   start: () => Promise<void>
   stop: () => void
@@ -40,11 +42,14 @@ interface Options {
   read: Read
   clocks: AccountClocks
   log: FastifyBaseLogger
+  siblings?: FastifyInstance['siblings']
   /** `POLL_MS` by default. */
   pollMs?: number
 }
 
-export function createAccountStates ({ read, clocks, log, pollMs = POLL_MS }: Options): AccountStates {
+export function createAccountStates (
+  { read, clocks, log, siblings, pollMs = POLL_MS }: Options
+): AccountStates {
   const faults = new Map<number, AccountState['faults']>()
   const journals = new Set<number>()
   const limited = new Set<number>()
@@ -125,12 +130,15 @@ export function createAccountStates ({ read, clocks, log, pollMs = POLL_MS }: Op
     }
   }
 
+  siblings?.onCall('lab', async (account) => { await refresh(account as number) })
+
   return {
     hasFaults: (account) => faults.size > 0 && faults.has(account),
     mayHit: (account, target) => faults.size > 0 && openFaultsOf(account).some((fault) => matches(fault, target)),
     hasJournal: (account) => journals.size > 0 && journals.has(account),
     hasLimits: (account) => limited.size > 0 && limited.has(account),
     refresh,
+    async refreshAll (account) { await Promise.all([refresh(account), siblings?.tell('lab', account)]) },
     async start () {
       await poll()
       timer = setInterval(() => { void poll() }, pollMs).unref()

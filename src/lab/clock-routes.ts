@@ -43,6 +43,7 @@ export const clockRoutes: FastifyPluginAsyncTypebox = async function clockRoutes
     const input = { account, advance: advanceOf(request.body), conditions: conditionsOf(request), idempotencyKey }
     const moved = await app.commit(advanceClock, input, recordWriteContext(request))
     app.clocks.advance(account, moved.record.offsetSeconds * 1000)
+    await app.siblings?.tell('lab', account)
     await deleteWhatExpired(account)
     return sendWriteResult(reply, 200, moved)
   })

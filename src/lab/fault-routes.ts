@@ -60,7 +60,7 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
     const fault = request.body as NewFault
     checkFault(operations, fault)
     const created = await app.commit(createFault, { account, fault }, writeContext(request))
-    await states.refresh(account)
+    await states.refreshAll(account)
     return sendWriteResult(reply, 201, created, `/lab/faults/${created.record.id}`)
   })
 
@@ -81,7 +81,7 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
     const { faults } = request.body
     faults.forEach((fault, i) => { checkFault(operations, fault, `Fault ${i + 1} of the scenario: `) })
     const created = await app.commit(createScenario, { account, faults }, writeContext(request))
-    await states.refresh(account)
+    await states.refreshAll(account)
     return sendWriteResult(reply, 201, created)
   })
 
@@ -99,7 +99,7 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
     const link = (next: number | null): string => pageLinks(request, next, 'cursor')
     const input = { account, conditions: conditionsOf(request), link }
     const deleted = await app.commit(deleteFaults, input, writeContext(request))
-    await states.refresh(account)
+    await states.refreshAll(account)
     return sendWriteResult(reply, 204, deleted)
   })
 
@@ -134,7 +134,7 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
     const { auth: { account }, params: { faultId } } = request
     const input = { account, faultId, conditions: conditionsOf(request) }
     const deleted = await app.commit(deleteFault, input, writeContext(request))
-    await states.refresh(account)
+    await states.refreshAll(account)
     return sendWriteResult(reply, 204, deleted)
   })
 }

@@ -27,7 +27,7 @@ export const limitRoutes: FastifyPluginAsyncTypebox = async function limitRoutes
     const { auth: { account }, body: limits } = request
     const input = { account, limits, conditions: conditionsOf(request) }
     const put = await app.commit(putLimits, input, recordWriteContext(request))
-    await states.refresh(account)
+    await states.refreshAll(account)
     return sendWriteResult(reply, 200, put)
   })
 
@@ -60,7 +60,7 @@ export const limitRoutes: FastifyPluginAsyncTypebox = async function limitRoutes
     const { auth: { account } } = request
     const input = { account, conditions: conditionsOf(request) }
     const deleted = await app.commit(deleteLimits, input, writeContext(request))
-    await states.refresh(account)
+    await states.refreshAll(account)
     return sendWriteResult(reply, 204, deleted)
   })
 }

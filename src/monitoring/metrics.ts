@@ -2,7 +2,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { DeliveryResult, Instrumentation, Queue } from './instrumentation.ts'
-import { OperationalError } from '../operational-error.ts'
+import { explainListenError } from './metrics-port.ts'
 
 interface MetricsOptions {
   host: string
@@ -22,7 +22,8 @@ const OUTCOMES: Record<DeliveryResult, string> = {
 
 /**
  * Serves metrics for Prometheus on a port of their own. Clients of the service need no access to them, and they stay
- * available while the service rejects requests. Loaded only if METRICS_PORT is set.
+ * available while the service rejects requests. Loaded only if METRICS_PORT is set. Of processes that share a port, the
+ * primary serves the metrics of all.
  */
 export const metrics = fp(async function metrics (app: FastifyInstance, { host, port }: MetricsOptions) {
   const register = new Registry()
@@ -30,6 +31,14 @@ export const metrics = fp(async function metrics (app: FastifyInstance, { host, 
   collectDefaultMetrics({ register })
   countRequests(app, registers)
   app.decorate('instrumentation', createInstrumentation(registers))
+
+  const { siblings } = app
+  if (siblings !== undefined) {
+    siblings.onCall('metrics', async () => await register.getMetricsAsJSON())
+    // Closed last, so that the metrics include the last requests.
+    app.addHook('onClose', async () => { await siblings.report('metrics', await register.getMetricsAsJSON()) })
+    return
+  }
 
   const listener = Fastify({ forceCloseConnections: true })
   listener.get('/metrics', async (_request, reply) =>
@@ -42,18 +51,9 @@ export const metrics = fp(async function metrics (app: FastifyInstance, { host, 
       throw explainListenError(error as NodeJS.ErrnoException, port)
     }
   })
-  // Closed last, so that the metrics include the last requests.
+  // Closed last, as above.
   app.addHook('onClose', async () => { await listener.close() })
 }, { name: 'metrics' })
-
-function explainListenError (error: NodeJS.ErrnoException, port: number): Error {
-  const remedy = 'Set METRICS_PORT to another port, or leave it empty.'
-  if (error.code === 'EADDRINUSE') return new OperationalError(`METRICS_PORT ${port} is in use. ${remedy}`)
-  if (error.code === 'EACCES') {
-    return new OperationalError(`This process has no permission to listen on METRICS_PORT ${port}. ${remedy}`)
-  }
-  return error
-}
 
 function countRequests (app: FastifyInstance, registers: Registry[]): void {
   const requests = new Counter({

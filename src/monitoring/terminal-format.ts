@@ -22,7 +22,7 @@ export async function terminalDestination (): Promise<DestinationStream | undefi
     // Keeps log lines in order with the output on standard error.
     sync: true,
     translateTime: 'SYS:HH:MM:ss.l',
-    ignore: 'pid,hostname,requestId,method,route,path,status,code,ms,account,key,address',
+    ignore: 'pid,hostname,requestId,method,route,path,status,code,ms,account,key,address,worker,process,end',
     messageFormat: (line) => formatMessage(line as unknown as Line)
   })
 }

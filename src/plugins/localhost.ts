@@ -20,6 +20,7 @@ export const localhost = fp(async function localhost (app: FastifyInstance, { HO
     app.server.emit('connection', socket)
   })
   let opened: Promise<void> | undefined
+  let isOpen = false
   let closed: Promise<unknown> | undefined
 
   async function listen (): Promise<void> {
@@ -27,6 +28,8 @@ export const localhost = fp(async function localhost (app: FastifyInstance, { HO
     const host = address === '::1' ? '127.0.0.1' : '::1'
     try {
       await once(listener.listen({ host, port }), 'listening')
+      app.listeners.add(listener)
+      isOpen = true
       app.log.info(`Server listening at http://${host === '::1' ? '[::1]' : host}:${port}`)
     } catch (error) {
       const { code = '' } = error as NodeJS.ErrnoException
@@ -37,9 +40,10 @@ export const localhost = fp(async function localhost (app: FastifyInstance, { HO
   app.addHook('onListen', async () => { await (opened = listen()) })
   app.addHook('preClose', async () => {
     await opened
-    if (!listener.listening) return
+    if (!isOpen) return
+    // Also if it accepts no more connections already: those that it has accepted must end.
     closed = once(listener, 'close')
     listener.close()
   })
   app.addHook('onClose', async () => { await closed })
-}, { name: 'localhost' })
+}, { name: 'localhost', dependencies: ['graceful-shutdown'] })

@@ -1,5 +1,6 @@
 import { limitHeapGrowth } from './v8-tuning.ts'
 import { buildApp } from '../app.ts'
+import type { FastifyInstance } from 'fastify'
 import type { Config } from '../config.ts'
 import { checkWritable } from '../database/database.ts'
 import { reachableOrigin } from '../http/http-url.ts'
@@ -16,12 +17,18 @@ export async function serve (config: Config): Promise<void> {
   await migrateOrVerify(config)
   const app = await buildApp(config)
   exitGracefully(app, config.SHUTDOWN_GRACE_MS)
+  await listen(app, config, config.DEMO)
+}
 
+/** Listens, after checks of the database, and then prints the demo store's greeting. A failure closes the app. */
+export async function listen (
+  app: FastifyInstance, config: Pick<Config, 'PORT' | 'HOST'>, hasDemo: boolean
+): Promise<void> {
   try {
     await app.ready()
     // Otherwise the service would start on a read-only database, and then every write would fail.
     await checkWritable(app.database)
-    const greet = config.DEMO ? await openDemo(app) : undefined
+    const greet = hasDemo ? await openDemo(app) : undefined
     await app.listen({ port: config.PORT, host: config.HOST, backlog: LISTEN_BACKLOG })
     if (greet !== undefined) process.stderr.write(greet(reachableOrigin(app.listeningOrigin)))
   } catch (error) {

@@ -11,7 +11,7 @@ export async function deliver (config: Config): Promise<void> {
   await verifyMigrations(config.DATABASE_URL)
   const app = await buildApp({ ...config, DELIVERY: true })
   const keepAlive = setInterval(() => {}, DAY_MS)
-  exitGracefully(app, config.SHUTDOWN_GRACE_MS, () => { clearInterval(keepAlive) })
+  exitGracefully(app, config.SHUTDOWN_GRACE_MS, { release: () => { clearInterval(keepAlive) } })
   await app.ready()
   app.log.info('Delivering messages and webhooks')
 }

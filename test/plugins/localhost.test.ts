@@ -162,3 +162,21 @@ for (const address of ADDRESSES) {
     await end
   })
 }
+
+t.test('a service that drains answers once more on each open connection, and takes no new one', async (t) => {
+  const { app, port } = await start(t)
+  const request = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
+  const peers = await Promise.all(ADDRESSES.map(async (address) => await open(t, port, address, request)))
+  for (const { text } of peers) await eventually(() => text().endsWith('{"status":"ok"}'))
+  const drained = app.drain(LATE_MS)
+  for (const address of ADDRESSES) {
+    await t.rejects(once(connect(port, address), 'connect'), { code: 'ECONNREFUSED' }, address)
+  }
+  for (const { socket, text } of peers) {
+    const closed = once(socket, 'close')
+    socket.write(request)
+    await closed
+    t.match(text(), /status":"ok"\}HTTP\/1\.1 200 OK\r\n[^]*connection: close\r\n[^]*status":"ok"\}$/i)
+  }
+  await drained
+})

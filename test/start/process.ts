@@ -22,9 +22,10 @@ const LAUNCHER = /^node scripts\/prepare\.mjs && exec /
 /** Maximum duration of a start, far longer than usual: a service that is not ready by then hangs. */
 const START_TIMEOUT_MS = 120_000
 
-interface Running {
+export interface Running {
   /** The URL of the service. */
   origin: string
+  pid: number
   out: () => string
   err: () => string
   /** The exit code, or the signal that ended the process. */
@@ -72,7 +73,7 @@ export async function run (
   t.teardown(async () => {
     await stop('SIGKILL')
   })
-  return { origin: `http://127.0.0.1:${port}`, out: () => out, err: () => err, ended, stop }
+  return { origin: `http://127.0.0.1:${port}`, pid: child.pid!, out: () => out, err: () => err, ended, stop }
 }
 
 /** Returns the command of an npm script without its launcher, or that of a `petstore` command. */

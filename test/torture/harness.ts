@@ -18,6 +18,8 @@ import { startService, type Service, type ServiceOptions } from './service.ts'
 export interface ScenarioContext {
   report: Report
   quick: boolean
+  /** The number of worker processes (`PROCESSES`) of each service, if the environment variable of this name sets it. */
+  processes: number
   /**
    * The factor for time limits. The short form runs beside other tests and on machines of any speed, so that its limits
    * only tell a slow answer from one that never comes.
@@ -65,6 +67,7 @@ export async function runScenario (name: string, scenario: Scenario, { serverUrl
   const context: ScenarioContext = {
     report,
     quick,
+    processes: serverUrl === undefined ? 1 : Number(process.env['PROCESSES'] ?? 1),
     slack: quick ? 20 : 1,
     atEnd,
     freshUrl: async () => serverUrl === undefined ? context.sqliteUrl() : await createPostgresDatabase(serverUrl),

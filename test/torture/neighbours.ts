@@ -22,6 +22,12 @@ const MAX_RESIDENT_BYTES = 700 * 1024 * 1024
 /** Number of writes that the victim sends at a time. */
 const VICTIM_WORKERS = 20
 
+/** Number of its connections: also one each for reads, messages and `/livez`. */
+const VICTIM_CONNECTIONS = VICTIM_WORKERS + 3
+
+/** Time after which a worker that was killed is replaced. */
+const RESTART_MS = 3_000
+
 /** What a polite account sees in one phase. */
 interface Measurement {
   /** Writes per second. */
@@ -35,33 +41,45 @@ interface Measurement {
   deliveryMs: number
   /** Answers with a status of 500 or more, or without one. */
   failures: string[]
+  /** The number of those without a status. */
+  lost: number
 }
 
 type Time = 'writeMs' | 'readMs' | 'livezMs' | 'deliveryMs'
 
 interface Victim { store: Store, receiver: Receiver, services: Service[], ms: number }
 
+/** The processes that serve: so many services of so many workers each, of which one is killed in each attack. */
+interface Processes { services: number, workers: number }
+
 /**
  * Measures a polite account alone, beside an account that attacks, and afterwards. Whatever the attacker does, the
  * other keeps a share of its rate, and is answered soon and without errors, in bounded memory. On PostgreSQL, the
  * attacks also meet two processes, of which the victim uses one. The regular expression `NEIGHBOURS` selects attacks by
- * their labels, such as 'N6 webhooks that respond after 14 s, 2 processes'.
+ * their labels, such as 'N6 webhooks that respond after 14 s, 2 processes'. With `PROCESSES`, they meet the workers of
+ * one service, of which one is killed beside each attack.
  */
 export async function neighbours (context: ScenarioContext): Promise<void> {
-  const url = await context.freshUrl()
-  await attackAll(context, url, 1)
-  if (!url.startsWith('file:') && !context.quick) await attackAll(context, await context.freshUrl(), 2)
+  const { processes: workers, quick, freshUrl } = context
+  if (workers > 1) return await attackAll(context, await freshUrl(), { services: 1, workers })
+  const url = await freshUrl()
+  await attackAll(context, url, { services: 1, workers: 0 })
+  if (!url.startsWith('file:') && !quick) await attackAll(context, await freshUrl(), { services: 2, workers: 0 })
 }
 
-async function attackAll (context: ScenarioContext, databaseUrl: string, processes: number): Promise<void> {
+function labelOf ({ services, workers }: Processes): string {
+  return workers > 0 ? `PROCESSES=${workers}` : `${services} process${services === 1 ? '' : 'es'}`
+}
+
+async function attackAll (context: ScenarioContext, databaseUrl: string, processes: Processes): Promise<void> {
   const { quick, report, start, openStore, atEnd } = context
   const wanted = new RegExp(process.env['NEIGHBOURS'] ?? '')
   const attacks = Object.entries({ ...ATTACKS, ...COSTLY_ATTACKS })
-    .map(([name, prepare]) => ({ label: `${name}, ${processes} process${processes === 1 ? '' : 'es'}`, prepare }))
+    .map(([name, prepare]) => ({ label: `${name}, ${labelOf(processes)}`, prepare }))
     .filter(({ label }) => wanted.test(label))
   if (attacks.length === 0) return
   const services: Service[] = []
-  for (let i = 0; i < processes; i++) {
+  for (let i = 0; i < processes.services; i++) {
     services.push(await start({
       DATABASE_URL: databaseUrl,
       DELIVERY: 'true',
@@ -69,6 +87,7 @@ async function attackAll (context: ScenarioContext, databaseUrl: string, process
       WEBHOOKS_ALLOW_PRIVATE: 'true',
       LOG_LEVEL: 'fatal',
       SLOW_READER_MS: quick ? '3000' : '30000',
+      ...processes.workers > 0 ? { PROCESSES: String(processes.workers) } : {},
       NODE_OPTIONS: '--max-old-space-size=512'
     }))
   }
@@ -105,12 +124,20 @@ async function measureBeside (
   setMaxListeners(0, stop.signal)
   const attacking = attack(stop.signal).catch((error: unknown) => error)
   await sleep(quick ? 100 : 500)
-  const beside = await measure(victim)
+  const kills = services.flatMap((service) => service.workers())
+  const killing = sleep(victim.ms / 2).then(() => { if (kills.length > 0) process.kill(kills[0]!, 'SIGKILL') })
+  // What a killed worker was delivering waits for up to 45 s, until its lease expires: no measure of an attack.
+  const waitsForDeliveries = kills.length === 0
+  const beside = await measure(victim, waitsForDeliveries)
+  await killing
   const exits = services.flatMap((service) => service.exitReason() ?? [])
-  const resident = Math.max(...services.map(({ pid }) => exits.length > 0 ? 0 : residentOf(pid)))
+  const pids = services.flatMap(({ pid, workers }) => [pid, ...workers()])
+  const resident = exits.length > 0 ? 0 : Math.max(...pids.map(residentOf))
   stop.abort()
   const failure = await attacking
-  const after = await measure(victim)
+  // The replacement of a killed worker compiles its code, for which the machine may have no core of its own.
+  if (kills.length > 0) await sleep(RESTART_MS)
+  const after = await measure(victim, waitsForDeliveries)
 
   report.notes.push(
     `${name}: alone ${describe(alone)}; beside ${describe(beside)}; afterwards ${describe(after)}; ` +
@@ -124,10 +151,12 @@ async function measureBeside (
     check(isKept, `${what} ${beside[time].toFixed(0)} ms, and ${alone[time].toFixed(0)} ms alone`)
   }
   // An attack may fail with the process that it stopped.
-  check(!(failure instanceof Error) || exits.length > 0, `the attack failed: ${String(failure)}`)
+  check(!(failure instanceof Error) || exits.length > 0 || kills.length > 0, `the attack failed: ${String(failure)}`)
   check(exits.length === 0, `the process ended with ${exits.join()}`)
-  for (const [phase, { failures }] of Object.entries({ alone, beside, afterwards: after })) {
-    check(failures.length === 0, `${failures.length} failures ${phase}, such as ${failures[0]}`)
+  for (const [phase, { failures, lost }] of Object.entries({ alone, beside, afterwards: after })) {
+    // A killed worker takes the request in flight on each of its connections with it.
+    const isKill = kills.length > 0 && phase === 'beside' && failures.length === lost && lost <= VICTIM_CONNECTIONS
+    check(failures.length === 0 || isKill, `${failures.length} failures ${phase}, such as ${failures[0]}`)
   }
   check(beside.rate >= promise.share * alone.rate, `${(beside.rate / alone.rate).toFixed(2)} of the rate is left`)
   check(after.rate >= promise.share * alone.rate, `${(after.rate / alone.rate).toFixed(2)} of the rate afterwards`)
@@ -144,17 +173,24 @@ function describe ({ rate, writeMs, readMs, livezMs, deliveryMs }: Measurement):
   return `${rate.toFixed(0)} writes/s, p99 ${write}, read ${read}, /livez ${livez}, delivery ${delivery}`
 }
 
-async function measure ({ store: { client }, receiver, services, ms }: Victim): Promise<Measurement> {
+async function measure (
+  { store: { client }, receiver, services, ms }: Victim, waitsForDeliveries = true
+): Promise<Measurement> {
   const end = Date.now() + ms
   const times: Record<'write' | 'read', number[]> = { write: [], read: [] }
   const failures: string[] = []
+  let lost = 0
+  const fail = (what: string, status: number): void => {
+    failures.push(what)
+    if (status === 0) lost++
+  }
   const until = async (work: () => Promise<void>): Promise<void> => { while (Date.now() < end) await work() }
   const request = async (kind: 'write' | 'read'): Promise<void> => {
     const { status, took, text } = await client.send(kind === 'write'
       ? { method: 'POST', path: '/categories', body: { name: 'Cats' } }
       : { method: 'GET', path: '/categories?limit=5' })
     times[kind].push(took)
-    if (status === 0 || status >= 500) failures.push(`${kind}: ${status} ${text}`)
+    if (status === 0 || status >= 500) fail(`${kind}: ${status} ${text}`, status)
     // A service that ended refuses at once.
     if (status === 0) await sleep(50)
   }
@@ -163,14 +199,15 @@ async function measure ({ store: { client }, receiver, services, ms }: Victim): 
     const began = performance.now()
     const status = await statusOf(port, '/livez', 30_000)
     livezMs = Math.max(livezMs, performance.now() - began)
-    if (status !== 200) failures.push(`/livez is answered ${status}`)
+    if (status !== 200) fail(`/livez is answered ${status}`, status)
     await sleep(100)
   }
   let deliveryMs = 0
   const deliver = async (): Promise<void> => {
     const count = receiver.received.length
     const { status, text } = await client.send({ method: 'POST', path: '/messages', body: { message: 'Hello' } })
-    if (status !== 201) failures.push(`a message is answered ${status} ${text}`)
+    if (status !== 201) fail(`a message is answered ${status} ${text}`, status)
+    if (status !== 201 || !waitsForDeliveries) return await sleep(50)
     const began = performance.now()
     while (receiver.received.length === count && performance.now() < began + 30_000) await sleep(20)
     deliveryMs = Math.max(deliveryMs, performance.now() - began)
@@ -186,7 +223,7 @@ async function measure ({ store: { client }, receiver, services, ms }: Victim): 
     ...services.map(async (service) => { await until(async () => { await probe(service) }) })
   ])
   const rate = times.write.length / (performance.now() - began) * 1000
-  return { rate, writeMs: p99(times.write), readMs: p99(times.read), livezMs, deliveryMs, failures }
+  return { rate, writeMs: p99(times.write), readMs: p99(times.read), livezMs, deliveryMs, failures, lost }
 }
 
 function p99 (times: number[]): number {

@@ -4,6 +4,7 @@
 //   npm run torture -- --quick                  short forms in parallel, in about a minute
 //   npm run torture -- crash connections        some scenarios
 //   NEIGHBOURS='N6.*2' npm run torture -- neighbours  an attack on two processes (see neighbours.ts)
+//   PROCESSES=2 npm run torture -- histories neighbours  the same with two workers of one service, which are killed
 //   DATABASE=sqlite npm run torture             on one database (sqlite, postgresql)
 //
 // TORTURE_ROOT=<folder> attacks the built service of another checkout, such as one in which scenarios should fail.

@@ -1,5 +1,6 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,6 +18,8 @@ export interface Service {
   /** The current port, which changes at each start. */
   port: number
   pid: number
+  /** Returns the worker processes of a service with the setting `PROCESSES`, on Linux. */
+  workers: () => number[]
   /** Returns everything that it wrote to standard output and standard error. */
   output: () => string
   /** Starts it again on the same database and waits until it is ready. */
@@ -93,6 +96,11 @@ export async function startService (
   const service: Service = {
     port: 0,
     pid: 0,
+    workers () {
+      if (settings['PROCESSES'] === undefined || service.exitReason() !== undefined) return []
+      const children = readFileSync(`/proc/${service.pid}/task/${service.pid}/children`, 'utf8').trim()
+      return children === '' ? [] : children.split(' ').map(Number)
+    },
     output: () => output,
     start,
     launch,

@@ -8,9 +8,11 @@ import { checkHistory } from './check.ts'
 import { createRecorder } from './recorder.ts'
 import { startLoad } from './workload.ts'
 
-/** One process of the service. */
+/** One process of the service, or one service of several. */
 interface Target {
   service: Service
+  /** The number of its worker processes, if faults hit one of them at a time. */
+  workers: number
   client: Client
   /** False while it is down: requests to it would say nothing. */
   isUp: boolean
@@ -45,11 +47,13 @@ export async function histories (context: ScenarioContext): Promise<void> {
   const timing = TIMINGS[quick ? 'quick' : 'full']
   const url = await freshUrl()
   const services: Service[] = []
-  for (let i = 0; i < (isSqlite ? 1 : quick ? 2 : 3); i++) services.push(await start({ DATABASE_URL: url }))
+  const workers = context.processes > 1 ? context.processes : 0
+  const settings = { DATABASE_URL: url, ...workers > 0 ? { PROCESSES: String(workers) } : {} }
+  for (let i = 0; i < (isSqlite || workers > 0 ? 1 : quick ? 2 : 3); i++) services.push(await start(settings))
   const signUp = { method: 'POST', path: '/accounts', body: { name: 'A store' } }
   const { body: { apiKey: key } } = await client(() => services[0]!.port).send(signUp)
   const targets = services.map((service): Target =>
-    ({ service, client: client(() => service.port, { key }), isUp: true }))
+    ({ service, workers, client: client(() => service.port, { key }), isUp: true }))
   const choose = (): Client | undefined => {
     const up = targets.filter(({ isUp }) => isUp)
     return up[randomInt(Math.max(1, up.length))]?.client
@@ -96,7 +100,8 @@ async function injectFaults (
     const target = targets[randomInt(targets.length)]!
     counts[kind]++
     if (kind === 'cut') await cutConnections(serverUrl!)
-    else if (kind === 'pause') await pauseProcess(target.service, randomInt(...pause))
+    else if (kind === 'pause') await pauseProcess(processOf(target), randomInt(...pause))
+    else if (target.workers > 0) await killWorker(target)
     else await killProcess(target)
   }
   await calm()
@@ -110,11 +115,26 @@ async function killProcess (target: Target): Promise<void> {
   target.isUp = true
 }
 
+/** Clients go on with the other workers. The next fault comes when there is a new one, which may not serve yet. */
+async function killWorker (target: Target): Promise<void> {
+  const pid = processOf(target)
+  process.kill(pid, 'SIGKILL')
+  const { service, workers } = target
+  while (service.workers().includes(pid) || service.workers().length < workers) await sleep(20)
+}
+
+/** Returns a process that serves requests. */
+function processOf ({ service, workers }: Target): number {
+  if (workers === 0) return service.pid
+  const pids = service.workers()
+  return pids[randomInt(pids.length)]!
+}
+
 /** Its transactions and locks stay, and clients wait for it. */
-async function pauseProcess (service: Service, ms: number): Promise<void> {
-  service.signal('SIGSTOP')
+async function pauseProcess (pid: number, ms: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP')
   await sleep(ms)
-  service.signal('SIGCONT')
+  process.kill(pid, 'SIGCONT')
 }
 
 /** Ends all sessions of the database, as an administrator or a failover does. */
