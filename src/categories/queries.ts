@@ -1,13 +1,6 @@
 import { integer, jsonObject, optional, text } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { findRecord, listRecords } from '../database/sql/record-queries.ts'
-import type { Table } from '../database/table.ts'
-
-export const categoryTable: Table = {
-  name: 'categories',
-  id: 'id',
-  columns: { account_id: 'bigint', name: 'text', description: 'text' }
-}
 
 const members = {
   id: integer('c.id'),

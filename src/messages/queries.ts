@@ -2,14 +2,6 @@ import type { Dialect } from '../database/dialect.ts'
 import { enumText, jsonObject, text, time, type Member } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { findRecord, listRecords } from '../database/sql/record-queries.ts'
-import type { Table } from '../database/table.ts'
-
-/** Positions are the order of creation. */
-export const messageTable: Table = {
-  name: 'messages',
-  id: 'position',
-  columns: { id: 'text', account_id: 'bigint', message: 'text', created_at: 'time' }
-}
 
 const membersOf = (alias: string): Record<string, Member> => ({
   id: text(`${alias}.id`),

@@ -1,13 +1,6 @@
 import { boolean, integer, jsonObject, optional, time } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { findRecord, listRecords } from '../database/sql/record-queries.ts'
-import type { Table } from '../database/table.ts'
-
-export const orderTable: Table = {
-  name: 'orders',
-  id: 'id',
-  columns: { account_id: 'bigint', pet_id: 'bigint', quantity: 'bigint', ship_date: 'time', complete: 'boolean' }
-}
 
 const members = {
   id: integer('o.id'),

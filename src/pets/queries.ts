@@ -1,13 +1,6 @@
 import { enumText, integer, jsonObject, text } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { findRecord, listRecords } from '../database/sql/record-queries.ts'
-import type { Table } from '../database/table.ts'
-
-export const petTable: Table = {
-  name: 'pets',
-  id: 'id',
-  columns: { account_id: 'bigint', name: 'text', category_id: 'bigint', status: { enum: 'pet_status' } }
-}
 
 const members = {
   id: integer('p.id'),

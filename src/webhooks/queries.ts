@@ -1,16 +1,6 @@
 import { boolean, integer, json, jsonObject, text, time } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { findRecord, listRecords } from '../database/sql/record-queries.ts'
-import type { Table } from '../database/table.ts'
-
-export const webhookTable: Table = {
-  name: 'webhooks',
-  id: 'id',
-  columns: {
-    account_id: 'bigint', url: 'text', events: 'text', enabled: 'boolean', secret: 'text', created_at: 'time'
-  },
-  channel: 'webhooks'
-}
 
 const members = {
   id: integer('w.id'),

@@ -7,7 +7,7 @@ export interface Statements {
   /** Runs a statement with one parameter, a JSON array of inputs. Does nothing without inputs. */
   execute: (sql: string, inputs: readonly object[]) => Promise<void>
   /** Defers a write until the next statement: where a statement costs a round trip, both travel together. */
-  defer: (sql: string, inputs: readonly object[]) => void
+  defer: (statement: OwnStatement) => void
   /** Runs statements, and returns the rows of each. */
   run: Run
   /** Runs all deferred writes. */
@@ -33,8 +33,8 @@ export function createStatements (send: Run): Statements {
     async execute (sql, inputs) {
       if (inputs.length > 0) await run([statementOf(sql, [inputs])])
     },
-    defer (sql, inputs) {
-      if (inputs.length > 0) deferred.push(statementOf(sql, [inputs]))
+    defer (statement) {
+      deferred.push(statement)
     }
   }
 }

@@ -1,8 +1,8 @@
 import { timeText, type AccountClocks } from '../account-clocks.ts'
 import type { Dialect } from '../dialect.ts'
-import { insertSql } from '../sql/bulk-insert.ts'
-import type { Table } from '../table.ts'
+import { completeRow, idOf, type Table } from '../table.ts'
 import type { Run } from '../statements.ts'
+import { insertOf } from '../unit-of-work/save.ts'
 import type { StoredBytes } from '../unit-of-work/stored-bytes.ts'
 import { createStatements, type Statements } from './transaction-statements.ts'
 
@@ -28,8 +28,8 @@ export interface Transaction extends Statements {
   storedBytes: StoredBytes
   /** All tables of accounts, in registration order. */
   tables: readonly Table[]
-  /** Inserts rows, deferred, with allocated ids. */
-  insert: (table: Table, rows: readonly object[]) => void
+  /** Inserts rows, deferred, with allocated ids. Fields without a value get the default of the model, or null. */
+  insert: <Row extends object>(table: Table<Row>, rows: ReadonlyArray<Partial<Row>>) => void
   /** Returns ids for new rows, ascending. */
   allocateIds: (table: Table, count: number) => Promise<number[]>
   /** As `allocateIds`, but returns ranges without gaps. */
@@ -47,9 +47,9 @@ export function createTransaction (
   locked: ReadonlyMap<number, number>, storedBytes: StoredBytes
 ): Transaction {
   const statements = createStatements(run)
-  async function allocateIdRanges ({ name, id }: Table, count: number): Promise<IdRange[]> {
+  async function allocateIdRanges (table: Table, count: number): Promise<IdRange[]> {
     const input = dialect.jsonRows('i', { count: 'bigint' })
-    const ranges = await statements.query<IdRange>(dialect.allocateIds(name, id, input), [{ count }])
+    const ranges = await statements.query<IdRange>(dialect.allocateIds(table.name, idOf(table), input), [{ count }])
     return ranges.sort((a, b) => a.first - b.first)
   }
   return {
@@ -62,7 +62,7 @@ export function createTransaction (
     allocateIdRanges,
     allocateIds: async (table, count) => (await allocateIdRanges(table, count)).flatMap(idsOf),
     insert (table, rows) {
-      statements.defer(insertSql(dialect, table), rows)
+      if (rows.length > 0) statements.defer(insertOf(dialect, table, rows.map((row) => completeRow(table, row))))
     }
   }
 }

@@ -5,6 +5,7 @@ import { NO_EVENTS, type Command } from '../../../src/database/group-commit/comm
 import { createCommitter, type Commit } from '../../../src/database/group-commit/committer.ts'
 import type { Dialect } from '../../../src/database/dialect.ts'
 import type { Table } from '../../../src/database/table.ts'
+import { categories, messages, pets } from '../../../src/generated/tables.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import type { Database } from '../../../src/database/database.ts'
 import { webhookSubscribers } from '../../../src/deliveries/enqueue.ts'
@@ -38,7 +39,7 @@ async function open (
   const { commit, close } = createCommitter(database, {
     queueLimit,
     timeout: TIMEOUT_MS,
-    tables: [PETS, MESSAGES],
+    tables: [pets, messages],
     eventLog: eventLog(webhookSubscribers)
   })
   t.teardown(async () => {
@@ -255,13 +256,9 @@ t.test('a command can lock rows of a registered table only', async (t) => {
     locks: () => [{ table, ids: [1] }],
     run: async (_tx, inputs) => inputs.map(() => ({ record: undefined }))
   })
-  await commit(lock(PETS), {}, { account })
-  await t.rejects(commit(lock(CATEGORIES), {}, { account }), { message: /no resource registers this table/ })
+  await commit(lock(pets), {}, { account })
+  await t.rejects(commit(lock(categories), {}, { account }), { message: /no resource registers this table/ })
 })
-
-const MESSAGES: Table = { name: 'messages', id: 'id', columns: {} }
-const PETS: Table = { name: 'pets', id: 'id', columns: {} }
-const CATEGORIES: Table = { name: 'categories', id: 'id', columns: { account_id: 'bigint', name: 'text' } }
 
 /** Inserts a category for each input, up to `limit`, with ids of the transaction. @returns the ids used */
 function insertCategory (
@@ -271,10 +268,10 @@ function insertCategory (
   return {
     name,
     async run ({ allocateIds, insert }, inputs) {
-      const ids = await allocateIds(CATEGORIES, inputs.length)
+      const ids = await allocateIds(categories, inputs.length)
       insert(
-        CATEGORIES,
-        inputs.slice(0, limit).map(({ account }, i) => ({ id: ids[i]!, account_id: account, name }))
+        categories,
+        inputs.slice(0, limit).map(({ account }, i) => ({ id: ids[i]!, accountId: account, name }))
       )
       return inputs.map(({ account }, i) => ({
         record: i < limit ? ids[i] : undefined,
