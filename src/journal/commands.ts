@@ -51,7 +51,7 @@ export const recordRequests: Command<RecordInput, undefined> = {
     const requests = wanted.flatMap(({ account, requests }) => requests.map((request) => ({ account, request })))
     const attempts = await lastAttempts(tx, requests)
     const ids = await tx.allocateIds(recordedRequests, requests.length)
-    tx.insert(recordedRequests, requests.map(({ account, request }, i) => {
+    await tx.insert(recordedRequests, requests.map(({ account, request }, i) => {
       const row = rowOf(account, request, ids[i]!, attempts)
       const journal = journals.get(account)!
       journal.requests++

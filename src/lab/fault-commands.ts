@@ -33,15 +33,17 @@ export const createScenario: Command<NewFaults, Fault[]> = {
     const keys = await ownersOfKeys(tx, inputs.flatMap(({ faults }) => faults))
     const ids = await tx.allocateIds(tables.faults, inputs.reduce((count, { faults }) => count + faults.length, 0))
     const created: Array<{ account: number, now: string }> = []
+    const rows: Array<Partial<tables.FaultRow>> = []
     const results = inputs.map(({ account, faults }): CommandResult<Fault[]> => {
       if (faults.some(({ keyId }) => keyId !== undefined && keys.get(keyId) !== account)) return new UnknownApiKey()
       const count = (counts.get(account) ?? 0) + faults.length
       if (count > MAX_OPEN_FAULTS) return new FaultLimitReached(MAX_OPEN_FAULTS)
       counts.set(account, count)
       created.push({ account, now: tx.now(account) })
-      const records = faults.map((fault) => insertFault(tx, account, ids.shift()!, fault))
+      const records = faults.map((fault) => addFault(tx, rows, account, ids.shift()!, fault))
       return { record: records, etag: pageEtag(JSON.stringify(records), ''), changes: { lab: [account] } }
     })
+    await tx.insert(tables.faults, rows)
     await forgetUsed(tx, created)
     await markChanged(tx, created)
     return results
@@ -63,11 +65,14 @@ export const createFault: Command<{ account: number, fault: NewFault }, Fault> =
   }
 }
 
-function insertFault (tx: Transaction, account: number, id: number, fault: NewFault): Fault {
+/** Adds the row of a fault to others. @returns its record */
+function addFault (
+  tx: Transaction, rows: Array<Partial<tables.FaultRow>>, account: number, id: number, fault: NewFault
+): Fault {
   const { operation, effect, after = 0, forSeconds, rate, seed = 0, keyId } = fault
   const createdAt = tx.now(account)
   const times = forSeconds === undefined ? fault.times ?? 1 : undefined
-  tx.insert(tables.faults, [{
+  rows.push({
     id,
     accountId: account,
     operation,
@@ -80,7 +85,7 @@ function insertFault (tx: Transaction, account: number, id: number, fault: NewFa
     seed: rate === undefined ? null : seed,
     keyId: keyId ?? null,
     createdAt
-  }])
+  })
   return {
     id,
     operation,

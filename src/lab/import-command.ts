@@ -35,7 +35,7 @@ export const importSnapshot: Command<{ account: number, store: ImportedStore }, 
       messages: messages.length
     }
     const createdAt = tx.now(account)
-    tx.insert(tables.snapshots, [{ id: id!, accountId: account, createdAt, ...counts }])
+    await tx.insert(tables.snapshots, [{ id: id!, accountId: account, createdAt, ...counts }])
     for (const [kind, copies] of Object.entries(await copiesOf(tx, store))) {
       await saveCopies(tx, { account, snapshot: id!, kind }, copies)
     }

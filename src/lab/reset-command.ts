@@ -32,16 +32,13 @@ async function fill (tx: Transaction, account: number, { categories, pets, order
   const orderIds = await tx.allocateIds(tables.orders, orders.length)
   const counted = pets.flatMap(({ quantity }, i) =>
     quantity === undefined ? [] : [{ petId: petIds[i]!, accountId: account, quantity }])
-  tx.insert(tables.categories, categories.map((category, i) =>
+  await tx.insert(tables.categories, categories.map((category, i) =>
     ({ id: categoryIds[i]!, accountId: account, ...category })))
-  await tx.flush()
-  tx.insert(tables.pets, pets.map(({ name, category, status }, i) =>
+  await tx.insert(tables.pets, pets.map(({ name, category, status }, i) =>
     ({ id: petIds[i]!, accountId: account, name, categoryId: categoryIds[category]!, status })))
-  await tx.flush()
-  tx.insert(tables.inventoryItems, counted)
-  tx.insert(tables.orders, orders.map(({ pet, quantity, complete }, i) =>
+  await tx.insert(tables.inventoryItems, counted)
+  await tx.insert(tables.orders, orders.map(({ pet, quantity, complete }, i) =>
     ({ id: orderIds[i]!, accountId: account, petId: petIds[pet]!, quantity, complete })))
-  await tx.flush()
   return {
     categories: categories.length, pets: pets.length, inventory: counted.length, orders: orders.length, messages: 0
   }

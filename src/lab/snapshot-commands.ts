@@ -32,7 +32,7 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
     await tx.execute(copyRows(tx.dialect), [{ account, snapshot: id! }])
     const { counts: copied, bytes } = await countCopies(tx, account, id!)
     tx.storedBytes.add(account, bytes)
-    tx.insert(tables.snapshots, [{ id: id!, accountId: account, label: label ?? null, createdAt, ...copied }])
+    await tx.insert(tables.snapshots, [{ id: id!, accountId: account, label: label ?? null, createdAt, ...copied }])
     const record: Snapshot = { id: id!, createdAt, counts: copied, ...label === undefined ? {} : { label } }
     return { record, etag: SNAPSHOT_ETAG }
   })

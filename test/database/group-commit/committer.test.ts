@@ -269,7 +269,7 @@ function insertCategory (
     name,
     async run ({ allocateIds, insert }, inputs) {
       const ids = await allocateIds(categories, inputs.length)
-      insert(
+      await insert(
         categories,
         inputs.slice(0, limit).map(({ account }, i) => ({ id: ids[i]!, accountId: account, name }))
       )
@@ -281,7 +281,7 @@ function insertCategory (
   }
 }
 
-t.test('a deferred write is visible to the next statement of its group, and after COMMIT', async (t) => {
+t.test('a write is visible to the next statement of its group, and after COMMIT', async (t) => {
   const { database, commit, account, names } = await open(t)
   const seen: string[][] = []
   const look = (name: string, through: 'query' | 'execute'): Command<{ account: number }, undefined> => ({
@@ -310,12 +310,12 @@ t.test('a deferred write is visible to the next statement of its group, and afte
     commit(insertCategory('d'), { account }, { account })
   ])
   t.same(seen, [['a'], ['a', 'b'], []])
-  t.same(await names(), ['a', 'b', 'c!', 'd'], 'the last one waited for nothing but COMMIT')
+  t.same(await names(), ['a', 'b', 'c!', 'd'], 'the last one as well')
 
   await Promise.all(
     ['e', 'f'].map(async (name) => await commit(insertCategory(name, { say: true }), { account }, { account }))
   )
-  t.same((await names()).slice(4), ['e', 'f'], 'the events took them along')
+  t.same((await names()).slice(4), ['e', 'f'], 'with their events')
   t.equal(await database.prisma.event.count(), 2)
 })
 
