@@ -19,7 +19,7 @@ if (isStale('node_modules/.package-lock.json', 'package-lock.json') || (isDev &&
   await npm('Installing packages', ...isDev ? ['--include=dev'] : ['--omit=dev', '--ignore-scripts'])
 }
 await Promise.all(['sqlite', 'postgresql'].map(async (database) => {
-  if (!isStale(`src/generated/${database}/client.ts`, 'prisma', 'package-lock.json')) return
+  if (!isStale(`src/generated/${database}/client.ts`, 'prisma', 'scripts/tables-generator.mjs', 'package-lock.json')) return
   const env = { ...process.env, DATABASE_URL: database === 'sqlite' ? 'file:none' : 'postgresql://none/none' }
   await node(`Generating the Prisma client for ${database}`, ['prisma/build/index.js', 'generate'], { env })
 }))

@@ -15,41 +15,50 @@ const COMPUTED = '@computed'
 /** The rows of a model with this comment do not count for the stored bytes of their account. */
 const UNCOUNTED = '@uncounted'
 
+/** When an account is deleted, other processes are told the ids of its rows of a model with this comment. */
+const ANNOUNCED = '@announced'
+
 generatorHelper.generatorHandler({
   onManifest: () => ({ prettyName: 'tables', defaultOutput: '../../src/generated/tables.ts' }),
-  async onGenerate ({ dmmf: { datamodel: { models, enums } }, generator }) {
+  async onGenerate ({ dmmf: { datamodel: { models, enums, indexes } }, generator }) {
     const enumsByName = new Map(enums.map((definition) => [definition.name, definition]))
-    const text = models.map((model) => tableOf(model, enumsByName)).join('\n')
+    const text = models.map((model) => tableOf(model, enumsByName, indexes)).join('\n')
     writeFileSync(generator.output.value, `// Written by \`npx prisma generate\` from prisma/models.
 
-import { table } from '../database/model-table.ts'
+import { table } from '../database/table.ts'
 
 ${text}`)
   }
 })
 
-function tableOf ({ name, dbName, fields, primaryKey, documentation = '' }, enums) {
+function tableOf ({ name: model, dbName, fields, primaryKey, documentation = '' }, enums, indexes) {
   const columns = fields.filter(({ kind, documentation = '' }) =>
     kind !== 'object' && !documentation.includes(COMPUTED))
-  const id = primaryKey?.fields.at(-1) ?? columns.find(({ isId }) => isId).name
+  const key = primaryKey?.fields ?? [columns.find(({ isId }) => isId).name]
   const rows = columns.map((field) => `  ${field.name}: ${valueOf(field, enums)}${field.isRequired ? '' : ' | null'}`)
   const specified = columns.map((field) => {
     const { name, dbName, type, kind, default: given } = field
     const typed = kind === 'enum' ? `{ enum: '${enums.get(type).dbName}' }` : `'${TYPES[type]}'`
     const isKnown = given !== undefined && typeof given !== 'object'
     const known = isKnown ? `, default: ${kind === 'scalar' && type !== 'String' ? given : `'${given}'`}` : ''
-    return `    ${name}: { name: '${dbName ?? name}', type: ${typed}${known} }`
+    const nullable = field.isRequired ? '' : ', isNullable: true'
+    return `    ${name}: { name: '${dbName ?? name}', type: ${typed}${nullable}${known} }`
   })
-  return `export interface ${name}Row {
+  const lists = indexes.filter((index) => index.model === model && index.type === 'normal')
+    .map((index) => `    [${index.fields.map(({ name }) => `'${name}'`).join(', ')}]`)
+  return `export interface ${model}Row {
 ${rows.join('\n')}
 }
 
-export const ${camelCase(dbName)} = table<${name}Row>()({
+export const ${camelCase(dbName)} = table<${model}Row>()({
   name: '${dbName}',
-  id: '${id}',${documentation.includes(UNCOUNTED) ? '\n  isUncounted: true,' : ''}
+  id: '${key.at(-1)}',
+  order: '${key[1] ?? key[0]}',${documentation.includes(UNCOUNTED) ? '\n  isUncounted: true,' : ''}${
+    documentation.includes(ANNOUNCED) ? '\n  isAnnounced: true,' : ''}
   columns: {
 ${specified.join(',\n')}
-  }
+  },
+  indexes: [${lists.length === 0 ? '' : `\n${lists.join(',\n')}\n  `}]
 })
 `
 }

@@ -127,7 +127,13 @@ async function authenticated (app: FastifyInstance, { config, resources }: Scope
   app.addHook('onRequest', app.requireWriteAccess)
 
   for (const { hooks } of resources) if (hooks !== undefined) await app.register(hooks)
-  for (const { routes } of resources) await app.register(routes)
+  for (const resource of resources) await app.register(operations, resource)
+}
+
+/** The scope of a resource, whose operations have its tag. */
+async function operations (app: FastifyInstance, { tag, routes }: Pick<Resource, 'tag' | 'routes'>): Promise<void> {
+  app.addHook('onRoute', ({ schema }) => { if (schema !== undefined && tag !== undefined) schema.tags ??= [tag.name] })
+  await app.register(routes)
 }
 
 async function fastifyOptions (config: Config): Promise<FastifyHttpOptions<Server, FastifyBaseLogger>> {

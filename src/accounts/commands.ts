@@ -1,5 +1,6 @@
 import { timeText } from '../database/account-clocks.ts'
 import { ACCOUNT_DELETED, type Command } from '../database/group-commit/command.ts'
+import { idOf } from '../database/table.ts'
 import type { Changes } from '../database/unit-of-work/success.ts'
 import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
 import { all, type Write } from '../database/unit-of-work/write.ts'
@@ -63,15 +64,15 @@ export const deleteAccount: Command<{ account: number, conditions: Conditions },
   }
 }
 
-/** Returns the ids of an account's rows in the tables whose changes are announced, by channel. */
+/** Returns the ids of an account's rows in the tables whose changes are announced on a channel of their name. */
 async function announcedRows ({ dialect, query, tables }: Transaction, account: number): Promise<Changes> {
   const changes: Changes = {}
-  for (const { name, id, channel } of tables) {
-    if (channel === undefined) continue
+  for (const table of tables.filter(({ isAnnounced }) => isAnnounced)) {
+    const { name } = table
     const rows = await query<{ id: number }>(`
-      SELECT r.${id} AS id FROM ${dialect.jsonRows('i', { account: 'bigint' })}
+      SELECT r.${idOf(table)} AS id FROM ${dialect.jsonRows('i', { account: 'bigint' })}
       JOIN ${name} r ON r.account_id = i.account`, [{ account }])
-    changes[channel] = rows.map((row) => row.id)
+    changes[name] = rows.map((row) => row.id)
   }
   return changes
 }

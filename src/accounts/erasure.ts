@@ -5,7 +5,7 @@ import type { Command } from '../database/group-commit/command.ts'
 import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
 import type { Query, Read } from '../database/reads/query.ts'
 import { startSweep } from '../database/sweep.ts'
-import type { Table } from '../database/table.ts'
+import { columnOf, type Table } from '../database/table.ts'
 
 /**
  * No process uses the API keys of an account for longer after its deletion, so that no client sees a part of its rows:
@@ -73,9 +73,12 @@ function isNumber (id: number | string): id is number {
 
 /** @returns the ids of the erased rows */
 async function eraseFrom (
-  { dialect, query }: Transaction, { name, id, idType = 'bigint' }: Table,
+  { dialect, query }: Transaction, table: Table,
   { account, after, limit }: { account: number, after: number, limit: number }
 ): Promise<Array<number | string>> {
+  const { name, columns, order } = table
+  const id = columnOf(table, order)
+  const isText = columns[order]!.type === 'text'
   const ofAccount = '(SELECT i.account FROM i)'
   const { where, orderBy } = dialect.keyset([['r.account_id', ofAccount]], `r.${id}`, '(SELECT i.after FROM i)', false)
   // Another process may erase the same account, or a worker may lock a delivery: the next search finds rows that stay.
@@ -85,9 +88,9 @@ async function eraseFrom (
   const rows = await query<{ id: number | string }>(`
     WITH i AS (
       SELECT i.account, i.after, i."limit" AS max_count
-      FROM ${dialect.jsonRows('i', { account: 'bigint', after: idType, limit: 'bigint' })})
+      FROM ${dialect.jsonRows('i', { account: 'bigint', after: isText ? 'text' : 'bigint', limit: 'bigint' })})
     DELETE FROM ${name} WHERE account_id = ${ofAccount} AND ${dialect.inSubquery(id, ids)}
-    RETURNING ${id} AS id`, [{ account, after: idType === 'text' ? '' : after, limit }])
+    RETURNING ${id} AS id`, [{ account, after: isText ? '' : after, limit }])
   return rows.map((row) => row.id)
 }
 

@@ -5,15 +5,8 @@ import {
 } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { listRecords } from '../database/sql/record-queries.ts'
-import type { Table } from '../database/table.ts'
 import { ACCOUNT_DELETED } from '../database/group-commit/command.ts'
 import { Unauthorized } from '../errors.ts'
-
-export const apiKeyTable: Table = {
-  name: 'api_keys',
-  id: 'id',
-  columns: { account_id: 'bigint', prefix: 'text', hash: 'text', created_at: 'time' }
-}
 
 /** An API key that a request was authenticated with. Times in ms since 1970. */
 export interface ApiKeyCredential {

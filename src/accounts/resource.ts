@@ -1,7 +1,7 @@
 import type { Resource } from '../database/resource.ts'
+import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as errors from './errors.ts'
-import { apiKeyTable } from './queries.ts'
 import { accountRoutes } from './routes.ts'
 import * as schemas from './schemas.ts'
 
@@ -13,7 +13,7 @@ export const accounts: Resource = {
     position: 8,
     description: 'Your account, which is your store, and its API keys.'
   },
-  tables: [apiKeyTable],
+  tables: [tables.apiKeys],
   schemas: namedSchemas(schemas),
   errors,
   routes: accountRoutes

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import { pageRequest } from '../http/pagination.ts'
-import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
+import { sendChanged, sendCreated, sendFound, sendList } from '../http/record-routes.ts'
+import { sendWriteResult, sendRecord } from '../http/responses.ts'
 import { checkCollectionPreconditions, conditionsOf, STALE_EXAMPLE } from '../http/conditional-requests.ts'
 import { ApiKeyLimitReached, ApiKeyNotFound, LastApiKey, SignupClosed } from './errors.ts'
 import { writeContext } from '../http/idempotency.ts'
@@ -63,7 +63,6 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
   app.get('/account', {
     schema: {
       operationId: 'getAccount',
-      tags: ['accounts'],
       summary: 'Get your account',
       description: 'Returns the account that the API key belongs to.',
       response: { 200: ref(AccountSchema) }
@@ -73,7 +72,6 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
   app.delete('/account', {
     schema: {
       operationId: 'deleteAccount',
-      tags: ['accounts'],
       summary: 'Delete your account',
       description: 'Permanently deletes the account with all its records. Its API keys stop working at once, as if ' +
         'you revoked them.',
@@ -90,21 +88,16 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
   app.get('/account/keys', {
     schema: {
       operationId: 'listApiKeys',
-      tags: ['accounts'],
       summary: 'List API keys',
       description: 'Lists the API keys of the account by id, without their secrets, a page at a time.',
       querystring: KeyQuery,
       response: { 200: Type.Array(ref(ApiKeySchema)) }
     }
-  }, async (request, reply) => {
-    const { auth: { account }, query } = request
-    return sendPage(request, reply, await listKeys(app.read, account, pageRequest(query)))
-  })
+  }, async (request, reply) => await sendList(request, reply, listKeys))
 
   app.post('/account/keys', {
     schema: {
       operationId: 'createApiKey',
-      tags: ['accounts'],
       summary: 'Create an API key',
       description: 'Creates another API key for the account, up to 100. Its secret is shown only in this response.',
       body: ref(NewApiKeySchema),
@@ -112,33 +105,24 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
     },
     config: { errors: [ApiKeyLimitReached], secret: true }
   }, async (request, reply) => {
-    const input = { key: request.body, credential: createCredential() }
-    const created = await app.commit(createApiKey, input, writeContext(request))
     reply.header('cache-control', 'no-store')
-    return sendWriteResult(reply, 201, created, `/account/keys/${created.record.id}`)
+    return await sendCreated(request, reply, createApiKey, { key: request.body, credential: createCredential() })
   })
 
   app.get('/account/keys/:keyId', {
     schema: {
       operationId: 'getApiKey',
-      tags: ['accounts'],
       summary: 'Get an API key',
       description: 'Returns one API key, without its secret.',
       params: KeyParams,
       response: { 200: ref(ApiKeySchema) }
     },
     config: { errors: [ApiKeyNotFound] }
-  }, async (request, reply) => {
-    const { auth: { account }, params: { keyId } } = request
-    const key = await findApiKey(app.read, account, keyId)
-    if (key === undefined) throw new ApiKeyNotFound()
-    return sendRecord(request, reply, key)
-  })
+  }, async (request, reply) => await sendFound(request, reply, findApiKey, request.params.keyId, ApiKeyNotFound))
 
   app.delete('/account/keys/:keyId', {
     schema: {
       operationId: 'revokeApiKey',
-      tags: ['accounts'],
       summary: 'Revoke an API key',
       description: 'The key stops working at once in the process that responds, and within 5 seconds in all others. ' +
         'You cannot revoke the last unexpired key that may write.',
@@ -146,9 +130,5 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       response: { 204: NoContent }
     },
     config: { errors: [ApiKeyNotFound, LastApiKey], examples: { 'If-Match': STALE_EXAMPLE } }
-  }, async (request, reply) => {
-    const input = { keyId: request.params.keyId, conditions: conditionsOf(request) }
-    const revoked = await app.commit(revokeApiKey, input, writeContext(request))
-    return sendWriteResult(reply, 204, revoked)
-  })
+  }, async (request, reply) => await sendChanged(request, reply, revokeApiKey, request.params))
 }

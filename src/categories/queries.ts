@@ -1,27 +1,7 @@
-import { integer, jsonObject, optional, text } from '../database/sql/json-object.ts'
-import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
-import { findRecord, listRecords } from '../database/sql/record-queries.ts'
-import type { Table } from '../database/table.ts'
+import { findRecord, listOf, listRecords } from '../database/sql/record-queries.ts'
+import { categories } from '../generated/tables.ts'
+import { CategorySchema } from './schemas.ts'
 
-export const categoryTable: Table = {
-  name: 'categories',
-  id: 'id',
-  columns: { account_id: 'bigint', name: 'text', description: 'text' }
-}
-
-const members = {
-  id: integer('c.id'),
-  name: text('c.name'),
-  description: optional(text('c.description'))
-}
-
-export const categoryList: ListDefinition = {
-  name: 'categories',
-  from: 'categories c',
-  record: (dialect) => jsonObject(dialect, members),
-  filters: {},
-  indexes: [{ name: 'categories_account_id_id_idx', columns: ['c.account_id'], position: 'c.id' }]
-}
-
-export const findCategory = findRecord({ from: 'categories c', members, id: 'c.id' })
+export const categoryList = listOf(categories, CategorySchema)
+export const findCategory = findRecord(categories, CategorySchema)
 export const listCategories = listRecords(categoryList)

@@ -1,14 +1,14 @@
 import type { Resource } from '../database/resource.ts'
+import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as errors from './errors.ts'
-import { categoryTable } from './queries.ts'
 import { categoryRoutes } from './routes.ts'
 import * as schemas from './schemas.ts'
 
 export const categories: Resource = {
   name: 'categories',
   tag: { name: 'categories', group: 'Pets', position: 2, description: 'The categories that pets belong to.' },
-  tables: [categoryTable],
+  tables: [tables.categories],
   schemas: namedSchemas(schemas),
   errors,
   events: schemas.categoryEvents,

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { idempotencyRecords } from '../generated/tables.ts'
 import { AccountClocks } from './account-clocks.ts'
 import { ACCOUNT_TABLES } from './account-tables.ts'
 import { createNotifier } from './change-notifications.ts'
@@ -7,7 +8,7 @@ import { withDeadline } from './error-classification.ts'
 import type { EventLog } from './group-commit/command.ts'
 import type { Changes } from './unit-of-work/success.ts'
 import { createCommitter, type Commit } from './group-commit/committer.ts'
-import { deleteExpiredIdempotencyRecords, idempotencyTable } from './group-commit/idempotency-records.ts'
+import { deleteExpiredIdempotencyRecords } from './group-commit/idempotency-records.ts'
 import { migrationNames } from './migrations/history.ts'
 import { openDatabase } from './open-database.ts'
 import { type Database, type DatabaseOptions } from './database.ts'
@@ -67,7 +68,7 @@ export const database = fp(async function database (app: FastifyInstance, option
     app.log.warn({ open }, 'PostgreSQL refuses further connections: requests wait for those that are open. ' +
       'Raise its max_connections, or lower DATABASE_POOL')
   })
-  checkTables([...options.tables, idempotencyTable])
+  checkTables([...options.tables, idempotencyRecords])
 
   const listeners: ChangeListener[] = []
   const notifyListeners: ChangeListener = (changes, isHint) => {

@@ -1,17 +1,61 @@
 import type { InputType } from './dialect.ts'
 
 /** How values of a column are sent: as JSON types, as instants (`time`) or as members of a PostgreSQL enum. */
-export type ColumnType = InputType | 'time' | { enum: string }
+export type ColumnType = Exclude<InputType, 'json' | 'ordinality'> | 'time' | { enum: string }
 
-/** A table whose rows belong to accounts, by their column `account_id`. */
-export interface Table {
+export interface Column {
+  /** Its name in the database. */
   name: string
-  /** The primary key, beside the account where the key is made of both. */
+  type: ColumnType
+  isNullable?: boolean
+  default?: string | number | boolean
+}
+
+/**
+ * The table of a Prisma model. Its rows are objects with the names of the model's fields: ids and counts are numbers,
+ * instants are RFC 3339 texts in UTC with milliseconds.
+ */
+export interface Table<Row extends object = object> {
+  name: string
+  /** The field of the primary key; the last one, where the key has several. */
   id: string
-  /** The type of the primary key: `bigint` by default. */
-  idType?: 'bigint' | 'text'
-  /** The columns that inserts set, beside `id`. */
-  columns: Record<string, ColumnType>
-  /** The channel on which the ids of its rows are announced when their account is deleted. */
-  channel?: string
+  /** The field that orders the rows of an account: the one after the account in a primary key that has both. */
+  order: string
+  /** Its rows do not count for the stored bytes of their account. */
+  isUncounted?: boolean
+  /** When an account is deleted, the ids of its rows are announced on the channel with the name of the table. */
+  isAnnounced?: boolean
+  /** The columns by field, without those that only the database writes. */
+  columns: Record<string, Column>
+  /** The fields of each index of the model. */
+  indexes: string[][]
+  /** Gives `Row` its place in the type. It has no value. */
+  row?: Row
+}
+
+/**
+ * Returns a table with the type of its rows: `table<PetRow>()({ … })`.
+ *
+ * @public the generated tables use it
+ */
+export function table<Row extends object> (): (definition: Omit<Table<Row>, 'row'>) => Table<Row> {
+  return (definition) => definition
+}
+
+/** Returns a row with all columns: those without a value get the default of the model, or null. */
+export function completeRow ({ columns }: Table, fields: object): { [field: string]: unknown } {
+  const given = fields as { [field: string]: unknown }
+  const row: { [field: string]: unknown } = {}
+  for (const [field, { default: known }] of Object.entries(columns)) row[field] = given[field] ?? known ?? null
+  return row
+}
+
+export function columnOf ({ columns, name }: Table, field: string): string {
+  const column = columns[field]
+  if (column === undefined) throw new Error(`${name} has no field ${field}`)
+  return column.name
+}
+
+export function idOf (table: Table): string {
+  return columnOf(table, table.id)
 }

@@ -80,6 +80,8 @@ interface Worker {
   polls: {
     /** Id of the webhook after which the next poll goes on; 0 before a new pass over all webhooks. */
     after: number
+    /** Id of the newest delivery at the last poll; `undefined` before the first. */
+    seen: number | undefined
     /** The poll in flight. While there is one, no poll is scheduled. */
     current: Promise<void> | undefined
     /** Time in ms before which no poll starts. */
@@ -135,7 +137,15 @@ export function createDeliveryWorker (options: WorkerOptions): DeliveryWorker {
     disabledCheckedAt: new Map(),
     checksLeft: 0,
     unsubscribed: { state: 'idle', upTo: 0 },
-    polls: { after: 0, current: undefined, notBefore: 0, dueAt: Infinity, scheduledAt: Infinity, timer: undefined },
+    polls: {
+      after: 0,
+      seen: undefined,
+      current: undefined,
+      notBefore: 0,
+      dueAt: Infinity,
+      scheduledAt: Infinity,
+      timer: undefined
+    },
     stop,
     pending
   }
@@ -181,14 +191,16 @@ function startPoll (worker: Worker): void {
 
 async function poll (worker: Worker): Promise<void> {
   const began = Date.now()
-  const { read, clocks, context, unsubscribed, polls, polls: { after } } = worker
-  const { newestMessage, webhooks, next } = await findDueWork(read, clocks, context.worker, after)
+  const { read, clocks, context, unsubscribed, polls, polls: { after, seen } } = worker
+  const found = await findDueWork(read, clocks, context.worker, after, seen)
+  const { newestMessage, webhooks, fresh, next } = found
   const now = Date.now()
   const pause = Math.max(MIN_POLL_INTERVAL_MS, Math.min(PAUSE_PER_POLL * (now - began), MAX_POLL_PAUSE_MS))
   polls.notBefore = now + pause
   polls.after = next
+  polls.seen = found.newest
   worker.checksLeft = MAX_CHECKS_PER_POLL
-  for (const webhook of webhooks.toSorted((a, b) => a.at - b.at)) notifyWhenDue(worker, webhook, now)
+  for (const webhook of [...webhooks, ...fresh].toSorted((a, b) => a.at - b.at)) notifyWhenDue(worker, webhook, now)
   forgetEnabled(worker, webhooks, after, next)
   if (newestMessage === 0) return
   unsubscribed.upTo = Math.max(unsubscribed.upTo, newestMessage)

@@ -1,6 +1,6 @@
 import type { RowLock } from '../database/group-commit/command.ts'
-import type { Table } from '../database/table.ts'
 import type { EventSubscribers } from '../events/event-log.ts'
+import { webhooks } from '../generated/tables.ts'
 
 /** How long a delivery is tried, or waits for a disabled webhook: about a day. */
 export const DELIVERY_LIFETIME_MS = 24 * 60 * 60 * 1000
@@ -8,12 +8,9 @@ export const DELIVERY_LIFETIME_MS = 24 * 60 * 60 * 1000
 /** The due time of what goes before all other deliveries: a test. */
 export const HEAD_OF_QUEUE = '1970-01-01T00:00:00.000Z'
 
-/** The queue; a webhook's deliveries are deleted by a worker once the webhook is gone. */
-export const deliveryTable: Table = { name: 'deliveries', id: 'id', columns: {} }
-
 /** Locks a webhook's row, which stands for its deliveries. */
 export function lockWebhook (webhookId: number): RowLock {
-  return { table: { name: 'webhooks', id: 'id' }, ids: [webhookId] }
+  return { table: webhooks, ids: [webhookId] }
 }
 
 /**

@@ -1,6 +1,5 @@
 import { oncePerDialect } from '../database/dialect.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
-import type { Table } from '../database/table.ts'
 import type { Exchange, WebhookAttempt } from './schemas.ts'
 
 /** Limit the attempts of a webhook that are kept: their number, and the bytes of their requests and responses. */
@@ -12,9 +11,6 @@ export type NewAttempt = Omit<WebhookAttempt, 'id'> & Exchange & {
   /** The body of a test, which is no stored event. */
   body?: string | undefined
 }
-
-/** The attempts of a webhook are erased together. */
-export const attemptTable: Table = { name: 'webhook_attempts', id: 'webhook_id', columns: {} }
 
 /** How many attempts a webhook had, and their bytes. */
 export interface AttemptCounters { attemptsMade: number, attemptBytes: number }

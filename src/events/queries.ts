@@ -1,4 +1,5 @@
 import type { Dialect } from '../database/dialect.ts'
+import { queryOfShape } from '../database/reads/query-shapes.ts'
 import type { Query, Read } from '../database/reads/query.ts'
 import { lastWithin, MAX_PAGE_BYTES } from '../database/sql/keyset-pagination.ts'
 
@@ -17,6 +18,8 @@ export interface EventPage {
 interface PageInput {
   account: number
   after: number
+  /** Maximum number of events. */
+  limit: number
 }
 
 interface PageRow {
@@ -55,14 +58,14 @@ const MAX_EVENT_BYTES = 61_000
 /** Reads in one statement, and so at one moment: every later read sees the events up to `newest`. */
 function eventPageQuery (event: EventText, separator: string, { events, dataBytes }: PageLimits): EventPageQuery {
   const rows = 'FROM events e WHERE e.account_id = i.account AND e.id > i.after'
-  const last = lastWithin(dataBytes, false, `
-    SELECT e.id AS position, octet_length(e.data) AS bytes ${rows} ORDER BY e.id LIMIT ${events}`)
+  const last = (dialect: Dialect): string => lastWithin(dataBytes, false, `
+    SELECT e.id AS position, octet_length(e.data) AS bytes ${rows} ORDER BY e.id LIMIT ${dialect.limit('i', events)}`)
   return {
     maxRowBytes: Math.min(events * MAX_EVENT_BYTES, dataBytes + MAX_EVENT_BYTES),
     sql: (dialect) => `
       WITH i AS MATERIALIZED (
-        SELECT i.*, ${last} AS last
-        FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', after: 'bigint' })})
+        SELECT i.*, ${last(dialect)} AS last
+        FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', after: 'bigint', limit: 'bigint' })})
       SELECT i.ord, a.last_event_id AS newest,
         (SELECT e.id FROM events e WHERE e.account_id = i.account ORDER BY e.id LIMIT 1) AS oldest,
         (SELECT ${dialect.join('x.text', 'x.id', separator)}
@@ -72,19 +75,13 @@ function eventPageQuery (event: EventText, separator: string, { events, dataByte
   }
 }
 
-/** By limit. */
-const listQueries = new Map<number, EventPageQuery>()
-
 /** @returns up to `limit` events as JSON texts joined by commas; `undefined` when the account was deleted */
 export async function listEvents (
   read: Read, account: number, after: number, limit: number
 ): Promise<EventPage | undefined> {
-  let query = listQueries.get(limit)
-  if (query === undefined) {
-    query = eventPageQuery(eventJson, ',', { events: limit, dataBytes: MAX_PAGE_BYTES })
-    listQueries.set(limit, query)
-  }
-  return await readPage(read, query, { account, after })
+  const query = queryOfShape(`events ${limit}`, () =>
+    eventPageQuery(eventJson, ',', { events: limit, dataBytes: MAX_PAGE_BYTES }))
+  return await readPage(read, query, { account, after, limit })
 }
 
 /** Limits one chunk of a stream. */
@@ -94,7 +91,7 @@ const streamQuery = eventPageQuery(eventBlock, '', CHUNK)
 
 /** @returns events as text/event-stream; `undefined` when the account was deleted */
 export async function streamEvents (read: Read, account: number, after: number): Promise<EventPage | undefined> {
-  return await readPage(read, streamQuery, { account, after })
+  return await readPage(read, streamQuery, { account, after, limit: CHUNK.events })
 }
 
 async function readPage (read: Read, query: EventPageQuery, input: PageInput): Promise<EventPage | undefined> {

@@ -1,12 +1,10 @@
 import type { Config } from '../config.ts'
 import type { Resource } from '../database/resource.ts'
-import type { Table } from '../database/table.ts'
+import * as tables from '../generated/tables.ts'
 import * as errors from './errors.ts'
 import { eventLog, type EventSubscribers } from './event-log.ts'
 import { eventRoutes } from './routes.ts'
 import { eventSchemas } from './schemas.ts'
-
-const eventTable: Table = { name: 'events', id: 'id', columns: {} }
 
 /** The event feed: its schemas follow from the events that the resources define. */
 export function events (
@@ -19,7 +17,7 @@ export function events (
     tag: {
       name: 'events', group: 'Platform', position: 6, description: 'Everything that happened in the store, in order.'
     },
-    tables: [eventTable],
+    tables: [tables.events],
     schemas: eventSchemas(definitions),
     errors,
     types: definitions.map(({ type }) => type),

@@ -4,7 +4,8 @@ import type { Page, PageRequest } from '../database/sql/keyset-pagination.ts'
 /** The query parameter that tells where a page begins: the opaque cursor, or the number of an event. */
 export type CursorParameter = 'cursor' | 'after'
 
-interface PageQuery extends Record<string, unknown> {
+/** The query of a list. */
+export interface PageQuery extends Record<string, unknown> {
   limit?: number
   cursor?: string
   sort?: string

@@ -3,14 +3,6 @@ import type { Query, Read } from '../database/reads/query.ts'
 import { enumText, integer, jsonObject, type SerializedRecord } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { listRecords } from '../database/sql/record-queries.ts'
-import type { Table } from '../database/table.ts'
-
-/** The stock of counted pets. */
-export const inventoryTable: Table = {
-  name: 'inventory_items',
-  id: 'pet_id',
-  columns: { account_id: 'bigint', quantity: 'bigint', version: 'bigint' }
-}
 
 const record = (dialect: Dialect): string => jsonObject(dialect, {
   petId: integer('s.pet_id'),

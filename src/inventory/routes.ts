@@ -1,12 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import { pageRequest } from '../http/pagination.ts'
-import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
-import { conditionsOf } from '../http/conditional-requests.ts'
+import { sendRecord } from '../http/responses.ts'
 import { InventoryNotFound } from './errors.ts'
 import { PetNotFound } from '../pets/errors.ts'
-import { writeContext } from '../http/idempotency.ts'
 import { ref } from '../http/common-schemas.ts'
+import { sendChanged, sendList } from '../http/record-routes.ts'
 import { InventoryItemSchema } from '../pets/schemas.ts'
 import { InventoryParams, InventoryQuery, InventoryUpdateSchema } from './schemas.ts'
 import { updateInventory } from './commands.ts'
@@ -16,21 +14,16 @@ export const inventoryRoutes: FastifyPluginAsyncTypebox = async function invento
   app.get('/inventory', {
     schema: {
       operationId: 'listInventory',
-      tags: ['inventory'],
       summary: 'List inventory',
       description: 'Lists the stock of all counted pets by pet id, a page at a time.',
       querystring: InventoryQuery,
       response: { 200: Type.Array(ref(InventoryItemSchema)) }
     }
-  }, async (request, reply) => {
-    const { auth: { account }, query } = request
-    return sendPage(request, reply, await listInventory(app.read, account, pageRequest(query)))
-  })
+  }, async (request, reply) => await sendList(request, reply, listInventory))
 
   app.get('/inventory/:petId', {
     schema: {
       operationId: 'getInventoryItem',
-      tags: ['inventory'],
       summary: 'Get the stock of a pet',
       description: 'Returns the inventory entry of one pet. A pet has no entry until its first count.',
       params: InventoryParams,
@@ -48,7 +41,6 @@ export const inventoryRoutes: FastifyPluginAsyncTypebox = async function invento
   app.patch('/inventory/:petId', {
     schema: {
       operationId: 'updateInventory',
-      tags: ['inventory'],
       summary: 'Count the stock of a pet',
       description: 'Sets the stock; the first count creates the entry. A count above 0 makes the pet `available`. A ' +
         'count of 0 makes it `pending` while it has open orders, and otherwise `sold`. With `If-None-Match: *` the ' +
@@ -60,8 +52,7 @@ export const inventoryRoutes: FastifyPluginAsyncTypebox = async function invento
     },
     config: { errors: [PetNotFound] }
   }, async (request, reply) => {
-    const { params: { petId }, body: { quantity } } = request
-    const input = { petId, quantity, conditions: conditionsOf(request) }
-    return sendWriteResult(reply, 200, await app.commit(updateInventory, input, writeContext(request)))
+    const { params, body } = request
+    return await sendChanged(request, reply, updateInventory, { ...params, ...body })
   })
 }

@@ -2,11 +2,12 @@ import type { Command, CommandResult } from '../database/group-commit/command.ts
 import { distinct, inSequence, type Transaction } from '../database/group-commit/transaction.ts'
 import { pageQuery, type Page } from '../database/sql/keyset-pagination.ts'
 import { bytesOfTexts } from '../database/unit-of-work/stored-bytes.ts'
+import { recordedRequests, type RecordedRequestRow } from '../generated/tables.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { pageEtag } from '../http/responses.ts'
 import { markChanged } from '../lab/state-commands.ts'
 import { JournalNotFound } from './errors.ts'
-import { journalEtag, requestList, requestTable, type StoredJournal } from './queries.ts'
+import { journalEtag, requestList, type StoredJournal } from './queries.ts'
 import { attemptAfter, type Attempt } from './rules.ts'
 import type { Journal } from './schemas.ts'
 import type { RequestFacts } from './verdict.ts'
@@ -49,8 +50,8 @@ export const recordRequests: Command<RecordInput, undefined> = {
     const wanted = inputs.filter(isOn)
     const requests = wanted.flatMap(({ account, requests }) => requests.map((request) => ({ account, request })))
     const attempts = await lastAttempts(tx, requests)
-    const ids = await tx.allocateIds(requestTable, requests.length)
-    tx.insert(requestTable, requests.map(({ account, request }, i) => {
+    const ids = await tx.allocateIds(recordedRequests, requests.length)
+    await tx.insert(recordedRequests, requests.map(({ account, request }, i) => {
       const row = rowOf(account, request, ids[i]!, attempts)
       const journal = journals.get(account)!
       journal.requests++
@@ -102,7 +103,7 @@ async function lastAttempts (
 function rowOf (
   account: number, { text, facts, attemptKey, isKeyed, endedMs }: EndedRequest, id: number,
   attempts: Map<string, LastAttempt>
-) {
+): RecordedRequestRow {
   const name = attemptName(account, attemptKey)
   const last = attempts.get(name)
   const attempt = attemptAfter(last, facts.startedMs, isKeyed)
@@ -111,16 +112,16 @@ function rowOf (
   const data = `{"id":${id},${text.slice(1, -1)}${own}}`
   const known: RequestFacts = { id, ...facts, ...attempt, ...attempt && { askedMs: last?.retryAfterMs } }
   const stored = JSON.stringify(known)
-  const { operation, status, keyId, run } = facts
+  const { operation, status = null, keyId, run = null } = facts
   return {
     id,
-    account_id: account,
+    accountId: account,
     operation,
     status,
-    key_id: keyId,
+    keyId,
     run,
-    attempt_key: attemptKey,
-    ended_ms: endedMs,
+    attemptKey,
+    endedMs,
     bytes: bytesOfTexts(operation, run, attemptKey, stored, data),
     facts: stored,
     data

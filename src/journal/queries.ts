@@ -4,27 +4,7 @@ import type { Query, Read } from '../database/reads/query.ts'
 import { integer, jsonObject, type SerializedRecord } from '../database/sql/json-object.ts'
 import { lastWithin, type ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { listRecords } from '../database/sql/record-queries.ts'
-import type { Table } from '../database/table.ts'
 import type { EventPage } from '../events/queries.ts'
-
-export const journalTable: Table = { name: 'journals', id: 'account_id', columns: {} }
-
-export const requestTable: Table = {
-  name: 'recorded_requests',
-  id: 'id',
-  columns: {
-    account_id: 'bigint',
-    operation: 'text',
-    status: 'bigint',
-    key_id: 'bigint',
-    run: 'text',
-    attempt_key: 'text',
-    ended_ms: 'bigint',
-    bytes: 'bigint',
-    facts: 'text',
-    data: 'text'
-  }
-}
 
 /** A journal that is on. */
 export interface StoredJournal { version: number, keep: number, requests: number, bytes: number, dropped: number }

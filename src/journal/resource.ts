@@ -1,9 +1,9 @@
 import { hasLab, type Config } from '../config.ts'
 import type { Resource } from '../database/resource.ts'
+import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as errors from './errors.ts'
 import { journalHooks } from './plugin.ts'
-import { journalTable, requestTable } from './queries.ts'
 import { journalRoutes } from './routes.ts'
 import * as schemas from './schemas.ts'
 
@@ -12,7 +12,7 @@ export function journal (config: Pick<Config, 'LAB' | 'DEMO' | 'STREAMS_PER_ACCO
   const isOn = hasLab(config)
   return {
     name: 'journal',
-    tables: [journalTable, requestTable],
+    tables: [tables.journals, tables.recordedRequests],
     schemas: namedSchemas(schemas),
     errors,
     ...isOn ? { observers: journalHooks } : {},

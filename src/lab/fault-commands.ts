@@ -1,11 +1,12 @@
 import { countRows } from '../accounts/quota.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
+import * as tables from '../generated/tables.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { pageEtag } from '../http/responses.ts'
 import type { Effect } from './effects.ts'
 import { FaultLimitReached, FaultNotFound, UnknownApiKey } from './errors.ts'
-import { faultEtag, faultRecord, faultTable, lasts } from './queries.ts'
+import { faultEtag, faultRecord, lasts } from './queries.ts'
 import { isOpen, judge, type OpenFault, type Target } from './rules.ts'
 import { faultEvents, type Fault, type NewFault } from './schemas.ts'
 import { markChanged } from './state-commands.ts'
@@ -28,19 +29,21 @@ export const createScenario: Command<NewFaults, Fault[]> = {
   runsAlone: 'with its kind',
   async run (tx, inputs) {
     const { dialect } = tx
-    const counts = await countRows(tx, faultTable, inputs, `r.hits < r.times AND ${lasts(dialect, 'r', 'i.now')}`)
+    const counts = await countRows(tx, tables.faults, inputs, `r.hits < r.times AND ${lasts(dialect, 'r', 'i.now')}`)
     const keys = await ownersOfKeys(tx, inputs.flatMap(({ faults }) => faults))
-    const ids = await tx.allocateIds(faultTable, inputs.reduce((count, { faults }) => count + faults.length, 0))
+    const ids = await tx.allocateIds(tables.faults, inputs.reduce((count, { faults }) => count + faults.length, 0))
     const created: Array<{ account: number, now: string }> = []
+    const rows: Array<Partial<tables.FaultRow>> = []
     const results = inputs.map(({ account, faults }): CommandResult<Fault[]> => {
       if (faults.some(({ keyId }) => keyId !== undefined && keys.get(keyId) !== account)) return new UnknownApiKey()
       const count = (counts.get(account) ?? 0) + faults.length
       if (count > MAX_OPEN_FAULTS) return new FaultLimitReached(MAX_OPEN_FAULTS)
       counts.set(account, count)
       created.push({ account, now: tx.now(account) })
-      const records = faults.map((fault) => insertFault(tx, account, ids.shift()!, fault))
+      const records = faults.map((fault) => addFault(tx, rows, account, ids.shift()!, fault))
       return { record: records, etag: pageEtag(JSON.stringify(records), ''), changes: { lab: [account] } }
     })
+    await tx.insert(tables.faults, rows)
     await forgetUsed(tx, created)
     await markChanged(tx, created)
     return results
@@ -62,24 +65,27 @@ export const createFault: Command<{ account: number, fault: NewFault }, Fault> =
   }
 }
 
-function insertFault (tx: Transaction, account: number, id: number, fault: NewFault): Fault {
+/** Adds the row of a fault to others. @returns its record */
+function addFault (
+  tx: Transaction, rows: Array<Partial<tables.FaultRow>>, account: number, id: number, fault: NewFault
+): Fault {
   const { operation, effect, after = 0, forSeconds, rate, seed = 0, keyId } = fault
   const createdAt = tx.now(account)
   const times = forSeconds === undefined ? fault.times ?? 1 : undefined
-  tx.insert(faultTable, [{
+  rows.push({
     id,
-    account_id: account,
+    accountId: account,
     operation,
     effect: JSON.stringify(effect),
     after,
     times: times ?? ANY_NUMBER,
-    for_seconds: forSeconds,
-    ends_at: forSeconds === undefined ? undefined : tx.now(account, forSeconds * 1_000),
-    rate: rate === undefined ? undefined : JSON.stringify(rate),
-    seed: rate === undefined ? undefined : seed,
-    key_id: keyId,
-    created_at: createdAt
-  }])
+    forSeconds: forSeconds ?? null,
+    endsAt: forSeconds === undefined ? null : tx.now(account, forSeconds * 1_000),
+    rate: rate === undefined ? null : JSON.stringify(rate),
+    seed: rate === undefined ? null : seed,
+    keyId: keyId ?? null,
+    createdAt
+  })
   return {
     id,
     operation,

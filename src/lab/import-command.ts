@@ -1,16 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { countRows } from '../accounts/quota.ts'
-import { categoryTable } from '../categories/queries.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
 import type { Table } from '../database/table.ts'
+import * as tables from '../generated/tables.ts'
 import { messageId, messageSecret } from '../messages/commands.ts'
-import { messageTable } from '../messages/queries.ts'
-import { orderTable } from '../orders/queries.ts'
-import { petTable } from '../pets/queries.ts'
 import { SnapshotLimitReached } from './errors.ts'
 import type { ImportedStore } from './imported-store.ts'
-import { SNAPSHOT_ETAG, snapshotTable } from './queries.ts'
+import { SNAPSHOT_ETAG } from './queries.ts'
 import type { Snapshot } from './schemas.ts'
 import { countCopies, MAX_SNAPSHOTS } from './snapshot-commands.ts'
 
@@ -26,9 +23,9 @@ export const importSnapshot: Command<{ account: number, store: ImportedStore }, 
   stores: true,
   runsAlone: true,
   run: async (tx, inputs) => await inSequence(inputs, async ({ account, store }) => {
-    const snapshots = await countRows(tx, snapshotTable, [{ account }])
+    const snapshots = await countRows(tx, tables.snapshots, [{ account }])
     if ((snapshots.get(account) ?? 0) >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
-    const [id] = await tx.allocateIds(snapshotTable, 1)
+    const [id] = await tx.allocateIds(tables.snapshots, 1)
     const { categories, pets, inventory, orders, messages } = store
     const counts = {
       categories: categories.length,
@@ -38,7 +35,7 @@ export const importSnapshot: Command<{ account: number, store: ImportedStore }, 
       messages: messages.length
     }
     const createdAt = tx.now(account)
-    tx.insert(snapshotTable, [{ id: id!, account_id: account, created_at: createdAt, ...counts }])
+    await tx.insert(tables.snapshots, [{ id: id!, accountId: account, createdAt, ...counts }])
     for (const [kind, copies] of Object.entries(await copiesOf(tx, store))) {
       await saveCopies(tx, { account, snapshot: id!, kind }, copies)
     }
@@ -49,10 +46,10 @@ export const importSnapshot: Command<{ account: number, store: ImportedStore }, 
 
 /** Returns the rows by table. Their versions begin anew, as their ids do. */
 async function copiesOf (tx: Transaction, store: ImportedStore): Promise<Record<string, Copy[]>> {
-  const categoryIds = await takeIds(tx, categoryTable, store.categories.length)
-  const petIds = await takeIds(tx, petTable, store.pets.length)
-  const orderIds = await takeIds(tx, orderTable, store.orders.length)
-  const positions = await takeIds(tx, messageTable, store.messages.length)
+  const categoryIds = await takeIds(tx, tables.categories, store.categories.length)
+  const petIds = await takeIds(tx, tables.pets, store.pets.length)
+  const orderIds = await takeIds(tx, tables.orders, store.orders.length)
+  const positions = await takeIds(tx, tables.messages, store.messages.length)
   return {
     categories: store.categories.map((category, i) => [categoryIds[i]!, category]),
     pets: store.pets.map(({ name, category, status, counted }, i) =>

@@ -6,46 +6,7 @@ import {
 } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { listRecords } from '../database/sql/record-queries.ts'
-import type { Table } from '../database/table.ts'
 import { StoreCountsSchema } from './schemas.ts'
-
-export const faultTable: Table = {
-  name: 'faults',
-  id: 'id',
-  columns: {
-    account_id: 'bigint',
-    operation: 'text',
-    effect: 'text',
-    after: 'bigint',
-    times: 'bigint',
-    for_seconds: 'bigint',
-    ends_at: 'time',
-    rate: 'text',
-    seed: 'bigint',
-    key_id: 'bigint',
-    created_at: 'time'
-  }
-}
-
-export const snapshotTable: Table = {
-  name: 'snapshots',
-  id: 'id',
-  columns: {
-    account_id: 'bigint',
-    label: 'text',
-    created_at: 'time',
-    categories: 'bigint',
-    pets: 'bigint',
-    inventory: 'bigint',
-    orders: 'bigint',
-    messages: 'bigint'
-  }
-}
-
-/** The rows of a snapshot are erased together. */
-export const snapshotRowTable: Table = { name: 'snapshot_rows', id: 'snapshot_id', columns: {} }
-
-export const labStateTable: Table = { name: 'lab_states', id: 'account_id', columns: {} }
 
 const faultMembers: Record<string, Member> = {
   id: integer('f.id'),

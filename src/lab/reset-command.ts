@@ -1,9 +1,6 @@
 import type { Command } from '../database/group-commit/command.ts'
 import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
-import { categoryTable } from '../categories/queries.ts'
-import { inventoryTable } from '../inventory/queries.ts'
-import { orderTable } from '../orders/queries.ts'
-import { petTable } from '../pets/queries.ts'
+import * as tables from '../generated/tables.ts'
 import { StoreTooLarge } from './errors.ts'
 import { createSample, type Sample } from './sample-store.ts'
 import { storeEvents, type ResetStore, type StoreCounts, type NewStoreReset } from './schemas.ts'
@@ -30,20 +27,18 @@ export const resetStore: Command<{ account: number, reset: NewStoreReset }, Rese
 
 /** Inserts a sample. Its records name each other by their position. */
 async function fill (tx: Transaction, account: number, { categories, pets, orders }: Sample): Promise<StoreCounts> {
-  const categoryIds = await tx.allocateIds(categoryTable, categories.length)
-  const petIds = await tx.allocateIds(petTable, pets.length)
-  const orderIds = await tx.allocateIds(orderTable, orders.length)
+  const categoryIds = await tx.allocateIds(tables.categories, categories.length)
+  const petIds = await tx.allocateIds(tables.pets, pets.length)
+  const orderIds = await tx.allocateIds(tables.orders, orders.length)
   const counted = pets.flatMap(({ quantity }, i) =>
-    quantity === undefined ? [] : [{ pet_id: petIds[i]!, account_id: account, quantity, version: 1 }])
-  tx.insert(categoryTable, categories.map((category, i) => ({ id: categoryIds[i]!, account_id: account, ...category })))
-  await tx.flush()
-  tx.insert(petTable, pets.map(({ name, category, status }, i) =>
-    ({ id: petIds[i]!, account_id: account, name, category_id: categoryIds[category]!, status })))
-  await tx.flush()
-  tx.insert(inventoryTable, counted)
-  tx.insert(orderTable, orders.map(({ pet, quantity, complete }, i) =>
-    ({ id: orderIds[i]!, account_id: account, pet_id: petIds[pet]!, quantity, complete })))
-  await tx.flush()
+    quantity === undefined ? [] : [{ petId: petIds[i]!, accountId: account, quantity }])
+  await tx.insert(tables.categories, categories.map((category, i) =>
+    ({ id: categoryIds[i]!, accountId: account, ...category })))
+  await tx.insert(tables.pets, pets.map(({ name, category, status }, i) =>
+    ({ id: petIds[i]!, accountId: account, name, categoryId: categoryIds[category]!, status })))
+  await tx.insert(tables.inventoryItems, counted)
+  await tx.insert(tables.orders, orders.map(({ pet, quantity, complete }, i) =>
+    ({ id: orderIds[i]!, accountId: account, petId: petIds[pet]!, quantity, complete })))
   return {
     categories: categories.length, pets: pets.length, inventory: counted.length, orders: orders.length, messages: 0
   }

@@ -1,10 +1,10 @@
 import { hasLab, type Config } from '../config.ts'
 import type { Resource, Tag } from '../database/resource.ts'
+import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as effects from './effects.ts'
 import * as errors from './errors.ts'
 import { labHooks, movedClocks } from './plugin.ts'
-import { faultTable, labStateTable, snapshotRowTable, snapshotTable } from './queries.ts'
 import { labRoutes } from './routes.ts'
 import * as rows from './row-schemas.ts'
 import * as schemas from './schemas.ts'
@@ -30,7 +30,7 @@ export function lab (config: Pick<Config, 'LAB' | 'DEMO'>): Resource {
   return {
     name: 'lab',
     tag: isOn ? TAG : undefined,
-    tables: [faultTable, snapshotTable, snapshotRowTable, labStateTable],
+    tables: [tables.faults, tables.snapshots, tables.snapshotRows, tables.labStates],
     schemas: [
       ...effects.EFFECTS, effects.EffectSchema, ...rows.ROWS, rows.StoreRowSchema, ...namedSchemas(schemas)
     ],

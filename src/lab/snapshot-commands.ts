@@ -5,13 +5,14 @@ import { bytesSql } from '../database/unit-of-work/stored-bytes.ts'
 import { snapshotRows } from '../generated/tables.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { SnapshotLimitReached, SnapshotNotFound, SnapshotTooLarge, StoreTooLarge } from './errors.ts'
-import { SNAPSHOT_ETAG, snapshotRecord, snapshotTable } from './queries.ts'
+import { SNAPSHOT_ETAG, snapshotRecord } from './queries.ts'
 import { settleRestoredMessages } from './restored-messages.ts'
 import { versionFloor } from './rules.ts'
 import { storeEvents, type NewSnapshot, type Snapshot, type StoreCounts } from './schemas.ts'
 import { countRestore } from './state-commands.ts'
 import { countingBytes, deleteOtherRows, exceedsFile, exceedsLimit, MAX_STORE_ROWS, STORE_LIMIT } from './store-rows.ts'
 import { copyRows, restoreRows, STORED_TABLES } from './stored-rows.ts'
+import * as tables from '../generated/tables.ts'
 
 /** Maximum number of snapshots of an account. */
 export const MAX_SNAPSHOTS = 20
@@ -23,15 +24,15 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
   // Otherwise the store could grow between the look at its size and the copy.
   locksAccount: true,
   run: async (tx, inputs) => await inSequence(inputs, async ({ account, snapshot: { label } }) => {
-    const counts = await countRows(tx, snapshotTable, [{ account }])
+    const counts = await countRows(tx, tables.snapshots, [{ account }])
     if ((counts.get(account) ?? 0) >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
     if (await exceedsFile(tx, account)) return new SnapshotTooLarge(MAX_STORE_ROWS)
-    const [id] = await tx.allocateIds(snapshotTable, 1)
+    const [id] = await tx.allocateIds(tables.snapshots, 1)
     const createdAt = tx.now(account)
     await tx.execute(copyRows(tx.dialect), [{ account, snapshot: id! }])
     const { counts: copied, bytes } = await countCopies(tx, account, id!)
     tx.storedBytes.add(account, bytes)
-    tx.insert(snapshotTable, [{ id: id!, account_id: account, label, created_at: createdAt, ...copied }])
+    await tx.insert(tables.snapshots, [{ id: id!, accountId: account, label: label ?? null, createdAt, ...copied }])
     const record: Snapshot = { id: id!, createdAt, counts: copied, ...label === undefined ? {} : { label } }
     return { record, etag: SNAPSHOT_ETAG }
   })

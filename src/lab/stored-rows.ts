@@ -2,7 +2,8 @@ import type { Dialect } from '../database/dialect.ts'
 import {
   boolean, enumText, integer, jsonObject, optional, text, time, type Member
 } from '../database/sql/json-object.ts'
-import type { ColumnType } from '../database/table.ts'
+import { idOf, type ColumnType, type Table } from '../database/table.ts'
+import { categories, inventoryItems, messages, orders, pets } from '../generated/tables.ts'
 import type { StoreCounts } from './schemas.ts'
 
 /** A table that snapshots hold. */
@@ -14,46 +15,32 @@ export interface StoredTable {
   /** The columns beside the account and the id. */
   columns: Record<string, ColumnType>
   /** Columns that a restore computes, as SQL that reads the row `x` of the snapshot. */
-  computed?: Record<string, string>
+  computed: Record<string, string>
 }
 
 /** The tables of a store, parents before children. */
 export const STORED_TABLES: readonly StoredTable[] = [
-  {
-    name: 'categories',
-    id: 'id',
-    counted: 'categories',
-    columns: { name: 'text', description: 'text', version: 'bigint' }
-  },
-  {
-    name: 'pets',
-    id: 'id',
-    counted: 'pets',
-    columns: {
-      name: 'text', category_id: 'bigint', status: { enum: 'pet_status' }, version: 'bigint', counted: 'boolean'
-    }
-  },
-  {
-    name: 'inventory_items', id: 'pet_id', counted: 'inventory', columns: { quantity: 'bigint', version: 'bigint' }
-  },
-  {
-    name: 'orders',
-    id: 'id',
-    counted: 'orders',
-    columns: { pet_id: 'bigint', quantity: 'bigint', ship_date: 'time', complete: 'boolean', version: 'bigint' }
-  },
-  {
-    name: 'messages',
-    id: 'position',
-    counted: 'messages',
-    columns: {
-      id: 'text', message: 'text', status: { enum: 'message_status' }, created_at: 'time', version: 'bigint'
-    },
+  storedTable('categories', categories),
+  // A trigger counts only what clients count.
+  storedTable('pets', pets, { extra: { counted: 'boolean' } }),
+  storedTable('inventory', inventoryItems),
+  storedTable('orders', orders),
+  storedTable('messages', messages, {
     computed: {
       waiting: "(SELECT count(*) FROM deliveries d WHERE d.message_position = x.row_id AND d.state = 'waiting')"
     }
-  }
+  })
 ]
+
+function storedTable (
+  counted: keyof StoreCounts, table: Table,
+  { extra = {}, computed = {} }: { extra?: StoredTable['columns'], computed?: Record<string, string> } = {}
+): StoredTable {
+  const columns = Object.entries(table.columns)
+    .filter(([field, { name }]) => ![table.id, 'accountId', 'versionFloor'].includes(field) && !(name in computed))
+    .map(([, { name, type }]) => [name, type] as const)
+  return { name: table.name, id: idOf(table), counted, columns: { ...Object.fromEntries(columns), ...extra }, computed }
+}
 
 /** Returns an SQL expression for the size of the texts of a row `r`, in bytes. */
 export function textBytes ({ columns }: StoredTable): string {
@@ -81,11 +68,11 @@ export function rowAsJson (dialect: Dialect, columns: StoredTable['columns']): s
 function memberOf (column: string, type: ColumnType): Member {
   if (typeof type === 'object') return enumText(column)
   const kinds = { bigint: integer, text, boolean, time }
-  return optional(kinds[type as keyof typeof kinds](column))
+  return optional(kinds[type](column))
 }
 
 /** Writes the rows of a snapshot over the rows with the same ids. Reads `account`, `snapshot` and `floor`. */
-export function restoreRows (dialect: Dialect, { name, id, columns, computed = {} }: StoredTable): string {
+export function restoreRows (dialect: Dialect, { name, id, columns, computed }: StoredTable): string {
   const names = Object.keys(columns)
   const values = Object.entries(columns).map(([column, type]) =>
     valueOf(dialect, dialect.jsonMember('x.data', column), type))

@@ -1,10 +1,7 @@
 import type { Query, Read } from '../database/reads/query.ts'
 import type { SerializedRecord } from '../database/sql/json-object.ts'
-import type { Table } from '../database/table.ts'
 import { pageEtag } from '../http/responses.ts'
 import type { Limits } from './schemas.ts'
-
-export const limitsTable: Table = { name: 'account_limits', id: 'account_id', columns: {} }
 
 export const LIMIT_COLUMNS = `
   l.requests, l.window_seconds AS "windowSeconds", l.per, l.fields, l.retry_after AS "retryAfter", l.refused, l.early`

@@ -1,9 +1,9 @@
 import { hasLab, type Config } from '../config.ts'
 import type { Resource } from '../database/resource.ts'
+import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as errors from './errors.ts'
 import { limitHooks } from './plugin.ts'
-import { limitsTable } from './queries.ts'
 import { limitRoutes } from './routes.ts'
 import * as schemas from './schemas.ts'
 
@@ -12,7 +12,7 @@ export function limits (config: Pick<Config, 'LAB' | 'DEMO'>): Resource {
   const isOn = hasLab(config)
   return {
     name: 'limits',
-    tables: [limitsTable],
+    tables: [tables.accountLimits],
     schemas: namedSchemas(schemas),
     errors,
     ...isOn ? { limits: limitHooks } : {},

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { etagOf } from '../database/entity-tag.ts'
+import { recordOf } from '../database/record.ts'
 import type { Write } from '../database/unit-of-work/write.ts'
 import { messages } from '../generated/tables.ts'
-import { messageEvents, type Message, type NewMessage } from './schemas.ts'
+import { messageEvents, MessageSchema, type Message, type NewMessage } from './schemas.ts'
 
 export interface NewMessageInput {
   message: NewMessage
@@ -18,8 +19,7 @@ export const createMessage: Write<NewMessageInput, Message> = {
   decide ({ message: { message }, secret, id: knownId }, rows) {
     const position = rows.newId(messages)
     const id = knownId ?? messageId(position, secret)
-    const { status, createdAt } = rows.insert(messages, { position, id, message, createdAt: rows.now })
-    const record: Message = { id, message, status, createdAt }
+    const record = recordOf(MessageSchema, rows.insert(messages, { position, id, message, createdAt: rows.now }))
     return {
       record, etag: etagOf(1), events: [{ ...messageEvents.created({ message: record }), tracks: position }]
     }

@@ -2,7 +2,8 @@ import { nextVersion, nextVersionSql } from '../database/entity-tag.ts'
 import type { Command, RowLock } from '../database/group-commit/command.ts'
 import type { NewEvent } from '../database/unit-of-work/success.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
-import { messageRecord, messageTable } from './queries.ts'
+import { messages } from '../generated/tables.ts'
+import { messageRecord } from './queries.ts'
 import { nextMessageStatus, type DeliveryOutcome, type MessageProgress } from './rules.ts'
 import { messageEvents, type Message } from './schemas.ts'
 
@@ -42,7 +43,7 @@ export interface MessageStep {
 
 /** Locks a message, after the webhook whose delivery it waits for. */
 export function lockMessage (position: number): RowLock {
-  return { table: messageTable, ids: [position] }
+  return { table: messages, ids: [position] }
 }
 
 interface TrackedMessage extends MessageProgress {

@@ -1,43 +1,25 @@
 import type { Dialect } from '../database/dialect.ts'
-import { enumText, jsonObject, text, time, type Member } from '../database/sql/json-object.ts'
+import { jsonObject } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
-import { findRecord, listRecords } from '../database/sql/record-queries.ts'
-import type { Table } from '../database/table.ts'
-
-/** Positions are the order of creation. */
-export const messageTable: Table = {
-  name: 'messages',
-  id: 'position',
-  columns: { id: 'text', account_id: 'bigint', message: 'text', created_at: 'time' }
-}
-
-const membersOf = (alias: string): Record<string, Member> => ({
-  id: text(`${alias}.id`),
-  message: text(`${alias}.message`),
-  status: enumText(`${alias}.status`),
-  createdAt: time(`${alias}.created_at`)
-})
+import { findRecord, listOf, listRecords, membersOf } from '../database/sql/record-queries.ts'
+import { messages } from '../generated/tables.ts'
+import { MessageSchema } from './schemas.ts'
 
 /** Returns an SQL expression for the JSON text of a message in a table or under an alias. */
-export const messageRecord = (dialect: Dialect, alias: string): string => jsonObject(dialect, membersOf(alias))
+export const messageRecord = (dialect: Dialect, alias: string): string =>
+  jsonObject(dialect, membersOf(messages, MessageSchema, alias))
 
 /** A message has up to 10,000 characters. A control character takes 6 bytes in JSON, and the other fields take 200. */
 const MAX_MESSAGE_BYTES = 60_200
 
 export const messageList: ListDefinition = {
-  name: 'messages',
-  from: 'messages m',
-  record: (dialect) => messageRecord(dialect, 'm'),
-  filters: {},
+  ...listOf(messages, MessageSchema),
   recordBytes: {
-    stored: 'octet_length(m.message)',
-    serialized: (dialect) => `octet_length(${dialect.quote('m.message')})`,
+    stored: 'octet_length(r.message)',
+    serialized: (dialect) => `octet_length(${dialect.quote('r.message')})`,
     max: MAX_MESSAGE_BYTES
-  },
-  indexes: [{ name: 'messages_account_id_position_idx', columns: ['m.account_id'], position: 'm.position' }]
+  }
 }
 
-export const findMessage = findRecord<string>({
-  from: 'messages m', members: membersOf('m'), id: 'm.id', idType: 'text'
-})
+export const findMessage = findRecord<string>(messages, MessageSchema, 'id')
 export const listMessages = listRecords(messageList)

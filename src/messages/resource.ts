@@ -1,7 +1,7 @@
 import type { Resource } from '../database/resource.ts'
+import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as errors from './errors.ts'
-import { messageTable } from './queries.ts'
 import { messageRoutes } from './routes.ts'
 import * as schemas from './schemas.ts'
 
@@ -13,7 +13,7 @@ export const messages: Resource = {
     position: 5,
     description: 'Texts that the service delivers to your webhooks.'
   },
-  tables: [messageTable],
+  tables: [tables.messages],
   schemas: namedSchemas(schemas),
   errors,
   events: schemas.messageEvents,

@@ -1,13 +1,15 @@
 import { etagOf } from '../database/entity-tag.ts'
+import { recordOf } from '../database/record.ts'
 import type { AccountRows } from '../database/unit-of-work/account-rows.ts'
 import { children, forUpdate, through, type Need, type Write } from '../database/unit-of-work/write.ts'
 import { inventoryItems, orders, pets, type OrderRow, type PetRow } from '../generated/tables.ts'
-import { requirePreconditions, type Conditions } from '../http/conditional-requests.ts'
+import type { Conditions } from '../http/conditional-requests.ts'
+import { requireRow } from '../http/record-routes.ts'
 import { PetNotAvailable, UnknownPet } from '../pets/errors.ts'
 import { completeOrder, releaseStock, reserveStock } from '../pets/rules.ts'
 import { applyStock, inventoryRecord, petUpdated, stockOf } from '../pets/stock.ts'
 import { InsufficientStock, OrderAlreadyShipped, OrderNotFound } from './errors.ts'
-import { orderEvents, type NewOrder, type Order, type OrderUpdate } from './schemas.ts'
+import { orderEvents, OrderSchema, type NewOrder, type Order, type OrderUpdate } from './schemas.ts'
 
 /** The open orders of a pet hold it, when its stock is empty. */
 const openOrders = (petId: number): { petId: number, complete: false } => ({ petId, complete: false })
@@ -30,7 +32,7 @@ export const placeOrder: Write<{ order: NewOrder }, Order> = {
     if (stock === 'insufficient_stock') throw new InsufficientStock(shortage(before.quantity, quantity))
     const order = rows.insert(orders, { petId, quantity, shipDate: instant(shipDate), complete })
     const updated = applyStock(rows, pet, stock) ? [petUpdated(rows, petId)] : []
-    const record = orderRecord(order)
+    const record = recordOf(OrderSchema, order)
     const data = { order: record, inventory: currentInventory(rows, petId) }
     const completed = complete ? [orderEvents.completed(data)] : []
     return { record, etag: etagOf(1), events: [orderEvents.placed(data), ...completed, ...updated] }
@@ -43,19 +45,17 @@ export const updateOrder: Write<OrderRef & { patch: OrderUpdate }, Order> = {
   name: 'updateOrder',
   needs: ({ orderId }) => ofOrder(orderId),
   decide ({ orderId, patch, conditions }, rows) {
-    const order = rows.get(orders, orderId)
-    if (order === undefined) throw new OrderNotFound()
-    requirePreconditions(conditions, etagOf(order.version))
+    const order = requireRow(rows, orders, orderId, OrderNotFound, conditions)
     const shipDate = patch.shipDate === undefined ? order.shipDate : instant(patch.shipDate)
     const complete = patch.complete ?? order.complete
     if (shipDate === order.shipDate && complete === order.complete) {
-      return { record: orderRecord(order), etag: etagOf(order.version) }
+      return { record: recordOf(OrderSchema, order), etag: etagOf(order.version) }
     }
     if (order.complete) throw new OrderAlreadyShipped('changed')
     const { petId } = order
     const changed = rows.update(orders, order, { shipDate, complete })
     const statusChanged = complete && applyStock(rows, petOf(rows, order), completeOrder(stockBefore(rows, petId)))
-    const record = orderRecord(changed)
+    const record = recordOf(OrderSchema, changed)
     const data = { order: record, inventory: currentInventory(rows, petId) }
     const event = complete ? orderEvents.completed(data) : orderEvents.updated(data)
     const events = statusChanged ? [event, petUpdated(rows, petId)] : [event]
@@ -67,14 +67,13 @@ export const cancelOrder: Write<OrderRef, undefined> = {
   name: 'cancelOrder',
   needs: ({ orderId }) => ofOrder(orderId),
   decide ({ orderId, conditions }, rows) {
-    const order = rows.get(orders, orderId)
-    if (order === undefined) throw new OrderNotFound()
-    requirePreconditions(conditions, etagOf(order.version))
+    const order = requireRow(rows, orders, orderId, OrderNotFound, conditions)
     if (order.complete) throw new OrderAlreadyShipped('cancelled')
     const { petId, quantity } = order
     rows.delete(orders, order)
     const statusChanged = applyStock(rows, petOf(rows, order), releaseStock(stockBefore(rows, petId), quantity))
-    const event = orderEvents.cancelled({ order: orderRecord(order), inventory: currentInventory(rows, petId) })
+    const record = recordOf(OrderSchema, order)
+    const event = orderEvents.cancelled({ order: record, inventory: currentInventory(rows, petId) })
     return { record: undefined, events: statusChanged ? [event, petUpdated(rows, petId)] : [event] }
   }
 }
@@ -101,10 +100,6 @@ function stockBefore (rows: AccountRows, petId: number): ReturnType<typeof stock
 
 function currentInventory (rows: AccountRows, petId: number): ReturnType<typeof inventoryRecord> {
   return inventoryRecord(rows.get(pets, petId)!, rows.get(inventoryItems, petId))
-}
-
-function orderRecord ({ id, petId, quantity, shipDate, complete }: Readonly<OrderRow>): Order {
-  return { id, petId, quantity, ...(shipDate === null ? {} : { shipDate }), complete }
 }
 
 /** Returns an instant in UTC, cut to milliseconds: both databases store it and every response shows it so. */

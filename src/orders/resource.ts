@@ -1,14 +1,14 @@
 import type { Resource } from '../database/resource.ts'
+import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as errors from './errors.ts'
-import { orderTable } from './queries.ts'
 import { orderRoutes } from './routes.ts'
 import * as schemas from './schemas.ts'
 
 export const orders: Resource = {
   name: 'orders',
   tag: { name: 'orders', group: 'Store', position: 3, description: 'Orders for units of a pet.' },
-  tables: [orderTable],
+  tables: [tables.orders],
   schemas: namedSchemas(schemas),
   errors,
   events: schemas.orderEvents,

@@ -1,11 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { pageRequest } from '../http/pagination.ts'
-import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
-import { conditionsOf } from '../http/conditional-requests.ts'
 import { InsufficientStock, OrderAlreadyShipped, OrderNotFound } from './errors.ts'
 import { PetNotAvailable, UnknownPet } from '../pets/errors.ts'
-import { writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
+import { sendChanged, sendCreated, sendFound, sendList } from '../http/record-routes.ts'
 import { NewOrderSchema, OrderParams, OrderQuery, OrderSchema, OrdersSchema, OrderUpdateSchema } from './schemas.ts'
 import { cancelOrder, placeOrder, updateOrder } from './commands.ts'
 import { findOrder, listOrders } from './queries.ts'
@@ -28,22 +25,17 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
   app.get('/store/orders', {
     schema: {
       operationId: 'listOrders',
-      tags: ['orders'],
       summary: 'List orders',
       description: 'Lists orders by id, a page at a time. An order must match all filters.',
       ...NO_TESTING,
       querystring: OrderQuery,
       response: { 200: OrdersSchema }
     }
-  }, async (request, reply) => {
-    const { auth: { account }, query } = request
-    return sendPage(request, reply, await listOrders(app.read, account, pageRequest(query)))
-  })
+  }, async (request, reply) => await sendList(request, reply, listOrders))
 
   app.post('/store/orders', {
     schema: {
       operationId: 'placeOrder',
-      tags: ['orders'],
       summary: 'Place an order',
       description: 'Takes units of an available pet out of its stock at once. The service accepts or rejects an ' +
         'order as a whole.',
@@ -51,33 +43,22 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
       response: { 201: ref(OrderSchema) }
     },
     config: { errors: [UnknownPet, PetNotAvailable, InsufficientStock] }
-  }, async (request, reply) => {
-    const { body: order } = request
-    const placed = await app.commit(placeOrder, { order }, writeContext(request))
-    return sendWriteResult(reply, 201, placed, `/store/orders/${placed.record.id}`)
-  })
+  }, async (request, reply) => await sendCreated(request, reply, placeOrder, { order: request.body }))
 
   app.get('/store/orders/:orderId', {
     schema: {
       operationId: 'getOrder',
-      tags: ['orders'],
       summary: 'Get an order',
       description: 'Returns one order.',
       params: OrderParams,
       response: { 200: ref(OrderSchema) }
     },
     config: { errors: [OrderNotFound] }
-  }, async (request, reply) => {
-    const { auth: { account }, params: { orderId } } = request
-    const order = await findOrder(app.read, account, orderId)
-    if (order === undefined) throw new OrderNotFound()
-    return sendRecord(request, reply, order)
-  })
+  }, async (request, reply) => await sendFound(request, reply, findOrder, request.params.orderId, OrderNotFound))
 
   app.patch('/store/orders/:orderId', {
     schema: {
       operationId: 'updateOrder',
-      tags: ['orders'],
       summary: 'Change or complete an order',
       description: 'A JSON merge patch. Completing an order changes no stock and sets no date. A complete order ' +
         'cannot be changed.',
@@ -87,15 +68,13 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
     },
     config: { errors: [OrderNotFound, OrderAlreadyShipped] }
   }, async (request, reply) => {
-    const { params: { orderId }, body: patch } = request
-    const input = { orderId, patch, conditions: conditionsOf(request) }
-    return sendWriteResult(reply, 200, await app.commit(updateOrder, input, writeContext(request)))
+    const { params, body: patch } = request
+    return await sendChanged(request, reply, updateOrder, { ...params, patch })
   })
 
   app.delete('/store/orders/:orderId', {
     schema: {
       operationId: 'cancelOrder',
-      tags: ['orders'],
       summary: 'Cancel an order',
       description: 'Deletes an order that is not complete and returns its units to the stock.',
       'x-stability': 'beta',
@@ -103,9 +82,5 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
       response: { 204: NoContent }
     },
     config: { errors: [OrderNotFound, OrderAlreadyShipped], examples: { orderId: 4 } }
-  }, async (request, reply) => {
-    const { params: { orderId } } = request
-    const input = { orderId, conditions: conditionsOf(request) }
-    return sendWriteResult(reply, 204, await app.commit(cancelOrder, input, writeContext(request)))
-  })
+  }, async (request, reply) => await sendChanged(request, reply, cancelOrder, request.params))
 }

@@ -2,7 +2,8 @@ import { UnknownCategory } from '../categories/errors.ts'
 import { etagOf } from '../database/entity-tag.ts'
 import { children, forReference, forUpdate, type Write } from '../database/unit-of-work/write.ts'
 import { categories, inventoryItems, orders, pets } from '../generated/tables.ts'
-import { requirePreconditions, type Conditions } from '../http/conditional-requests.ts'
+import type { Conditions } from '../http/conditional-requests.ts'
+import { requireRow } from '../http/record-routes.ts'
 import { InvalidStatusTransition, PetInUse, PetNotFound } from './errors.ts'
 import { petEvents } from './events.ts'
 import { setStatus } from './rules.ts'
@@ -32,9 +33,7 @@ export const updatePet: Write<PetChange, Pet> = {
     ...patch.categoryId === undefined ? [] : [forReference(categories, patch.categoryId)]
   ],
   decide ({ petId, patch, conditions }, rows) {
-    const pet = rows.get(pets, petId)
-    if (pet === undefined) throw new PetNotFound()
-    requirePreconditions(conditions, etagOf(pet.version))
+    const pet = requireRow(rows, pets, petId, PetNotFound, conditions)
     const { name = pet.name, categoryId = pet.categoryId, status = pet.status } = patch
     if (categoryId !== pet.categoryId && rows.get(categories, categoryId) === undefined) throw new UnknownCategory()
     if (setStatus(stockOf(rows, pet, 0), status) === undefined) {
@@ -55,9 +54,7 @@ export const deletePet: Write<PetRef, undefined> = {
     children(orders, { petId, complete: true })
   ],
   decide ({ petId, conditions }, rows) {
-    const pet = rows.get(pets, petId)
-    if (pet === undefined) throw new PetNotFound()
-    requirePreconditions(conditions, etagOf(pet.version))
+    const pet = requireRow(rows, pets, petId, PetNotFound, conditions)
     if ([false, true].some((complete) => rows.has(orders, { petId, complete }))) throw new PetInUse()
     const item = rows.get(inventoryItems, petId)
     if (item !== undefined) rows.delete(inventoryItems, item)

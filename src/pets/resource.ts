@@ -1,9 +1,9 @@
 import type { Config } from '../config.ts'
 import type { Resource } from '../database/resource.ts'
+import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as errors from './errors.ts'
 import { petEvents } from './events.ts'
-import { petTable } from './queries.ts'
 import { petRoutes } from './routes.ts'
 import * as schemas from './schemas.ts'
 
@@ -11,7 +11,7 @@ export function pets ({ PET_READ_SUNSET }: Config): Resource {
   return {
     name: 'pets',
     tag: { name: 'animals', title: 'Pets', group: 'Pets', position: 1, description: 'The pets that the store offers.' },
-    tables: [petTable],
+    tables: [tables.pets],
     schemas: namedSchemas(schemas),
     errors,
     events: petEvents,

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { pageRequest } from '../http/pagination.ts'
+import { sendChanged, sendList } from '../http/record-routes.ts'
 import { locationOf, sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
-import { conditionsOf } from '../http/conditional-requests.ts'
 import { InvalidStatusTransition, OperationSunset, PetInUse, PetNotFound } from './errors.ts'
 import { UnknownCategory } from '../categories/errors.ts'
 import { writeContext } from '../http/idempotency.ts'
@@ -27,7 +26,6 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
     app.get('/pets', {
       schema: {
         operationId: 'listPets',
-        tags: ['animals'],
         summary: 'List pets',
         description: 'Lists pets by id, a page at a time. A pet must match all filters. If the only parameter is one ' +
           '`id`, the response has the ETag of that pet.',
@@ -40,13 +38,12 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
         const pet = await findPet(app.read, account, id[0]!)
         return sendPage(request, reply, { records: `[${pet?.record ?? ''}]`, next: null }, { tag: pet?.etag })
       }
-      return sendPage(request, reply, await listPets(app.read, account, pageRequest(request.query)))
+      return await sendList(request, reply, listPets)
     })
 
     app.post('/pets', {
       schema: {
         operationId: 'createPet',
-        tags: ['animals'],
         summary: 'Add a pet',
         description: 'Adds a pet to the store. Its category must exist. Count its stock with ' +
           '`PATCH /inventory/{petId}`.',
@@ -64,7 +61,6 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
     app.get('/pets/:petId', {
       schema: {
         operationId: 'getPet',
-        tags: ['animals'],
         summary: 'Get a pet',
         description: 'Deprecated: use `GET /pets?id={petId}` instead. It returns a list with this one pet and the ' +
           `same ETag. From ${sunset} on, this operation returns 410.`,
@@ -88,7 +84,6 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
     app.patch('/pets/:petId', {
       schema: {
         operationId: 'updatePet',
-        tags: ['animals'],
         summary: 'Change a pet',
         description: 'A JSON merge patch. You can change the status from `available` to `pending` or `sold`, from ' +
           '`pending` to `sold`, and from `pending` to `available` unless the stock is 0.',
@@ -98,27 +93,20 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
       },
       config: { errors: [PetNotFound, InvalidStatusTransition, UnknownCategory] }
     }, async (request, reply) => {
-      const { params: { petId }, body: patch } = request
-      const input = { petId, patch, conditions: conditionsOf(request) }
-      const changed = await app.commit(updatePet, input, writeContext(request))
-      return sendWriteResult(reply, 200, changed)
+      const { params, body: patch } = request
+      return await sendChanged(request, reply, updatePet, { ...params, patch })
     })
 
     app.delete('/pets/:petId', {
       schema: {
         operationId: 'deletePet',
-        tags: ['animals'],
         summary: 'Delete a pet',
         description: 'Deletes a pet that has no orders, and its inventory entry with its units.',
         params: PetParams,
         response: { 204: NoContent }
       },
       config: { errors: [PetNotFound, PetInUse], examples: { petId: 20 } }
-    }, async (request, reply) => {
-      const { params: { petId } } = request
-      const input = { petId, conditions: conditionsOf(request) }
-      return sendWriteResult(reply, 204, await app.commit(deletePet, input, writeContext(request)))
-    })
+    }, async (request, reply) => await sendChanged(request, reply, deletePet, request.params))
   }
 }
 

@@ -1,11 +1,10 @@
+import * as tables from '../generated/tables.ts'
 import { ANIMALS } from '../pets/sample-data.ts'
 import { createCategory } from '../categories/commands.ts'
-import { categoryTable } from '../categories/queries.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Dialect } from '../database/dialect.ts'
 import { runWithin } from '../database/unit-of-work/run-within.ts'
 import { setStock, setStatus, type Stock } from '../pets/rules.ts'
-import { petTable } from '../pets/queries.ts'
 
 /** Names of pets, each with the index of its category. */
 const NAMES = ANIMALS.flatMap(({ pets }, category) => pets.map(([name]) => ({ name, category })))
@@ -43,10 +42,10 @@ export const seedCategories: Command<{ account: number }, number[]> = {
  */
 export const seedPets: Command<{ account: number, categories: number[], pets: number }, undefined> = {
   name: 'seedPets',
-  locks: ({ categories }) => [{ table: categoryTable, ids: categories }],
+  locks: ({ categories }) => [{ table: tables.categories, ids: categories }],
   async run ({ dialect, execute, allocateIdRanges }, inputs) {
     for (const { account, categories, pets } of inputs) {
-      const ranges = (await allocateIdRanges(petTable, pets)).map((range) => ({ account, ...range }))
+      const ranges = (await allocateIdRanges(tables.pets, pets)).map((range) => ({ account, ...range }))
       await execute(`INSERT INTO pets (id, account_id, category_id, name, status) ${rowsFrom(dialect)}
         SELECT n.id, n.account, ${category(categories)}, ${NAME} || ' ' || n.id,
           ${dialect.toEnum(STATUS, 'pet_status')}

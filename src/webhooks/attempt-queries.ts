@@ -1,5 +1,6 @@
 import type { Dialect } from '../database/dialect.ts'
 import { etagOf } from '../database/entity-tag.ts'
+import { queryOfShape } from '../database/reads/query-shapes.ts'
 import type { Query, Read } from '../database/reads/query.ts'
 import {
   integer, json, jsonObject, optional, text, time, type Member, type SerializedRecord
@@ -18,9 +19,6 @@ const members: Record<string, Member> = {
 }
 
 interface PageInput { account: number, webhook: number, after: number, eventId?: unknown, status?: unknown }
-
-/** By limit. */
-const pageQueries = new Map<number, Query<PageInput, Page>>()
 
 /** Walks the primary key downwards. A webhook has 1,000 attempts at most, so filters need no index of their own. */
 function pageQuery (limit: number): Query<PageInput, Page> {
@@ -55,8 +53,7 @@ function pageQuery (limit: number): Query<PageInput, Page> {
 export async function listAttempts (
   read: Read, account: number, webhook: number, { limit, after, filters }: PageRequest
 ): Promise<Page | undefined> {
-  let query = pageQueries.get(limit)
-  if (query === undefined) pageQueries.set(limit, query = pageQuery(limit))
+  const query = queryOfShape(`attempts ${limit}`, () => pageQuery(limit))
   const position = { account, webhook, after: after ?? Number.MAX_SAFE_INTEGER }
   return await read(query, { ...position, limit, ...filters } as PageInput)
 }

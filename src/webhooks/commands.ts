@@ -5,7 +5,8 @@ import type { AccountRows } from '../database/unit-of-work/account-rows.ts'
 import { all, forUpdate, type Need, type Write } from '../database/unit-of-work/write.ts'
 import { HEAD_OF_QUEUE } from '../deliveries/enqueue.ts'
 import { apiKeys, deliveries, webhooks, type WebhookRow } from '../generated/tables.ts'
-import { requirePreconditions, type Conditions } from '../http/conditional-requests.ts'
+import type { Conditions } from '../http/conditional-requests.ts'
+import { requireRow } from '../http/record-routes.ts'
 import { WebhookLimitReached, WebhookNotFound } from './errors.ts'
 import type { NewWebhook, Webhook, TestDelivery, WebhookUpdate, WebhookWithSecret } from './schemas.ts'
 
@@ -92,10 +93,7 @@ export const testWebhook: Write<WebhookRef, TestDelivery> = {
 
 /** @throws the errors of an unknown webhook, and of failed preconditions */
 function findWebhook (rows: AccountRows, { webhookId, conditions }: WebhookRef): Readonly<WebhookRow> {
-  const webhook = rows.get(webhooks, webhookId)
-  if (webhook === undefined) throw new WebhookNotFound()
-  requirePreconditions(conditions, etagOf(webhook.version))
-  return webhook
+  return requireRow(rows, webhooks, webhookId, WebhookNotFound, conditions)
 }
 
 function webhookRecord ({ id, url, events, enabled, createdAt }: Readonly<WebhookRow>): Webhook {

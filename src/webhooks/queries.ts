@@ -1,32 +1,7 @@
-import { boolean, integer, json, jsonObject, text, time } from '../database/sql/json-object.ts'
-import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
-import { findRecord, listRecords } from '../database/sql/record-queries.ts'
-import type { Table } from '../database/table.ts'
+import { findRecord, listOf, listRecords } from '../database/sql/record-queries.ts'
+import { webhooks } from '../generated/tables.ts'
+import { WebhookSchema } from './schemas.ts'
 
-export const webhookTable: Table = {
-  name: 'webhooks',
-  id: 'id',
-  columns: {
-    account_id: 'bigint', url: 'text', events: 'text', enabled: 'boolean', secret: 'text', created_at: 'time'
-  },
-  channel: 'webhooks'
-}
-
-const members = {
-  id: integer('w.id'),
-  url: text('w.url'),
-  events: json('w.events'),
-  enabled: boolean('w.enabled'),
-  createdAt: time('w.created_at')
-}
-
-export const webhookList: ListDefinition = {
-  name: 'webhooks',
-  from: 'webhooks w',
-  record: (dialect) => jsonObject(dialect, members),
-  filters: {},
-  indexes: [{ name: 'webhooks_account_id_id_idx', columns: ['w.account_id'], position: 'w.id' }]
-}
-
-export const findWebhook = findRecord({ from: 'webhooks w', members, id: 'w.id' })
+export const webhookList = listOf(webhooks, WebhookSchema)
+export const findWebhook = findRecord(webhooks, WebhookSchema)
 export const listWebhooks = listRecords(webhookList)

@@ -1,11 +1,9 @@
 import type { Config } from '../config.ts'
 import type { Resource } from '../database/resource.ts'
-import { deliveryTable } from '../deliveries/enqueue.ts'
 import * as deliverySchemas from '../deliveries/schemas.ts'
-import { attemptTable } from '../deliveries/store-attempts.ts'
+import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as errors from './errors.ts'
-import { webhookTable } from './queries.ts'
 import { webhookRoutes } from './routes.ts'
 import * as schemas from './schemas.ts'
 
@@ -14,7 +12,7 @@ export function webhooks ({ WEBHOOKS_ALLOW_PRIVATE }: Config, eventTypes: readon
   return {
     name: 'webhooks',
     tag: { name: 'webhooks', group: 'Platform', position: 7, description: 'Addresses that receive events.' },
-    tables: [webhookTable, deliveryTable, attemptTable],
+    tables: [tables.webhooks, tables.deliveries, tables.webhookAttempts],
     schemas: [...namedSchemas(schemas), ...namedSchemas(deliverySchemas)],
     errors,
     routes: webhookRoutes({ eventTypes, allowPrivate: WEBHOOKS_ALLOW_PRIVATE })

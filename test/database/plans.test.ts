@@ -107,13 +107,14 @@ const SORT = /TEMP B-TREE (?!FOR group_concat)/
 
 /**
  * Statements whose sorts are small: of a group's inputs, of rows of which an account has at most some hundreds, of the
- * rows of a snapshot, and of the ranges of which a list takes a page each.
+ * rows of a snapshot, of the ranges of which a list takes a page each, and of the deliveries since the last poll.
  */
 const SMALL_SORT = new RegExp([
   '^\\s*INSERT INTO (idempotency_records|lab_states)',
   'FROM (api_keys|webhooks|faults) \\w+\\s+WHERE',
   'JOIN snapshot_rows x .*\\s+GROUP BY x\\.kind',
   '\\) AS part UNION ALL ',
+  'SELECT DISTINCT v\\.webhook FROM',
   '\\sUNION\\s+SELECT i\\.account, l\\.'
 ].join('|'))
 

@@ -51,6 +51,34 @@ t.test('a poll looks at a page of webhooks, and the next one goes on behind it',
     t.ok(claims < 100, `${claims} of ${ids.length} were checked`)
   })
 
+  await t.test('a new delivery is claimed in the first poll, wherever its webhook is in the pass', async (t) => {
+    let polls = 0
+    const claimed = new Map<number, number>()
+    const read: Read = async (query, input) => {
+      polls++
+      return await app.read(query, input)
+    }
+    const commit: Commit = async (command, input, context) => {
+      const { webhookId } = input as { webhookId?: number }
+      if (command.name === 'claimDeliveries' && !claimed.has(webhookId!)) claimed.set(webhookId!, polls)
+      return await app.commit(command, input, context)
+    }
+    const worker = startDeliveryWorker(t, Object.assign(Object.create(app) as typeof app, { read, commit }), {})
+    await eventually(() => polls >= pages.length)
+    const webhook = { accountId: bob.account!, url: 'http://127.0.0.1:9', events: '[]', secret: 'x', createdAt: at }
+    await prisma.webhook.create({ data: { id: 5_000, ...webhook } })
+    const before = polls
+    await prisma.delivery.create({
+      data: { accountId: bob.account!, webhookId: 5_000, eventId: 2, nextTryAt: at, giveUpAt }
+    })
+    worker.wake([])
+    await eventually(() => claimed.has(5_000))
+    await worker.close()
+    // One may have begun before.
+    t.ok(claimed.get(5_000)! <= before + 1, `after ${claimed.get(5_000)! - before} polls`)
+    await prisma.delivery.deleteMany({ where: { webhookId: 5_000 } })
+  })
+
   const worker = await startApp(t, { ...DELIVERING, DATABASE_URL: config.DATABASE_URL })
   const ada = worker.withKey((await openAccount()).key!)
   const { url, until } = await openReceiver(t)

@@ -38,7 +38,7 @@ export interface Command<Input, Record> {
 
 /** Rows that are locked for changes. */
 export interface RowLock {
-  table: Pick<Table, 'name' | 'id'>
+  table: Table
   ids: number[]
 }
 

@@ -6,7 +6,7 @@ import type { Command, QueuedCommand, WriteContext, WriteResult } from './comman
 import type { Changes } from '../unit-of-work/success.ts'
 import { GroupRunner, rejectAll } from './group-runner.ts'
 import type { CommittedGroup, GroupTransactionOptions } from './group-transaction.ts'
-import { idempotencyTable } from './idempotency-records.ts'
+import { idempotencyRecords } from '../../generated/tables.ts'
 import type { Write } from '../unit-of-work/write.ts'
 import { WriteQueue } from './write-queue.ts'
 
@@ -85,7 +85,8 @@ class Committer {
 
   constructor (database: Database, options: CommitterOptions) {
     this.#database = database
-    this.#options = { ...options, tables: [...options.tables, idempotencyTable] }
+    // The one table that group commits write by themselves; the records of a deleted account are erased as well.
+    this.#options = { ...options, tables: [...options.tables, idempotencyRecords] }
     this.#queue = new WriteQueue(options.queueLimit)
     this.#runner = new GroupRunner(database, this.#options, {
       onCommit: (committed) => { this.#announce(committed) },

@@ -3,7 +3,7 @@ import { REAL_TIME, type AccountClocks } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
 import type { Dialect } from '../dialect.ts'
 import type { OwnStatement } from '../statements.ts'
-import type { Table } from '../table.ts'
+import { idOf, type Table } from '../table.ts'
 import { sendFirstMessage } from '../unit-of-work/first-message.ts'
 import { responsesOf } from '../unit-of-work/idempotency.ts'
 import {
@@ -102,11 +102,14 @@ function rowLocksOf (dialect: Dialect, tables: readonly Table[], group: readonly
   }
   if (!dialect.hasRowLocks) return []
   return [...byTable.values()].sort((a, b) => positions.get(a.table.name)! - positions.get(b.table.name)!)
-    .map(({ table: { name, id }, ids }) => ({
-      sql: `SELECT r.${id} ${dialect.fromByIds(name, 'r', id, `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`)}
-        ORDER BY r.${id} ${dialect.forUpdate}`,
-      values: [JSON.stringify(Array.from(ids, (id) => ({ id })))]
-    }))
+    .map(({ table, ids }) => {
+      const id = idOf(table)
+      const wanted = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
+      return {
+        sql: `SELECT r.${id} ${dialect.fromByIds(table.name, 'r', id, wanted)} ORDER BY r.${id} ${dialect.forUpdate}`,
+        values: [JSON.stringify(Array.from(ids, (id) => ({ id })))]
+      }
+    })
 }
 
 async function runCommands (

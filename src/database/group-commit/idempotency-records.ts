@@ -1,12 +1,8 @@
 import { timeText } from '../account-clocks.ts'
 import { idempotencyRecords } from '../../generated/tables.ts'
-import type { Table } from '../table.ts'
 import { bytesSql } from '../unit-of-work/stored-bytes.ts'
 import type { Command } from './command.ts'
 import { inSequence, type Transaction } from './transaction.ts'
-
-/** The one table that group commits write by themselves; the records of a deleted account are erased as well. */
-export const idempotencyTable: Table = { name: 'idempotency_records', id: 'key', idType: 'text', columns: {} }
 
 /**
  * How long a response is stored: 24 hours, as the contract says. A record expires after its `expires_at`, and not at

@@ -1,14 +1,19 @@
 import { timeText, type AccountClocks } from '../account-clocks.ts'
 import type { Dialect } from '../dialect.ts'
-import { insertSql } from '../sql/bulk-insert.ts'
-import type { Table } from '../table.ts'
-import type { Run } from '../statements.ts'
+import { completeRow, idOf, type Table } from '../table.ts'
+import { queryRows, type Run } from '../statements.ts'
+import { insertOf } from '../unit-of-work/save.ts'
 import type { StoredBytes } from '../unit-of-work/stored-bytes.ts'
-import { createStatements, type Statements } from './transaction-statements.ts'
 
 /** One database transaction, shared by all commands of a group. */
-export interface Transaction extends Statements {
+export interface Transaction {
   dialect: Dialect
+  /** Runs statements, and returns the rows of each. */
+  run: Run
+  /** Runs a statement whose parameters are JSON arrays of inputs, and returns its rows. */
+  query: <Row>(sql: string, ...inputs: Array<readonly object[]>) => Promise<Row[]>
+  /** Runs a statement with one parameter, a JSON array of inputs. Does nothing without inputs. */
+  execute: (sql: string, inputs: readonly object[]) => Promise<void>
   /** When the group began, in real time: RFC 3339 in UTC with milliseconds. */
   startedAt: string
   /** Returns when the group began by the clock of an account, or some ms later: the time of all its changes. */
@@ -28,8 +33,8 @@ export interface Transaction extends Statements {
   storedBytes: StoredBytes
   /** All tables of accounts, in registration order. */
   tables: readonly Table[]
-  /** Inserts rows, deferred, with allocated ids. */
-  insert: (table: Table, rows: readonly object[]) => void
+  /** Inserts rows with allocated ids. Fields without a value get the default of the model, or null. */
+  insert: <Row extends object>(table: Table<Row>, rows: ReadonlyArray<Partial<Row>>) => Promise<void>
   /** Returns ids for new rows, ascending. */
   allocateIds: (table: Table, count: number) => Promise<number[]>
   /** As `allocateIds`, but returns ranges without gaps. */
@@ -46,10 +51,11 @@ export function createTransaction (
   run: Run, dialect: Dialect, tables: readonly Table[], clocks: AccountClocks,
   locked: ReadonlyMap<number, number>, storedBytes: StoredBytes
 ): Transaction {
-  const statements = createStatements(run)
-  async function allocateIdRanges ({ name, id }: Table, count: number): Promise<IdRange[]> {
+  const query = async <Row>(sql: string, ...inputs: Array<readonly object[]>): Promise<Row[]> =>
+    await queryRows<Row>(run, sql, inputs.map((list) => JSON.stringify(list)))
+  async function allocateIdRanges (table: Table, count: number): Promise<IdRange[]> {
     const input = dialect.jsonRows('i', { count: 'bigint' })
-    const ranges = await statements.query<IdRange>(dialect.allocateIds(name, id, input), [{ count }])
+    const ranges = await query<IdRange>(dialect.allocateIds(table.name, idOf(table), input), [{ count }])
     return ranges.sort((a, b) => a.first - b.first)
   }
   return {
@@ -58,11 +64,15 @@ export function createTransaction (
     storedBytes,
     lockedAccounts: new Set(locked.keys()),
     ...createTimes(clocks, locked),
-    ...statements,
+    run,
+    query,
+    async execute (sql, inputs) {
+      if (inputs.length > 0) await query(sql, inputs)
+    },
     allocateIdRanges,
     allocateIds: async (table, count) => (await allocateIdRanges(table, count)).flatMap(idsOf),
-    insert (table, rows) {
-      statements.defer(insertSql(dialect, table), rows)
+    async insert (table, rows) {
+      if (rows.length > 0) await run([insertOf(dialect, table, rows.map((row) => completeRow(table, row)))])
     }
   }
 }

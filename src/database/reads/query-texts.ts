@@ -8,11 +8,11 @@ export interface SingleStatement {
   valuesOf: (input: object) => unknown[]
 }
 
-/** Builds the text of each query once for many inputs, and once for one. */
+/** Builds the text of each query once for many inputs, and once for one. Keeps it as long as others keep the query. */
 export class QueryTexts {
   readonly #dialect: Dialect
-  readonly #texts = new Map<AnyQuery, string>()
-  readonly #singles = new Map<AnyQuery, SingleStatement>()
+  readonly #texts = new WeakMap<AnyQuery, string>()
+  readonly #singles = new WeakMap<AnyQuery, SingleStatement>()
 
   constructor (dialect: Dialect) {
     this.#dialect = dialect

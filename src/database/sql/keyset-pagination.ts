@@ -1,4 +1,5 @@
 import type { Dialect, InputType } from '../dialect.ts'
+import { queryOfShape } from '../reads/query-shapes.ts'
 import type { Query } from '../reads/query.ts'
 
 /** The list of a resource in the database. Columns have the alias of `from`, such as `p.status`. */
@@ -76,8 +77,6 @@ function maxBytesOfPage (limit: number, maxRecordBytes: number): number {
   return Math.min(limit * maxRecordBytes, MAX_PAGE_BYTES + maxRecordBytes)
 }
 
-const queries = new Map<string, Query<object, Page>>()
-
 /**
  * Returns the query for one shape of a list (its filters, order and length), and its input. The text depends on the
  * shape, so that the database can walk the matching index. Calls of one shape share a statement.
@@ -87,16 +86,11 @@ export function pageQuery (
 ): [Query<object, Page>, object] {
   const used = Object.keys(filters).filter((name) => filters[name] !== undefined).sort()
   const shape = `${listing.name} ${used.join(',')} ${descending ? 'down' : 'up'} ${limit}`
-  let query = queries.get(shape)
-  if (query === undefined) {
-    const { recordBytes } = listing
-    query = {
-      sql: (dialect) => pageSql(dialect, listing, used, descending, limit),
-      isCostly: limit >= COSTLY_LIMIT,
-      ...(recordBytes === undefined ? {} : { maxRowBytes: maxBytesOfPage(limit, recordBytes.max) })
-    }
-    queries.set(shape, query)
-  }
+  const query = queryOfShape(shape, (): Query<object, Page> => ({
+    sql: (dialect) => pageSql(dialect, listing, used, descending, limit),
+    isCostly: limit >= COSTLY_LIMIT,
+    ...listing.recordBytes && { maxRowBytes: maxBytesOfPage(limit, listing.recordBytes.max) }
+  }))
   return [query, { account, after: after ?? (descending ? Number.MAX_SAFE_INTEGER : 0), limit, ...filters }]
 }
 

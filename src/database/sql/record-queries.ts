@@ -1,31 +1,96 @@
+import type { TObject } from '@sinclair/typebox'
 import type { Dialect, InputType } from '../dialect.ts'
 import { etagOf } from '../entity-tag.ts'
 import type { Query, Read } from '../reads/query.ts'
-import { jsonObject, type Member, type SerializedRecord } from './json-object.ts'
-import { pageQuery, type ListDefinition, type Page, type PageRequest } from './keyset-pagination.ts'
+import { columnOf, type Column, type Table } from '../table.ts'
+import {
+  boolean, enumText, integer, json, jsonObject, optional, text, time, type Member, type SerializedRecord
+} from './json-object.ts'
+import {
+  pageQuery, type Filter, type Index, type ListDefinition, type Page, type PageRequest
+} from './keyset-pagination.ts'
 
-interface RecordSource {
-  /** The table with its alias, such as `pets p`. It has the columns account_id and version. */
-  from: string
-  members: Record<string, Member>
-  /** The column of the record's id, such as `p.id`, and its type. */
-  id: string
-  idType?: InputType
+export type FindRecord<Id> = (read: Read, account: number, id: Id) => Promise<SerializedRecord | undefined>
+export type ListRecords = (read: Read, account: number, page: PageRequest) => Promise<Page>
+
+/** The alias of a table in the queries of its records. */
+const ALIAS = 'r'
+
+/**
+ * Returns the members of a table's records in JSON. Each field of the schema is the model's field of that name; a text
+ * of which the schema makes an array or an object contains JSON.
+ */
+export function membersOf (table: Table, { properties }: TObject, alias = ALIAS): Record<string, Member> {
+  return Object.fromEntries(Object.entries(properties).map(([field, schema]) => {
+    const sql = `${alias}.${columnOf(table, field)}`
+    const column = table.columns[field]!
+    const isJson = ['array', 'object'].includes((schema as { type?: string }).type ?? '')
+    const member = isJson ? json(sql) : memberOf(column, sql)
+    return [field, column.isNullable ? optional(member) : member]
+  }))
 }
 
-type FindRecord<Id> = (read: Read, account: number, id: Id) => Promise<SerializedRecord | undefined>
-type ListRecords = (read: Read, account: number, page: PageRequest) => Promise<Page>
+function memberOf ({ type }: Column, sql: string): Member {
+  if (typeof type === 'object') return enumText(sql)
+  return { bigint: integer, text, boolean, time }[type](sql)
+}
 
-/** Returns a function that finds one record of an account by id, or `undefined` if the account has no such record. */
+/**
+ * Returns the list of a table's records.
+ *
+ * @param filters the fields that filters compare. The filter of the field that orders the list takes several values
+ */
+export function listOf (table: Table, schema: TObject, filters: string[] = []): ListDefinition {
+  return {
+    name: table.name,
+    from: `${table.name} ${ALIAS}`,
+    record: (dialect) => jsonObject(dialect, membersOf(table, schema)),
+    filters: Object.fromEntries(filters.map((field) => [field, filterOf(table, field)])),
+    indexes: indexesOf(table, filters)
+  }
+}
+
+function filterOf (table: Table, field: string): Filter {
+  const column = `${ALIAS}.${columnOf(table, field)}`
+  if (field === table.order) return { type: 'json', column }
+  const { type } = table.columns[field]!
+  if (typeof type === 'object') return { type: 'text', column, enum: type.enum }
+  return { type: type === 'time' ? 'text' : type, column }
+}
+
+/** Returns the indexes of the account and of filters, in the order of the list. */
+function indexesOf (table: Table, filters: string[]): Index[] {
+  const usable = table.indexes.filter((fields) => fields.at(-1) === table.order && fields.includes('accountId') &&
+    fields.every((field) => ['accountId', table.order, ...filters].includes(field)))
+  return usable.map((fields) => {
+    const names = fields.map((field) => columnOf(table, field))
+    const others = fields.slice(0, -2)
+    const isMerged = table.columns[fields.at(-2)!]!.type === 'boolean' &&
+      !usable.some((index) => index.length === fields.length - 1 && others.every((field) => index.includes(field)))
+    return {
+      // As Prisma names them.
+      name: `${table.name}_${names.join('_')}_idx`,
+      columns: names.slice(0, -1).map((name) => `${ALIAS}.${name}`),
+      ...isMerged && { last: ['false', 'true'] },
+      position: `${ALIAS}.${names.at(-1)!}`
+    }
+  })
+}
+
+/**
+ * Returns a function that finds one record of an account by id, or `undefined` if the account has no such record.
+ *
+ * @param id the field with the id that clients know
+ */
 export function findRecord<Id extends number | string = number> (
-  { from, members, id, idType = 'bigint' }: RecordSource
+  table: Table, schema: TObject, id = table.id
 ): FindRecord<Id> {
-  const alias = from.split(' ').at(-1)!
+  const idType: InputType = table.columns[id]!.type === 'text' ? 'text' : 'bigint'
   const query: Query<{ account: number, id: Id }, { version: bigint, record: string }> = {
     sql: (dialect: Dialect) => `
-      SELECT i.ord, ${alias}.version, ${jsonObject(dialect, members)} AS record
+      SELECT i.ord, ${ALIAS}.version, ${jsonObject(dialect, membersOf(table, schema))} AS record
       FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: idType })}
-      JOIN ${from} ON ${id} = i.id AND ${alias}.account_id = i.account`
+      JOIN ${table.name} ${ALIAS} ON ${ALIAS}.${columnOf(table, id)} = i.id AND ${ALIAS}.account_id = i.account`
   }
   return async (read, account, id) => {
     const row = await read(query, { account, id })

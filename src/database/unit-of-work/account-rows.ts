@@ -1,5 +1,5 @@
 import { nextVersion } from '../entity-tag.ts'
-import type { ModelTable } from '../model-table.ts'
+import { completeRow, type Table } from '../table.ts'
 import { bytesOfRow, type StoredBytes } from './stored-bytes.ts'
 
 export type Row = Record<string, unknown>
@@ -19,16 +19,16 @@ export interface Entry {
  * what the ones before it have changed.
  */
 export class IdentityMap {
-  readonly tables = new Map<ModelTable, Map<Id, Entry>>()
+  readonly tables = new Map<Table, Map<Id, Entry>>()
   /** Tables and values for which there is a row beside those of the map. */
   readonly #others = new Set<string>()
-  readonly #newIds = new Map<ModelTable, number[]>()
+  readonly #newIds = new Map<Table, number[]>()
   /** Takes back what the current write has done, last step first. */
   #undo: Array<() => void> = []
   /** Gets what the rows add to the bytes of their accounts, once the accounts are loaded. */
   storedBytes: StoredBytes | undefined
 
-  entriesOf (table: ModelTable): Map<Id, Entry> {
+  entriesOf (table: Table): Map<Id, Entry> {
     let entries = this.tables.get(table)
     if (entries === undefined) {
       entries = new Map<Id, Entry>()
@@ -37,31 +37,31 @@ export class IdentityMap {
     return entries
   }
 
-  addLoaded (table: ModelTable, rows: readonly Row[]): void {
+  addLoaded (table: Table, rows: readonly Row[]): void {
     const entries = this.entriesOf(table)
     for (const row of rows) entries.set(row[table.id] as Id, { stored: row, current: row })
   }
 
-  addOther (account: number | null, table: ModelTable, where: Values): void {
+  addOther (account: number | null, table: Table, where: Values): void {
     this.#others.add(otherKey(account, table, where))
   }
 
-  hasOther (account: number | null, table: ModelTable, where: Values): boolean {
+  hasOther (account: number | null, table: Table, where: Values): boolean {
     return this.#others.has(otherKey(account, table, where))
   }
 
-  addIds (table: ModelTable, ids: number[]): void {
+  addIds (table: Table, ids: number[]): void {
     this.#newIds.set(table, ids)
   }
 
-  takeId (table: ModelTable): number {
+  takeId (table: Table): number {
     const id = this.#newIds.get(table)?.shift()
     if (id === undefined) throw new Error(`a write created more rows in ${table.name} than it declares`)
     this.#undo.push(() => { this.#newIds.get(table)!.unshift(id) })
     return id
   }
 
-  set (table: ModelTable, id: Id, current: Row | undefined): void {
+  set (table: Table, id: Id, current: Row | undefined): void {
     const entries = this.entriesOf(table)
     const before = entries.get(id)
     entries.set(id, { stored: before?.stored, current })
@@ -87,7 +87,7 @@ export class IdentityMap {
   }
 }
 
-function otherKey (account: number | null, { name }: ModelTable, where: Values): string {
+function otherKey (account: number | null, { name }: Table, where: Values): string {
   return `${name} ${account} ${JSON.stringify(where)}`
 }
 
@@ -105,13 +105,13 @@ export class AccountRows {
   }
 
   /** Returns a row by its id. */
-  get<R extends object> (table: ModelTable<R>, id: Id): Readonly<R> | undefined {
+  get<R extends object> (table: Table<R>, id: Id): Readonly<R> | undefined {
     const row = this.#map.entriesOf(table).get(id)?.current
     return row?.['accountId'] === this.#account ? row as R : undefined
   }
 
   /** Returns all rows that `all` has loaded, with those that were created since. */
-  all<R extends object> (table: ModelTable<R>): Array<Readonly<R>> {
+  all<R extends object> (table: Table<R>): Array<Readonly<R>> {
     const rows: R[] = []
     for (const { current } of this.#map.entriesOf(table).values()) {
       if (current?.['accountId'] === this.#account) rows.push(current as R)
@@ -120,7 +120,7 @@ export class AccountRows {
   }
 
   /** Returns whether there are rows with these values: those that `children` has declared. */
-  has<R extends object> (table: ModelTable<R>, where: Values): boolean {
+  has<R extends object> (table: Table<R>, where: Values): boolean {
     if (this.#map.hasOther(this.#account, table, where)) return true
     const wanted = Object.entries(where)
     for (const { current } of this.#map.entriesOf(table).values()) {
@@ -135,10 +135,8 @@ export class AccountRows {
    *
    * @param fields its id as well, where no sequence gives it
    */
-  insert<R extends object> (table: ModelTable<R>, fields: Partial<R>): R {
-    const given = fields as Row
-    const row: Row = {}
-    for (const [field, { default: known }] of Object.entries(table.columns)) row[field] = given[field] ?? known ?? null
+  insert<R extends object> (table: Table<R>, fields: Partial<R>): R {
+    const row = completeRow(table, fields)
     row[table.id] ??= this.#map.takeId(table)
     // Only a sign-up creates rows of another account than its own: it has none yet.
     if (this.#account !== null) row['accountId'] = this.#account
@@ -147,12 +145,12 @@ export class AccountRows {
   }
 
   /** Returns an id for a new row, where other values of the row depend on it. */
-  newId (table: ModelTable): number {
+  newId (table: Table): number {
     return this.#map.takeId(table)
   }
 
   /** Changes a row, and gives it its next version. Returns the same row if nothing differs. */
-  update<R extends object> (table: ModelTable<R>, row: Readonly<R>, changes: Partial<R>): R {
+  update<R extends object> (table: Table<R>, row: Readonly<R>, changes: Partial<R>): R {
     const before = row as Row
     const isSame = Object.entries(changes).every(([field, value]) => before[field] === value)
     if (isSame) return row
@@ -164,7 +162,7 @@ export class AccountRows {
     return after as R
   }
 
-  delete<R extends object> (table: ModelTable<R>, row: Readonly<R>): void {
+  delete<R extends object> (table: Table<R>, row: Readonly<R>): void {
     this.#map.set(table, (row as Row)[table.id] as Id, undefined)
   }
 }

@@ -1,9 +1,9 @@
 import type { Dialect } from '../dialect.ts'
 import { idsOf } from '../group-commit/transaction.ts'
-import type { ModelTable } from '../model-table.ts'
+import { idOf, type Table } from '../table.ts'
 import type { OwnStatement } from '../statements.ts'
 import type { IdentityMap, Row, Values } from './account-rows.ts'
-import { childrenSql, idOf, loadAllSql, loadSql, lockAllSql } from './row-statements.ts'
+import { childrenSql, loadAllSql, loadSql, lockAllSql } from './row-statements.ts'
 import type { Need, Through, WantedValues } from './write.ts'
 
 /** A statement, and what is done with its rows. */
@@ -26,7 +26,7 @@ export interface AccountNeeds {
  */
 export function loadsOf (
   dialect: Dialect, tables: readonly string[], needed: readonly AccountNeeds[],
-  created: ReadonlyMap<ModelTable, number>, map: IdentityMap
+  created: ReadonlyMap<Table, number>, map: IdentityMap
 ): Load[] {
   const byTable = groupByTable(needed)
   const ordered = [...byTable].sort(([a], [b]) => positionOf(tables, a) - positionOf(tables, b))
@@ -44,14 +44,14 @@ interface TableNeeds {
   /** At least one write changes rows: then all are locked for that. */
   lock: 'update' | 'key share'
   /** Accounts and ids, by the table and field that has the ids; the first is the table's own. */
-  ids: Map<string, { link: { table: ModelTable, field: string } | undefined, inputs: Map<string, Row> }>
+  ids: Map<string, { link: { table: Table, field: string } | undefined, inputs: Map<string, Row> }>
   children: Map<string, Children>
   /** The accounts of which all rows are needed. */
   all: Set<number>
 }
 
-function groupByTable (needed: readonly AccountNeeds[]): Map<ModelTable, TableNeeds> {
-  const byTable = new Map<ModelTable, TableNeeds>()
+function groupByTable (needed: readonly AccountNeeds[]): Map<Table, TableNeeds> {
+  const byTable = new Map<Table, TableNeeds>()
   for (const { account, needs } of needed) {
     for (const need of needs) {
       let ofTable = byTable.get(need.table)
@@ -76,7 +76,7 @@ function groupByTable (needed: readonly AccountNeeds[]): Map<ModelTable, TableNe
   return byTable
 }
 
-function rowLoads (dialect: Dialect, table: ModelTable, { lock, ids, all }: TableNeeds, map: IdentityMap): Load[] {
+function rowLoads (dialect: Dialect, table: Table, { lock, ids, all }: TableNeeds, map: IdentityMap): Load[] {
   const onRows = (rows: Row[]): void => { map.addLoaded(table, rows.map((row) => converted(dialect, table, row))) }
   const loads: Load[] = []
   if (all.size > 0) {
@@ -97,7 +97,7 @@ function rowLoads (dialect: Dialect, table: ModelTable, { lock, ids, all }: Tabl
 }
 
 /** Rows that the group has loaded by their ids are known, and can change: only another one counts. */
-function childrenLoads (dialect: Dialect, table: ModelTable, { children, ids }: TableNeeds, map: IdentityMap): Load[] {
+function childrenLoads (dialect: Dialect, table: Table, { children, ids }: TableNeeds, map: IdentityMap): Load[] {
   const known = [...ids.get('')?.inputs.values() ?? []].map(({ id }) => id)
   const byShape = new Map<string, Children[]>()
   for (const wanted of children.values()) {
@@ -128,7 +128,7 @@ function linkOf ({ where }: Children): Through | undefined {
   return typeof first === 'object' ? first : undefined
 }
 
-function linkKey (link: { table: ModelTable, field: string } | undefined): string {
+function linkKey (link: { table: Table, field: string } | undefined): string {
   return link === undefined ? '' : `${link.table.name}.${link.field}`
 }
 
@@ -137,7 +137,7 @@ function sent (value: WantedValues[string]): number | string | boolean {
   return typeof value === 'object' ? value.id : value
 }
 
-function idLoad (dialect: Dialect, table: ModelTable, count: number, map: IdentityMap): Load {
+function idLoad (dialect: Dialect, table: Table, count: number, map: IdentityMap): Load {
   return {
     statement: { sql: dialect.newIds(table.name, idOf(table)), values: [count] },
     onRows: (rows) => {
@@ -148,14 +148,14 @@ function idLoad (dialect: Dialect, table: ModelTable, count: number, map: Identi
 }
 
 /** SQLite's booleans are 0 and 1. */
-function converted (dialect: Dialect, { columns }: ModelTable, row: Row): Row {
+function converted (dialect: Dialect, { columns }: Table, row: Row): Row {
   if (dialect.hasRowLocks) return row
   for (const [field, { type }] of Object.entries(columns)) if (type === 'boolean') row[field] = row[field] === 1
   return row
 }
 
 /** @throws when no resource registers the table */
-function positionOf (tables: readonly string[], { name }: ModelTable): number {
+function positionOf (tables: readonly string[], { name }: Table): number {
   const position = tables.indexOf(name)
   if (position < 0) throw new Error(`rows of ${name} cannot be locked: no resource registers this table`)
   return position

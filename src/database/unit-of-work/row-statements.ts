@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Dialect, InputType } from '../dialect.ts'
-import type { ModelColumn, ModelTable } from '../model-table.ts'
+import { columnOf, idOf, type Column, type Table } from '../table.ts'
 
 /**
  * The statements of rows, derived from the tables of the models. The rows of a statement are one parameter, a JSON
@@ -27,7 +27,7 @@ function once (dialect: Dialect, key: string, build: () => string): string {
  *     JOIN pets r ON r.id = w.id AND r.account_id IS NOT DISTINCT FROM w.account ORDER BY r.id FOR UPDATE OF r
  */
 export function loadSql (
-  dialect: Dialect, table: ModelTable, links: ReadonlyArray<{ table: ModelTable, field: string }>, lock: string,
+  dialect: Dialect, table: Table, links: ReadonlyArray<{ table: Table, field: string }>, lock: string,
   hasDirect: boolean
 ): string {
   const by = links.map(({ table: { name }, field }) => `${name}.${field}`).join()
@@ -49,16 +49,16 @@ export function loadSql (
 }
 
 /** Loads and locks all rows of accounts, in the order of ids. */
-export function loadAllSql (dialect: Dialect, table: ModelTable): string {
+export function loadAllSql (dialect: Dialect, table: Table): string {
   return once(dialect, `all ${table.name}`, () => ofAccounts(dialect, table, columnsOf(dialect, table, 'r')))
 }
 
 /** Locks them, and returns nothing of them. */
-export function lockAllSql (dialect: Dialect, table: ModelTable): string {
+export function lockAllSql (dialect: Dialect, table: Table): string {
   return once(dialect, `lock ${table.name}`, () => ofAccounts(dialect, table, `r.${idOf(table)}`))
 }
 
-function ofAccounts (dialect: Dialect, table: ModelTable, columns: string): string {
+function ofAccounts (dialect: Dialect, table: Table, columns: string): string {
   return `
     SELECT ${columns} FROM ${dialect.jsonRows('i', { account: 'bigint' })}
     ${inOrder(dialect)} ${table.name} r ON r.account_id = i.account
@@ -74,7 +74,7 @@ function ofAccounts (dialect: Dialect, table: ModelTable, columns: string): stri
  *     WHERE (SELECT c.id FROM orders c WHERE c.pet_id = i."petId" AND … AND NOT (…) ORDER BY … LIMIT 1) IS NOT NULL
  */
 export function childrenSql (
-  dialect: Dialect, table: ModelTable, fields: string[], link?: { table: ModelTable, field: string }
+  dialect: Dialect, table: Table, fields: string[], link?: { table: Table, field: string }
 ): string {
   const by = link === undefined ? '' : `${link.table.name}.${link.field}`
   const key = `children ${table.name} ${fields.join()} ${by}`
@@ -99,14 +99,14 @@ export function childrenSql (
 }
 
 /** @param fields those of which a row has another value than the default */
-export function insertSql (dialect: Dialect, table: ModelTable, fields: string[]): string {
+export function insertSql (dialect: Dialect, table: Table, fields: string[]): string {
   return once(dialect, `insert ${table.name} ${fields.join()}`, () => `
     INSERT INTO ${table.name} (${fields.map((field) => columnOf(table, field)).join(', ')})
     SELECT ${fields.map((field) => valueOf(dialect, table, field)).join(', ')} FROM ${rowsOf(dialect, table, fields)}`)
 }
 
 /** Sets all columns of rows but those that never change. */
-export function updateSql (dialect: Dialect, table: ModelTable): string {
+export function updateSql (dialect: Dialect, table: Table): string {
   return once(dialect, `update ${table.name}`, () => {
     const fields = Object.keys(table.columns).filter((field) => field !== table.id && field !== 'accountId')
     return `
@@ -116,14 +116,14 @@ export function updateSql (dialect: Dialect, table: ModelTable): string {
   })
 }
 
-export function deleteSql (dialect: Dialect, table: ModelTable): string {
+export function deleteSql (dialect: Dialect, table: Table): string {
   return once(dialect, `delete ${table.name}`, () => `
     DELETE FROM ${table.name} WHERE ${idOf(table)} IN (
       SELECT i.id FROM ${dialect.jsonRows('i', { id: inputType(table.columns[table.id]!) })})`)
 }
 
 /** Returns the columns of a table or an alias by their fields, as the values that the service works with. */
-function columnsOf (dialect: Dialect, table: ModelTable, alias: string): string {
+function columnsOf (dialect: Dialect, table: Table, alias: string): string {
   return Object.entries(table.columns).map(([field, { name, type }]) => {
     const column = `${alias}.${name}`
     const value = typeof type === 'object' ? dialect.fromEnum(column) : type === 'time' ? dialect.time(column) : column
@@ -131,26 +131,16 @@ function columnsOf (dialect: Dialect, table: ModelTable, alias: string): string 
   }).join(', ')
 }
 
-export function idOf (table: ModelTable): string {
-  return columnOf(table, table.id)
-}
-
-function columnOf ({ columns, name }: ModelTable, field: string): string {
-  const column = columns[field]
-  if (column === undefined) throw new Error(`${name} has no field ${field}`)
-  return column.name
-}
-
-function rowsOf (dialect: Dialect, { columns }: ModelTable, fields: string[]): string {
+function rowsOf (dialect: Dialect, { columns }: Table, fields: string[]): string {
   return dialect.jsonRows('i', Object.fromEntries(fields.map((field) => [field, inputType(columns[field]!)])))
 }
 
-function inputType ({ type }: ModelColumn): InputType {
+function inputType ({ type }: Column): InputType {
   return typeof type === 'object' || type === 'time' ? 'text' : type
 }
 
 /** Returns the value of an input as that of its column. */
-function valueOf (dialect: Dialect, { columns }: ModelTable, field: string): string {
+function valueOf (dialect: Dialect, { columns }: Table, field: string): string {
   const { type } = columns[field]!
   const value = `i."${field}"`
   if (typeof type === 'object') return dialect.toEnum(value, type.enum)
@@ -167,6 +157,6 @@ function inOrder ({ hasRowLocks }: Dialect): string {
   return hasRowLocks ? 'JOIN' : 'CROSS JOIN'
 }
 
-function locking ({ hasRowLocks }: Dialect, table: ModelTable, lock: string): string {
+function locking ({ hasRowLocks }: Dialect, table: Table, lock: string): string {
   return hasRowLocks ? `ORDER BY r.${idOf(table)} ${lock} OF r` : ''
 }

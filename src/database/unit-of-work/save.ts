@@ -1,5 +1,5 @@
 import type { Dialect } from '../dialect.ts'
-import type { ModelTable } from '../model-table.ts'
+import type { Table } from '../table.ts'
 import type { OwnStatement } from '../statements.ts'
 import type { IdentityMap, Row } from './account-rows.ts'
 import { deleteSql, insertSql, updateSql } from './row-statements.ts'
@@ -24,22 +24,20 @@ export function savesOf (dialect: Dialect, tables: readonly string[], map: Ident
       else if (stored === undefined) inserted.push(current)
       else updated.push(current)
     }
-    if (inserted.length > 0) {
-      const fields = givenFields(table, inserted)
-      inserts.push({ sql: insertSql(dialect, table, fields), values: [JSON.stringify(inserted, fields)] })
-    }
+    if (inserted.length > 0) inserts.push(insertOf(dialect, table, inserted))
     if (updated.length > 0) inserts.push(statementOf(updateSql(dialect, table), updated))
     if (deleted.length > 0) deletes.unshift(statementOf(deleteSql(dialect, table), deleted))
   }
   return [...inserts, ...deletes]
 }
 
-/** Returns the fields of which a row has another value than the default. */
-function givenFields ({ columns }: ModelTable, rows: readonly Row[]): string[] {
-  return Object.keys(columns).filter((field) => {
-    const { default: known = null } = columns[field]!
+/** Returns the statement that inserts rows. It sends the fields of which a row has another value than the default. */
+export function insertOf (dialect: Dialect, table: Table, rows: readonly Row[]): OwnStatement {
+  const fields = Object.keys(table.columns).filter((field) => {
+    const { default: known = null } = table.columns[field]!
     return rows.some((row) => row[field] !== known)
   })
+  return { sql: insertSql(dialect, table, fields), values: [JSON.stringify(rows, fields)] }
 }
 
 function statementOf (sql: string, rows: Row[]): OwnStatement {
@@ -47,8 +45,8 @@ function statementOf (sql: string, rows: Row[]): OwnStatement {
 }
 
 /** Returns how many rows a group creates in each table at most, in one order for all groups. */
-export function createdBy (writes: ReadonlyArray<{ creates?: readonly ModelTable[] }>): Map<ModelTable, number> {
-  const counts = new Map<ModelTable, number>()
+export function createdBy (writes: ReadonlyArray<{ creates?: readonly Table[] }>): Map<Table, number> {
+  const counts = new Map<Table, number>()
   for (const { creates = [] } of writes) for (const table of creates) counts.set(table, (counts.get(table) ?? 0) + 1)
   return counts
 }

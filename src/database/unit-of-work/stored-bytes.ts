@@ -1,6 +1,6 @@
 import type { FastifyError } from '@fastify/error'
 import { StorageLimitReached } from '../../errors.ts'
-import type { ModelTable } from '../model-table.ts'
+import type { Table } from '../table.ts'
 
 /** What every row counts beside its texts. */
 export const ROW_BYTES = 64
@@ -43,7 +43,7 @@ export function bytesOfTexts (...texts: Array<string | null | undefined>): numbe
 }
 
 /** Returns how much a row counts; 0 if there is none. */
-export function bytesOfRow (table: ModelTable, row: Record<string, unknown> | undefined): number {
+export function bytesOfRow (table: Table, row: Record<string, unknown> | undefined): number {
   if (row === undefined || table.isUncounted) return 0
   return bytesOfTexts(...textFieldsOf(table).map((field) => row[field] as string | null))
 }
@@ -53,14 +53,14 @@ export function bytesOfRow (table: ModelTable, row: Record<string, unknown> | un
  *
  * @param alias that of the row, or the name of its table
  */
-export function bytesSql (table: ModelTable, alias: string): string {
+export function bytesSql (table: Table, alias: string): string {
   const texts = textFieldsOf(table).map((field) => `coalesce(octet_length(${alias}.${table.columns[field]!.name}), 0)`)
   return [ROW_BYTES, ...texts].join(' + ')
 }
 
-const textFields = new WeakMap<ModelTable, string[]>()
+const textFields = new WeakMap<Table, string[]>()
 
-function textFieldsOf (table: ModelTable): string[] {
+function textFieldsOf (table: Table): string[] {
   let fields = textFields.get(table)
   if (fields === undefined) {
     fields = Object.keys(table.columns).filter((field) => table.columns[field]!.type === 'text')

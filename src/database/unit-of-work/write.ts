@@ -1,5 +1,5 @@
 import type { CommandSuccess } from './success.ts'
-import type { ModelTable } from '../model-table.ts'
+import type { Table } from '../table.ts'
 import type { AccountRows } from './account-rows.ts'
 
 /**
@@ -12,7 +12,7 @@ export interface Write<Input, Record> {
   /** Returns the rows to lock and load. Each belongs to the account of the writer, or is not found. */
   needs?: (input: Input) => Need[]
   /** The tables in each of which it creates one row at most. */
-  creates?: readonly ModelTable[]
+  creates?: readonly Table[]
   decide: (input: Input, rows: AccountRows) => CommandSuccess<Record>
 }
 
@@ -21,7 +21,7 @@ export type Need = RowNeed | ChildrenNeed | AllNeed
 /** A row by its id, locked. */
 interface RowNeed {
   kind: 'row'
-  table: ModelTable
+  table: Table
   id: number | Through
   /** `key share`: the row is only referred to. */
   lock: 'update' | 'key share'
@@ -29,7 +29,7 @@ interface RowNeed {
 
 /** The id is in a column of another row. */
 export interface Through {
-  table: ModelTable
+  table: Table
   id: number
   /** The field with the id. */
   field: string
@@ -38,30 +38,30 @@ export interface Through {
 /** Whether there are rows with these values. */
 interface ChildrenNeed {
   kind: 'children'
-  table: ModelTable
+  table: Table
   where: WantedValues
 }
 
 /** All rows of the account in a table that has few, locked for changes. */
 interface AllNeed {
   kind: 'all'
-  table: ModelTable
+  table: Table
 }
 
 /** Values by field. The first may be in a column of another row. */
 export type WantedValues = { [field: string]: number | string | boolean | Through }
 
 /** Needs a row to change it. The row stands for its children, too: a pet for its stock and its orders. */
-export const forUpdate = (table: ModelTable, id: number | Through): Need => ({ kind: 'row', table, id, lock: 'update' })
+export const forUpdate = (table: Table, id: number | Through): Need => ({ kind: 'row', table, id, lock: 'update' })
 
 /** Needs a row to refer to it. */
-export const forReference = (table: ModelTable, id: number): Need => ({ kind: 'row', table, id, lock: 'key share' })
+export const forReference = (table: Table, id: number): Need => ({ kind: 'row', table, id, lock: 'key share' })
 
 /** The id in a field of the row of another table: the pet of an order. That table is locked later. */
-export const through = (table: ModelTable, id: number, field: string): Through => ({ table, id, field })
+export const through = (table: Table, id: number, field: string): Through => ({ table, id, field })
 
 /** Needs to know whether there are rows with some values. A row that the write needs for update stands for them. */
-export const children = (table: ModelTable, where: WantedValues): Need => ({ kind: 'children', table, where })
+export const children = (table: Table, where: WantedValues): Need => ({ kind: 'children', table, where })
 
 /** Needs all rows of the account. */
-export const all = (table: ModelTable): Need => ({ kind: 'all', table })
+export const all = (table: Table): Need => ({ kind: 'all', table })

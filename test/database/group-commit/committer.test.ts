@@ -5,6 +5,7 @@ import { NO_EVENTS, type Command } from '../../../src/database/group-commit/comm
 import { createCommitter, type Commit } from '../../../src/database/group-commit/committer.ts'
 import type { Dialect } from '../../../src/database/dialect.ts'
 import type { Table } from '../../../src/database/table.ts'
+import { categories, messages, pets } from '../../../src/generated/tables.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import type { Database } from '../../../src/database/database.ts'
 import { webhookSubscribers } from '../../../src/deliveries/enqueue.ts'
@@ -38,7 +39,7 @@ async function open (
   const { commit, close } = createCommitter(database, {
     queueLimit,
     timeout: TIMEOUT_MS,
-    tables: [PETS, MESSAGES],
+    tables: [pets, messages],
     eventLog: eventLog(webhookSubscribers)
   })
   t.teardown(async () => {
@@ -255,13 +256,9 @@ t.test('a command can lock rows of a registered table only', async (t) => {
     locks: () => [{ table, ids: [1] }],
     run: async (_tx, inputs) => inputs.map(() => ({ record: undefined }))
   })
-  await commit(lock(PETS), {}, { account })
-  await t.rejects(commit(lock(CATEGORIES), {}, { account }), { message: /no resource registers this table/ })
+  await commit(lock(pets), {}, { account })
+  await t.rejects(commit(lock(categories), {}, { account }), { message: /no resource registers this table/ })
 })
-
-const MESSAGES: Table = { name: 'messages', id: 'id', columns: {} }
-const PETS: Table = { name: 'pets', id: 'id', columns: {} }
-const CATEGORIES: Table = { name: 'categories', id: 'id', columns: { account_id: 'bigint', name: 'text' } }
 
 /** Inserts a category for each input, up to `limit`, with ids of the transaction. @returns the ids used */
 function insertCategory (
@@ -271,10 +268,10 @@ function insertCategory (
   return {
     name,
     async run ({ allocateIds, insert }, inputs) {
-      const ids = await allocateIds(CATEGORIES, inputs.length)
-      insert(
-        CATEGORIES,
-        inputs.slice(0, limit).map(({ account }, i) => ({ id: ids[i]!, account_id: account, name }))
+      const ids = await allocateIds(categories, inputs.length)
+      await insert(
+        categories,
+        inputs.slice(0, limit).map(({ account }, i) => ({ id: ids[i]!, accountId: account, name }))
       )
       return inputs.map(({ account }, i) => ({
         record: i < limit ? ids[i] : undefined,
@@ -284,7 +281,7 @@ function insertCategory (
   }
 }
 
-t.test('a deferred write is visible to the next statement of its group, and after COMMIT', async (t) => {
+t.test('a write is visible to the next statement of its group, and after COMMIT', async (t) => {
   const { database, commit, account, names } = await open(t)
   const seen: string[][] = []
   const look = (name: string, through: 'query' | 'execute'): Command<{ account: number }, undefined> => ({
@@ -313,12 +310,12 @@ t.test('a deferred write is visible to the next statement of its group, and afte
     commit(insertCategory('d'), { account }, { account })
   ])
   t.same(seen, [['a'], ['a', 'b'], []])
-  t.same(await names(), ['a', 'b', 'c!', 'd'], 'the last one waited for nothing but COMMIT')
+  t.same(await names(), ['a', 'b', 'c!', 'd'], 'the last one as well')
 
   await Promise.all(
     ['e', 'f'].map(async (name) => await commit(insertCategory(name, { say: true }), { account }, { account }))
   )
-  t.same((await names()).slice(4), ['e', 'f'], 'the events took them along')
+  t.same((await names()).slice(4), ['e', 'f'], 'with their events')
   t.equal(await database.prisma.event.count(), 2)
 })
 

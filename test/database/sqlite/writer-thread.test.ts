@@ -198,9 +198,12 @@ t.test('a group of writes is committed by the thread with its last statements', 
   })
   const openAccount: Command<string, string> = {
     name: 'openAccount',
-    async run ({ defer }, inputs) {
-      defer(`INSERT INTO accounts (name, created_at)
-        SELECT value ->> 'name', '2026-11-21T10:00:00.000Z' FROM json_each(?)`, inputs.map((name) => ({ name })))
+    async run ({ run }, inputs) {
+      await run([{
+        sql: `INSERT INTO accounts (name, created_at)
+          SELECT value, '2026-11-21T10:00:00.000Z' FROM json_each(?)`,
+        values: [JSON.stringify(inputs)]
+      }])
       return inputs.map((name) => ({ record: name }))
     }
   }
