@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { Type, type Static } from '@sinclair/typebox'
 import { Ajv, type ValidateFunction } from 'ajv'
+import { problemOfDatabaseUrl } from './database/postgresql/connection-url.ts'
 
 const integer = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })
@@ -145,17 +146,15 @@ const FORMER_NAMES: Record<string, string> = {
 
 /** A rule for a string setting, in addition to its pattern. */
 interface Rule {
-  /** The rule in words, after "must". */
-  text: string
+  /** The rule in words, after "must", or the part that a value breaks. */
+  text: string | ((value: string) => string)
   isValid?: (value: string) => boolean
 }
 
 const RULES: Record<string, Rule> = {
   DATABASE_URL: {
-    text: 'be file:<path> of a file, without parameters, for SQLite, or postgresql://user:password@host:5432/name for ' +
-      'PostgreSQL, with one host, without the parameter target_session_attrs, which has no effect, and with the ' +
-      'parameter schema at most once, of 1 to 63 bytes and not beginning with pg_',
-    isValid: isDatabaseUrl
+    text: (url) => problemOfDatabaseUrl(url)!,
+    isValid: (url) => problemOfDatabaseUrl(url) === undefined
   },
   PROCESSES: { text: 'be a number of processes from 1 to 999, or auto for one for each core' },
   BASE_PATH: {
@@ -237,31 +236,17 @@ function schemaOf (name: string): SettingSchema {
 }
 
 /** Describes an invalid value. Omits the value of DATABASE_URL, which may contain a password. */
-function describeProblem (name: string, value: string | undefined): string {
-  return `${name}${name === 'DATABASE_URL' ? '' : ` is "${value}" but`} must ${describeRule(name)}`
+function describeProblem (name: string, value = ''): string {
+  return `${name}${name === 'DATABASE_URL' ? '' : ` is "${value}" but`} must ${describeRule(name, value)}`
 }
 
-function describeRule (name: string): string {
+function describeRule (name: string, value: string): string {
   const { type, minimum, maximum, anyOf, description } = schemaOf(name)
   if (anyOf !== undefined) return `be one of ${anyOf.map((option) => option.const).join(', ')}`
   if (type === 'integer') return `be a whole number from ${minimum} to ${maximum}`
   if (type === 'boolean') return 'be true or false'
-  return RULES[name]?.text ?? `fit: ${description}`
-}
-
-/** The driver connects to one host, and ignores the parameter of libpq that selects one of several. */
-function isDatabaseUrl (url: string): boolean {
-  // Each connection to a database in memory would have one of its own.
-  if (url.startsWith('file:')) return !/^file::memory:|\?|[/\\]$/.test(url)
-  if (!URL.canParse(url)) return false
-  const { searchParams } = new URL(url)
-  return !searchParams.has('target_session_attrs') && searchParams.getAll('schema').length <= 1 &&
-    isSchemaName(searchParams.get('schema') ?? 'public')
-}
-
-/** PostgreSQL would cut a longer name, and keeps those with this prefix for itself. */
-function isSchemaName (name: string): boolean {
-  return name !== '' && Buffer.byteLength(name) <= 63 && !name.startsWith('pg_') && !name.includes('\0')
+  const { text = `fit: ${description}` } = RULES[name] ?? {}
+  return typeof text === 'string' ? text : text(value)
 }
 
 /** A port of `*` stands for any port. */

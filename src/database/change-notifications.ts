@@ -4,7 +4,8 @@ import type { Client } from 'pg'
 import { mergeChanges, type Changes } from './unit-of-work/success.ts'
 import type { Database } from './database.ts'
 import { TOO_MANY_CONNECTIONS } from './error-classification.ts'
-import { prepareSession, schemaOf } from './postgresql/session.ts'
+import { connectionOf, schemaOf, type Connection } from './postgresql/connection-url.ts'
+import { prepareSession } from './postgresql/session.ts'
 
 /**
  * Announces changes to the other processes on the same PostgreSQL, and receives theirs. Sent after COMMIT, outside the
@@ -58,6 +59,7 @@ export function createNotifier (database: Database, options: NotifierOptions): N
 class PostgresNotifier implements Notifier {
   readonly #options: NotifierOptions
   readonly #timeoutMs: number
+  readonly #server: Connection
   /** The stores in other schemas of the database have the same channel. */
   readonly #schema: string
   /** Identifies this process, whose own notifications come back as well. */
@@ -74,6 +76,7 @@ class PostgresNotifier implements Notifier {
   constructor (options: NotifierOptions) {
     this.#options = options
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS
+    this.#server = connectionOf(options.url)
     this.#schema = schemaOf(options.url)
   }
 
@@ -128,11 +131,11 @@ class PostgresNotifier implements Notifier {
     const { default: pg } = await import('pg')
     for (;;) {
       const connection = new pg.Client({
-        connectionString: this.#options.url,
         connectionTimeoutMillis: this.#timeoutMs,
         query_timeout: this.#timeoutMs,
         keepAlive: true,
-        application_name: 'petstore events'
+        application_name: 'petstore events',
+        ...this.#server
       })
       try {
         await this.#listenOn(connection)

@@ -38,6 +38,7 @@ const ALLOWED_TABLES: Array<[file: RegExp, table: RegExp, reason: string]> = [
 const DEFINITIONS = new Set([
   ...SHARED_FILES,
   'accounts/api-key.ts',
+  'database/postgresql/connection-url.ts',
   'http/conditional-requests.ts',
   'monitoring/instrumentation.ts',
   'start/explain-failure.ts'

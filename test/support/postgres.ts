@@ -75,7 +75,7 @@ export async function startPostgres (settings: Record<string, string> = {}, inst
 }
 
 /** Lists a process and, on Linux, its children, which can outlive it. */
-function processesOf (pid: number | undefined): number[] {
+export function processesOf (pid: number | undefined): number[] {
   if (pid === undefined) return []
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')
@@ -105,7 +105,7 @@ async function initialise (binaries: string, data: string, account: Account): Pr
 }
 
 /** Returns the account to run as. PostgreSQL refuses to run as root; every system with root has `nobody`. */
-function accountToRunAs (): Account {
+export function accountToRunAs (): Account {
   if (process.getuid?.() !== 0) return {}
   const id = (flag: string): number => Number(spawnSync('id', [flag, 'nobody'], { encoding: 'utf8' }).stdout || 65534)
   return { uid: id('-u'), gid: id('-g') }
@@ -126,7 +126,7 @@ async function binariesFor (account: Account, folder: string): Promise<string> {
   return join(copy, 'bin')
 }
 
-function own ({ uid, gid }: Account, ...paths: string[]): void {
+export function own ({ uid, gid }: Account, ...paths: string[]): void {
   if (uid === undefined) return
   const { status, stderr } = spawnSync('chown', ['-R', `${uid}:${gid}`, ...paths], { encoding: 'utf8' })
   if (status !== 0) throw new Error(`chown failed: ${stderr}`)

@@ -4,6 +4,7 @@ import { crash } from './crash.ts'
 import { deliveries } from './deliveries.ts'
 import { diskFaults } from './disk-faults.ts'
 import { durability } from './durability.ts'
+import { failover } from './failover.ts'
 import { followers } from './followers.ts'
 import { fuzz } from './fuzz.ts'
 import { histories } from './histories/histories.ts'
@@ -59,6 +60,12 @@ export const scenarios: Record<string, Entry> = {
     scenario: databaseOutage,
     promise: 'the service survives a database that is killed, suspended or down, and refuses requests soon',
     databases: ['postgresql']
+  },
+  failover: {
+    scenario: failover,
+    promise: 'the loss of a PostgreSQL with a standby costs no write, and no more time than its replacement takes',
+    databases: ['postgresql'],
+    fullFormOnly: true
   },
   'disk-faults': {
     scenario: diskFaults,

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import type { SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory } from '@prisma/driver-adapter-utils'
 import { PACKAGE } from '../../folders.ts'
 import { databaseOf, type DatabaseName } from '../dialect.ts'
-import { prepareSession, schemaOf } from '../postgresql/session.ts'
+import { connectionOf, schemaOf } from '../postgresql/connection-url.ts'
+import { prepareSession } from '../postgresql/session.ts'
 
 /**
  * Returns the names of the migrations that this version of the service needs and the database has not finished.
@@ -50,7 +51,7 @@ export async function adapterFactory (url: string): Promise<SqlMigrationAwareDri
   }
   const { PrismaPg } = await import('@prisma/adapter-pg')
   return new PrismaPg({
-    connectionString: url,
+    ...connectionOf(url),
     max: 1,
     connectionTimeoutMillis: 10_000,
     // A migration takes as long as it takes, whatever the role presets. It creates the schema if it is missing.

@@ -5,8 +5,8 @@ import { createClient, type Client, type ClientOptions } from '../prisma-client.
 import { queryRows, type OwnStatement } from '../statements.ts'
 import { createTransact } from '../transact.ts'
 import { ConnectionPool } from './connection-pool.ts'
+import { schemaOf } from './connection-url.ts'
 import { postgresql } from './dialect.ts'
-import { schemaOf } from './session.ts'
 
 /** Transactions in flight at once: one that waits for another process's locks does not block the rest. */
 const MAX_WRITERS = 3

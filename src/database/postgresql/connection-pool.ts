@@ -3,6 +3,7 @@ import pg from 'pg'
 import { TOO_MANY_CONNECTIONS } from '../error-classification.ts'
 import type { OwnStatement } from '../statements.ts'
 import type { ReservedConnection } from '../transact.ts'
+import { connectionOf } from './connection-url.ts'
 import { prepareSession } from './session.ts'
 import { PipelinedClient, isStalePlan } from './pipelined-client.ts'
 import { BEGIN, COMMIT } from './statement-batch.ts'
@@ -61,7 +62,6 @@ export class ConnectionPool extends pg.Pool {
     const lockTimeout = Math.min(Math.round(timeout / 2), LOCK_TIMEOUT_MS)
     const settings = [...PLANNER, `statement_timeout=${timeout}`, `lock_timeout=${lockTimeout}`]
     super({
-      connectionString: url,
       max: size,
       Client: class extends PipelinedClient {
         constructor (options?: pg.ClientConfig) { super(options, timeout) }
@@ -69,6 +69,7 @@ export class ConnectionPool extends pg.Pool {
       connectionTimeoutMillis: timeout,
       keepAlive: true,
       application_name: 'petstore',
+      ...connectionOf(url),
       // eslint-disable-next-line @typescript-eslint/no-misused-promises -- the pool waits for it
       onConnect: async (client) => { await prepareSession(client, url, { settings }) }
     })

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { OperationalError } from '../../operational-error.ts'
+import { connectionOf } from './connection-url.ts'
 
 /** A pooler can give both connections servers that no other has used. A second attempt is unlikely to. */
 const ATTEMPTS = 3
@@ -47,7 +48,7 @@ async function serverOf (client: pg.Client): Promise<number> {
 
 async function withConnection<Result> (url: string, use: (client: pg.Client) => Promise<Result>): Promise<Result> {
   const client = new pg.Client({
-    connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: CONNECT_TIMEOUT_MS
+    ...connectionOf(url), connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: CONNECT_TIMEOUT_MS
   })
   try {
     await client.connect()

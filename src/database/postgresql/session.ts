@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { OperationalError } from '../../operational-error.ts'
+import { namesSchema, schemaOf } from './connection-url.ts'
 
 /**
  * Settings on which texts of values, or the meaning of statements, depend. A role or a database can preset others.
@@ -12,12 +13,7 @@ const SETTINGS = [
   "default_transaction_isolation='read committed'"
 ]
 
-/** Returns the name of the schema with the tables: the parameter `schema` of the URL, or `public`. */
-export function schemaOf (url: string): string {
-  return new URL(url).searchParams.get('schema') ?? 'public'
-}
-
-/** Returns the same as SQL writes it. */
+/** Returns the name of the schema with the tables as SQL writes it. */
 export function quotedSchemaOf (url: string): string {
   return `"${schemaOf(url).replaceAll('"', '""')}"`
 }
@@ -59,8 +55,4 @@ export async function prepareSession (
     throw new OperationalError(`The database in DATABASE_URL has no schema ${schema} that its user may use: ` +
       'create it with npx --no petstore migrate, or grant its use.')
   }
-}
-
-function namesSchema (url: string): boolean {
-  return new URL(url).searchParams.has('schema')
 }
