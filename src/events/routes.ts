@@ -30,8 +30,7 @@ export function eventRoutes ({ streamsPerAccount }: EventOptions): FastifyPlugin
         description: [
           'Lists the changes of pets, categories, stock, orders and messages as events, in order. With ' +
             '`Accept: text/event-stream` the response stays open and sends new events as they happen. To resume a ' +
-            'broken stream without losing an event, send `Last-Event-ID`; it takes precedence over `after`. An ' +
-            'account has a limited number of streams.',
+            'broken stream without losing an event, send `Last-Event-ID`; it takes precedence over `after`.',
           'To mirror a store, read `Event-Id` here, read all pages of the lists, and then follow from that number.'
         ].join('\n\n'),
         'x-stability': 'experimental',

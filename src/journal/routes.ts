@@ -45,9 +45,8 @@ export function journalRoutes (
         operationId: 'putJournal',
         ...EXPERIMENTAL,
         summary: 'Turn the journal on',
-        description: 'From now on, the journal records every request with an API key of the account, except those ' +
-          'of the lab: what came, what the service sent, and what became of it. It keeps the newest requests: as ' +
-          'many as `keep` says, and at most 16 MB.',
+        description: 'From now on, the journal records every request of the account, except those of the lab. It ' +
+          'keeps the newest: as many as `keep` says, and at most 16 MB.',
         body: ref(NewJournalSchema),
         response: { 200: ref(JournalSchema) }
       }
@@ -169,7 +168,7 @@ export function journalRoutes (
         ...EXPERIMENTAL,
         summary: 'Check recorded requests',
         description: 'Checks how many requests match, whether they have one Idempotency-Key, how long the client ' +
-          'paused before further attempts, and in which order requests came. It changes nothing.',
+          'paused before further attempts, and in which order requests came.',
         body: ref(RequestCheckSchema),
         response: { 200: ref(RequestVerdictSchema) }
       },

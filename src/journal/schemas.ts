@@ -175,8 +175,7 @@ export const RequestStreamMessageSchema = Type.Object({
 export const HttpArchiveSchema = Type.Object({
   log: Type.Unsafe<object>({
     type: 'object',
-    description: 'The requests as the HTTP Archive format 1.2 has them. Members that begin with `_` are additions: ' +
-      '`_id`, `_outcome` and others of the recorded request',
+    description: 'The requests as the HTTP Archive format 1.2 has them, with additions such as `_outcome`',
     example: { version: '1.2', creator: { name: 'petstore', version: '1' }, entries: [] }
   })
 }, { $id: 'HttpArchive', description: 'A page of the journal as HAR 1.2.' })

@@ -34,7 +34,7 @@ export const clockRoutes: FastifyPluginAsyncTypebox = async function clockRoutes
       summary: 'Move the clock',
       description: 'Moves the clock of your account ahead, by `seconds` or `to` a time. It never goes back. ' +
         'These follow the clock: times of records and events, the expiry of API keys and idempotency keys, retries ' +
-        'of webhooks, the retention of events, and sunsets. `Date` and the signatures of webhooks stay in real time.',
+        'of webhooks, the retention of events, and sunsets.',
       body: ref(NewClockAdvanceSchema),
       response: { 200: ref(AdvancedClockSchema) }
     }

@@ -163,7 +163,7 @@ export const SnapshotDiffSchema = Type.Object({
 }, {
   $id: 'SnapshotDiff',
   description: 'What has changed in a store since a snapshot: categories, pets, inventory, orders and messages, each ' +
-    'by id. A record that was changed back is not part of it.'
+    'by id'
 })
 
 const sample = Type.Object({

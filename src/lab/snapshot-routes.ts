@@ -108,7 +108,7 @@ export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshot
       operationId: 'restoreSnapshot',
       ...EXPERIMENTAL,
       summary: 'Restore a snapshot',
-      description: 'Restores the store as it was, with the same ids, values and ETags. Records made since are gone. ' +
+      description: 'Restores the store as it was, with the same ids, values and ETags. ' +
         'API keys, webhooks, faults, the clock and idempotency keys stay as they are. Writes one event ' +
         '`store.replaced`. A message that was delivered or failed after the snapshot keeps that status.',
       params: SnapshotParams,

@@ -18,6 +18,7 @@ const STATUS_NAMES: Record<string, string> = {
   204: 'NoContent',
   304: 'NotModified',
   400: 'BadRequest',
+  408: 'RequestTimeout',
   429: 'TooManyRequests',
   500: 'InternalError',
   502: 'BadGateway',

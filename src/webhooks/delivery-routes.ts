@@ -70,11 +70,10 @@ export const deliveryRoutes: FastifyPluginAsyncTypebox = async function delivery
       summary: 'Send events to a webhook again',
       description: [
         'Sends one event, or a range of up to 10,000, in their order. A request has the same `webhook-id` as before, ' +
-          'and a new timestamp and signature. The webhook receives only types in its `events`, and nothing while it ' +
-          'is disabled. Enable it first.',
-        'An event that waits for its first attempt, or whose request is in flight, is not sent twice. One that waits ' +
-          'for a retry is sent now. With `"only": "failed"`, the service sends only those, and the last 10,000 that ' +
-          'it gave up.'
+          'and a new timestamp and signature. A webhook receives only types in its `events`, and nothing while it ' +
+          'is disabled.',
+        'An event that waits for its first attempt is not sent twice. One that waits for a retry is sent now. With ' +
+          '`"only": "failed"`, the service sends only those, and the last 10,000 that it gave up.'
       ].join('\n\n'),
       params: WebhookParams,
       body: ref(ResendSchema),

@@ -51,9 +51,8 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
             'with the secret that is shown only in this response.',
           'The service retries with growing pauses for about a day, until the address responds with a 2xx status. An ' +
             'event may arrive more than once, always with the same `webhook-id`. Up to 8 requests are in flight at a ' +
-            'time, so order the events by `id`. All accounts together call one host and port 20 times at once. The ' +
-            'service honours `Retry-After` and follows no redirection. A 410 disables the webhook, and so do 50 ' +
-            'failed attempts in a row over at least a day. An account can have 20 webhooks at most.'
+            'time, so order the events by `id`. The service honours `Retry-After` and follows no redirection. A 410 ' +
+            'disables the webhook, and so do 50 failed attempts in a row over at least a day.'
         ].join('\n\n'),
         body: ref(NewWebhookSchema),
         response: { 201: ref(WebhookWithSecretSchema) }
