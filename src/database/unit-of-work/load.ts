@@ -59,7 +59,10 @@ function groupByTable (needed: readonly AccountNeeds[]): Map<Table, TableNeeds> 
         byTable.set(need.table, ofTable = { lock: 'key share', ids: new Map(), children: new Map(), all: new Set() })
       }
       if (need.kind === 'children') {
-        ofTable.children.set(`${account} ${JSON.stringify(Object.values(need.where).map(sent))}`, { account, where: need.where })
+        const wanted = { account, where: need.where }
+        // The ids of two tables can be the same number.
+        const key = `${account} ${linkKey(linkOf(wanted))} ${JSON.stringify(Object.values(need.where).map(sent))}`
+        ofTable.children.set(key, wanted)
       } else if (need.kind === 'all') {
         ofTable.all.add(account)
       } else {

@@ -4,7 +4,7 @@ import type { Changes } from '../../../src/database/unit-of-work/success.ts'
 import { createMessage, messageSecret } from '../../../src/messages/commands.ts'
 import { startApp, type Answer, type Client, type TestApp } from '../../support/app.ts'
 import { database } from '../../support/database.ts'
-import { count, newCategory, newPet, setStatus, stocked } from '../../support/fixtures.ts'
+import { count, newCategory, newOrder, newPet, setStatus, stocked } from '../../support/fixtures.ts'
 import { inOneGroup } from '../../support/groups.ts'
 
 /** An account with a few records, whose events the process has written before. */
@@ -171,6 +171,21 @@ t.test('a group of writes of several accounts', async (t) => {
     const { body: events } = await client.get('/events?limit=100')
     t.same(events.map(({ id }: { id: string }) => Number(id)), Array.from(events, (_, i) => i + 1), 'no gaps')
   }
+})
+
+t.test('in one group, a pet and an order can have the same id', async (t) => {
+  const { app, openAccount } = await startApp(t)
+  const ada = await openAccount()
+  const other = await stocked(ada, 1_000)
+  const held = await stocked(ada, 9)
+  await newOrder(ada, held)
+  while (await newOrder(ada, other) < held);
+  const [counted, changed] = await inOneGroup(app, [
+    async () => await ada.patch(`/inventory/${held}`, { quantity: 0 }),
+    async () => await ada.patch(`/store/orders/${held}`, { shipDate: '2031-01-01T00:00:00Z' })
+  ])
+  t.match(changed, { status: 200, body: { id: held, petId: other } })
+  t.match(counted, { status: 200, body: { petId: held, status: 'pending' } }, 'its open order holds the pet')
 })
 
 t.test('listeners get the changes of a write', async (t) => {
