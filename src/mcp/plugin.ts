@@ -35,6 +35,10 @@ export const mcp = fp(async function mcp (app: FastifyInstance, { errors }: { er
       config: { authenticated: true },
       onRequest: [refuseForeignPages, app.verifyBearerAuth!]
     }, async (request, reply) => {
+      // One body of 128 KB could ask for 2,900 lists of all tools: 270 MB. The protocol has no batches any more.
+      if (/^\s*\[/.test(request.body as string)) {
+        return await sendError(reply, 400, INVALID_REQUEST, 'Send one message, not a batch')
+      }
       // The library is loaded with the first message: few services get one.
       const { answer } = await import('./server.ts')
       tools ??= toolsOf(app.swagger() as unknown as SharedDocument, (operationId) => reading.has(operationId))
@@ -45,10 +49,15 @@ export const mcp = fp(async function mcp (app: FastifyInstance, { errors }: { er
         if (!(error instanceof ConnectionLost)) throw error
         reply.hijack()
         reply.raw.socket?.destroy()
+        return reply
       }
     })
   })
 }, { name: 'mcp', dependencies: ['authentication', 'content-type-parsers', 'openapi'] })
+
+/** Codes of JSON-RPC errors. Servers define those from -32,000 to -32,099 themselves. */
+const INVALID_REQUEST = -32_600
+const FORBIDDEN_ORIGIN = -32_000
 
 /** Pages that are served by the browser's own machine. */
 const LOCAL_ORIGIN = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/
@@ -59,6 +68,10 @@ const LOCAL_ORIGIN = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/
  */
 async function refuseForeignPages ({ headers: { origin } }: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   if (origin === undefined || LOCAL_ORIGIN.test(origin) || reply.hasHeader('access-control-allow-origin')) return
-  const error = { code: -32_000, message: `CORS_ORIGINS does not allow pages of ${origin}` }
-  return await reply.code(403).send({ jsonrpc: '2.0', id: null, error })
+  return await sendError(reply, 403, FORBIDDEN_ORIGIN, `CORS_ORIGINS does not allow pages of ${origin}`)
+}
+
+/** Sends a JSON-RPC error about a request that is no message. */
+async function sendError (reply: FastifyReply, status: number, code: number, message: string): Promise<unknown> {
+  return await reply.code(status).send({ jsonrpc: '2.0', id: null, error: { code, message } })
 }

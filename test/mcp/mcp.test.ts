@@ -169,7 +169,8 @@ t.test('tools', async (t) => {
 
   await t.test('need messages of the protocol', async (t) => {
     t.match(await sendMessage(port, ada, '{'), { status: 400, body: { error: { code: -32_700 } } })
-    t.match(await sendMessage(port, ada, '[]'), { status: 400, body: { error: { code: Number } } })
+    const lists = JSON.stringify([1, 2].map((id) => ({ jsonrpc: '2.0', id, method: 'tools/list' })))
+    t.match(await sendMessage(port, ada, ` ${lists}`), { status: 400, body: { error: { code: -32_600 } } })
     t.match(await sendMessage(port, ada, { method: 'nothing' }), { body: { error: { code: -32_601 } } })
     t.match(await sendMessage(port, ada, { method: 'tools/list' }, { 'content-type': 'text/plain' }),
       { status: 400, body: { code: 'invalid_content_type' } })
