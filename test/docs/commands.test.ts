@@ -52,6 +52,7 @@ const NOT_RUN: Array<[command: RegExp, because: string]> = [
   ],
   [/^(java -jar openapi-generator|oapi-codegen|openapi-python-client)/, 'needs Java, Go or Python'],
   [/^cargo progenitor /, 'needs Rust'],
+  [/^apt-get install /, 'changes the machine; .ci/run installs the same packages'],
   [/^litestream /, 'needs another program, and a bucket'],
   [/^npm run bench$/, 'takes about two hours of an idle machine']
 ]
