@@ -75,7 +75,7 @@ function problemOf ({ tool: { name, inputSchema } }: OperationTool, args: Record
 /** Whether a value can be a part of a path, a query or a header field. */
 function isPlain (value: unknown): boolean {
   if (typeof value !== 'string') return typeof value === 'number' || typeof value === 'boolean'
-  return !/[^\t\x20-\x7e\x80-\uffff]/.test(value)
+  return value.isWellFormed() && !/[^\t\x20-\x7e\x80-\uffff]/.test(value)
 }
 
 function refusal (message: string): ToolResult {

@@ -17,7 +17,7 @@ const page = readFileSync(join(ROOT, 'docs/how-to/examine-your-client.md'), 'utf
 const ADAPTERS = {
   js: { file: 'adapter.mjs', needs: ['node'], passes: true },
   python: { file: 'adapter.py', needs: ['python3'], passes: false },
-  go: { file: 'adapter.go', needs: ['go'], passes: false },
+  perl: { file: 'adapter.pl', needs: ['perl'], passes: false },
   bash: { file: 'adapter.sh', needs: ['bash', 'curl', 'jq'], passes: true }
 }
 
@@ -48,6 +48,13 @@ t.test('the adapters of the page get the verdicts that it says', async (t) => {
       t.equal(code, passes ? 0 : 1, out + err)
       if (kind === 'python') t.match(out, pattern(blockOf('text')))
     })
+  }
+})
+
+t.test('an adapter has ten lines', async (t) => {
+  for (const kind of Object.keys(ADAPTERS)) {
+    const lines = blockOf(kind).split('\n').filter((line) => line !== '')
+    t.ok(lines.length <= 10, `${lines.length} lines of ${kind}`)
   }
 })
 

@@ -8,7 +8,7 @@ import { stocked } from '../support/fixtures.ts'
 import { callTool, sendMessage } from './messages.ts'
 
 t.test('tools', async (t) => {
-  const { port, app, openAccount, nobody, withKey } = await startApp(t, { CORS_ORIGINS: 'https://pages.example' })
+  const { port, openAccount, nobody, withKey } = await startApp(t, { CORS_ORIGINS: 'https://pages.example' })
   const ada = await openAccount()
   const call = async (name: string, args: object = {}, client: Client = ada): Promise<any> =>
     await callTool(port, client, name, args)
@@ -72,6 +72,7 @@ t.test('tools', async (t) => {
       ['getOrder', {}, 400, 'validation_failed'],
       ['getOrder', { orderID: 1 }, 400, 'validation_failed'],
       ['getOrder', { orderId: {} }, 400, 'validation_failed'],
+      ['getOrder', { orderId: '\ud800' }, 400, 'validation_failed'],
       ['placeOrder', { body: { petId: 'x' } }, 400, 'validation_failed'],
       ['placeOrder', { body: { petId: 1 }, idempotencyKey: 'a\r\nx: y' }, 400, 'validation_failed'],
       ['getOrder', { __proto__: null, toString: 'x', orderId: 1 }, 400, 'validation_failed']
@@ -203,7 +204,6 @@ t.test('tools', async (t) => {
     await app.close()
     await t.rejects(callTool(port, bob, 'listPets'))
   })
-  t.ok(app.hasRoute({ method: 'POST', url: '/mcp' }))
 })
 
 t.test('a call counts once for the limit of an account', async (t) => {

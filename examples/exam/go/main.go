@@ -1,6 +1,6 @@
 // The adapter of a client in Go, in petstore.go.
 //
-//	go build -o /tmp/adapter ./examples/exam/go && npx --no petstore exam --client /tmp/adapter
+//	(cd examples/exam/go && go build -o adapter .) && npx --no petstore exam --client examples/exam/go/adapter
 package main
 
 import (
