@@ -1,12 +1,22 @@
 import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 
-/** Returns a free port of the loopback address. */
+// No system gives these ports to a socket that asks for any port: other tests do that at the same time.
+const FIRST = 11_000
+const LAST = 31_999
+
+/** Returns a free port of the loopback address. Another process can still take it, but only by asking for it. */
 export async function freePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
+  for (;;) {
+    const port = FIRST + Math.floor(Math.random() * (LAST - FIRST + 1))
+    const server = createServer()
+    try {
+      await once(server.listen(port, '127.0.0.1'), 'listening')
+    } catch {
+      continue
+    }
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }
