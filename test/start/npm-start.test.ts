@@ -40,7 +40,7 @@ async function startNpm (t: Test, command: string[], settings: Record<string, st
   closeSync(output)
   t.teardown(() => { for (const pid of [-child.pid!, ...processesOf(database).map(Number)]) kill(pid, 'SIGKILL') })
   const log = (): string => readFileSync(join(cwd, 'log'), 'utf8')
-  await until(() => log().includes('"msg":"Server listening'), 'the service listens')
+  await until(() => log().includes('Server listening'), 'the service listens')
   await until(async () => await answers(`http://127.0.0.1:${port}/readyz`), `the service is ready: ${log()}`)
   return { child, database, port, log }
 }
