@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import { WebhookAttemptDetailSchema, WebhookAttemptSchema } from '../deliveries/schemas.ts'
-import { ValidationFailed } from '../errors.ts'
 import { EventsExpired } from '../events/errors.ts'
 import { ref } from '../http/common-schemas.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
@@ -14,8 +13,7 @@ import { AttemptNotFound, UnknownEvent, WebhookNotFound } from './errors.ts'
 import { resendEvents } from './resend-command.ts'
 import { createResendTurns } from './resend-turns.ts'
 import {
-  AttemptParams, AttemptQuery, MAX_RESENT_EVENTS, ResendSchema, ResentEventsSchema, TestDeliverySchema, WebhookParams,
-  type Resend
+  AttemptParams, AttemptQuery, ResendSchema, ResentEventsSchema, TestDeliverySchema, WebhookParams
 } from './schemas.ts'
 
 const common = { tags: ['webhooks'], 'x-stability': 'experimental' }
@@ -69,7 +67,7 @@ export const deliveryRoutes: FastifyPluginAsyncTypebox = async function delivery
       operationId: 'resendEvents',
       summary: 'Send events to a webhook again',
       description: [
-        'Sends one event, or a range of up to 10,000, in their order. A request has the same `webhook-id` as before, ' +
+        'Sends one event, or up to 10,000, in their order. A request has the same `webhook-id` as before, ' +
           'and a new timestamp and signature. A webhook receives only types in its `events`, and nothing while it ' +
           'is disabled.',
         'An event that waits for its first attempt is not sent twice. One that waits for a retry is sent now. With ' +
@@ -82,7 +80,7 @@ export const deliveryRoutes: FastifyPluginAsyncTypebox = async function delivery
     config: { errors: [WebhookNotFound, UnknownEvent, EventsExpired] }
   }, async (request, reply) => {
     const { auth: { account }, params: { webhookId }, body } = request
-    const input = { account, webhookId, ...selectionOf(body), conditions: conditionsOf(request) }
+    const input = { account, webhookId, selection: body, conditions: conditionsOf(request) }
     const context = recordWriteContext(request)
     const resent = await inTurn(account, async () => await app.commit(resendEvents, input, context))
     return sendWriteResult(reply, 202, resent)
@@ -104,22 +102,4 @@ export const deliveryRoutes: FastifyPluginAsyncTypebox = async function delivery
     const input = { webhookId, conditions: conditionsOf(request) }
     return sendWriteResult(reply, 202, await app.commit(testWebhook, input, recordWriteContext(request)))
   })
-}
-
-interface Selection { from: number, to: number, types?: string[] | undefined, onlyFailed: boolean }
-
-/** @throws ValidationFailed when the members do not select one event or a range */
-function selectionOf ({ eventId, from, to, types, only }: Resend): Selection {
-  if (eventId !== undefined) {
-    if ([from, to, types, only].every((member) => member === undefined)) {
-      return { from: eventId, to: eventId, onlyFailed: false }
-    }
-    throw new ValidationFailed('eventId must be the only member, or be left out')
-  }
-  if (from === undefined || to === undefined) throw new ValidationFailed('eventId is required, or both from and to')
-  if (to < from) throw new ValidationFailed('to must be from or more')
-  if (to - from >= MAX_RESENT_EVENTS) {
-    throw new ValidationFailed(`to must be at most ${MAX_RESENT_EVENTS - 1} more than from`)
-  }
-  return { from, to, types, onlyFailed: only === 'failed' }
 }

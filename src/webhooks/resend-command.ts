@@ -1,25 +1,21 @@
+import type { FastifyError } from 'fastify'
 import { oncePerDialect } from '../database/dialect.ts'
 import { etagOf } from '../database/entity-tag.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
 import { DELIVERY_LIFETIME_MS } from '../deliveries/enqueue.ts'
+import { ValidationFailed } from '../errors.ts'
 import { EventsExpired } from '../events/errors.ts'
-import { resolveStartPosition, describeStored } from '../events/rules.ts'
+import { describeStored, resolveStartPosition, type FeedState } from '../events/rules.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { UnknownEvent, WebhookNotFound } from './errors.ts'
-import type { ResentEvents } from './schemas.ts'
+import { MAX_RESENT_EVENTS, type Resend, type ResentEvents } from './schemas.ts'
 
 export interface ResendInput {
   account: number
   webhookId: number
   conditions: Conditions
-  /** Numbers of the first and the last event. */
-  from: number
-  to: number
-  /** Only events of these types; by default, of all types that the webhook receives. */
-  types?: readonly string[] | undefined
-  /** Only events that the webhook has been sent and has not accepted. */
-  onlyFailed: boolean
+  selection: Resend
 }
 
 /**
@@ -34,16 +30,17 @@ export const resendEvents: Command<ResendInput, ResentEvents> = {
 }
 
 async function resend (tx: Transaction, input: ResendInput): Promise<CommandResult<ResentEvents>> {
-  const { account, webhookId, conditions, from, to, types: wanted, onlyFailed } = input
+  const { account, webhookId, conditions, selection } = input
   const webhook = await lockAndFind(tx, input)
   if (webhook === undefined) return new WebhookNotFound()
   const failed = checkPreconditions(conditions, etagOf(webhook.version))
   if (failed !== undefined) return failed
   const stored = { newest: webhook.newest, oldest: webhook.oldest ?? undefined }
-  if (to > stored.newest) return new UnknownEvent(stored.newest)
-  if (resolveStartPosition(stored, from - 1) === 'expired') return new EventsExpired(describeStored(stored))
-  const types = (JSON.parse(webhook.events) as string[]).filter((type) => wanted?.includes(type) ?? true)
-  if (!webhook.enabled || types.length === 0) return { record: { queued: 0 } }
+  const numbers = numbersOf(selection, stored)
+  if (numbers instanceof Error) return numbers
+  const [from, to] = numbers
+  const types = (JSON.parse(webhook.events) as string[]).filter((type) => selection.types?.includes(type) ?? true)
+  if (!webhook.enabled || types.length === 0 || to < from) return { record: { queued: 0 } }
   const range = {
     account,
     webhook: webhookId,
@@ -55,10 +52,26 @@ async function resend (tx: Transaction, input: ResendInput): Promise<CommandResu
   }
   const { restartFailed, restartRetries, enqueueOthers } = sqlOf(tx.dialect)
   let queued = 0
-  for (const sql of [restartFailed, restartRetries, ...onlyFailed ? [] : [enqueueOthers]]) {
+  for (const sql of [restartFailed, restartRetries, ...selection.only === 'failed' ? [] : [enqueueOthers]]) {
     queued += (await tx.query<object>(sql, [range])).length
   }
   return { record: { queued }, changes: { deliveries: [] } }
+}
+
+/** Returns the numbers of the first and the last selected event. The first is greater if no event is selected. */
+function numbersOf (
+  { eventId, from, to }: Resend, stored: FeedState
+): [first: number, last: number] | FastifyError {
+  const named = [eventId, from, to].filter((number) => number !== undefined)
+  if (Math.max(0, ...named) > stored.newest) return new UnknownEvent(stored.newest)
+  if (named.length > 0 && resolveStartPosition(stored, Math.min(...named) - 1) === 'expired') {
+    return new EventsExpired(describeStored(stored))
+  }
+  const last = Math.min(eventId ?? Infinity, to ?? stored.newest)
+  const oldest = Math.max(stored.oldest ?? last + 1, last - MAX_RESENT_EVENTS + 1)
+  const first = Math.max(eventId ?? 0, from ?? oldest)
+  if (last - first < MAX_RESENT_EVENTS) return [first, last]
+  return new ValidationFailed(`to must be at most ${MAX_RESENT_EVENTS - 1} more than from; by default, it is the newest event`)
 }
 
 interface Found { version: number, enabled: boolean | number, events: string, newest: number, oldest: number | null }

@@ -72,10 +72,14 @@ export const MAX_RESENT_EVENTS = 10_000
 const EVENT_NUMBER = { format: 'int64', minimum: 1 } as const
 
 export const ResendSchema = Type.Object({
-  eventId: Type.Optional(Type.Integer({ ...EVENT_NUMBER, description: 'Number of the event', example: 1 })),
-  from: Type.Optional(Type.Integer({ ...EVENT_NUMBER, description: 'Number of the first event', example: 1 })),
+  eventId: Type.Optional(Type.Integer({ ...EVENT_NUMBER, description: 'Only this event', example: 1 })),
+  from: Type.Optional(Type.Integer({
+    ...EVENT_NUMBER,
+    description: `Number of the first event; by default, of the oldest of the ${MAX_RESENT_EVENTS} stored before \`to\``,
+    example: 1
+  })),
   to: Type.Optional(Type.Integer({
-    ...EVENT_NUMBER, description: `Number of the last event, at most ${MAX_RESENT_EVENTS - 1} after the first`, example: 20
+    ...EVENT_NUMBER, description: 'Number of the last event; by default, of the newest', example: 20
   })),
   types: Type.Optional(Type.Array(EventTypeReference, {
     minItems: 1, uniqueItems: true, description: 'Only events of these types', example: ['message.created']
@@ -87,7 +91,7 @@ export const ResendSchema = Type.Object({
   $id: 'Resend',
   ...NO_ADDITIONAL_PROPERTIES,
   minProperties: 1,
-  description: 'The events to send again: either `eventId`, or `from` and `to` with `types` and `only`.',
+  description: 'The events to send again: those that meet each member.',
   example: { eventId: 1 }
 })
 export type Resend = Static<typeof ResendSchema>

@@ -283,8 +283,8 @@ function backgroundWork (
     'send events again': async () => {
       const { lastEventId } = await database.prisma.account.findUniqueOrThrow({ where: { id: account } })
       const [from, to] = [Number(lastEventId) - 1, Number(lastEventId)]
-      const range = { account, webhookId: webhook, conditions: {}, from, to, onlyFailed: false }
-      await commit(resendEvents, range, { account })
+      const input = { account, webhookId: webhook, conditions: {}, selection: { from, to } }
+      await commit(resendEvents, input, { account })
     },
     'delete expired idempotency records': async () => await commit(deleteExpiredIdempotencyRecords, {}, NO_ACCOUNT),
     'delete expired idempotency records of an account': async () =>
