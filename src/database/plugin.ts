@@ -96,7 +96,9 @@ export const database = fp(async function database (app: FastifyInstance, option
   app.decorate('onChange', (listener) => { listeners.push(listener) })
   app.decorate('database', opened)
   app.decorate('clocks', clocks)
-  const { read, readView } = createReads(opened, { ...options, instrumentation })
+  const { read, readView } = createReads(opened, {
+    ...options, instrumentation, charge: (account, began) => { app.admission.charge(account, began) }
+  })
   app.decorate('read', read)
   app.decorate('readView', readView)
   app.decorate('commit', commit)
@@ -125,7 +127,7 @@ export const database = fp(async function database (app: FastifyInstance, option
     await notifier.close()
     await opened.close()
   })
-}, { name: 'database' })
+}, { name: 'database', dependencies: ['admission'] })
 
 /** @throws when a table of accounts is not registered: deleting an account would leave its rows, or fail */
 function checkTables (tables: readonly Table[]): void {

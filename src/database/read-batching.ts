@@ -22,7 +22,7 @@ export function createRead (database: Database, options: RunnerOptions): Read {
 export function createReads (database: Database, options: RunnerOptions): { read: Read, readView: ReadView } {
   const runner = new StatementRunner(database, options)
   const shared = new SharedReads(runner, database.dialect.name)
-  const large = new LargeReads(runner)
+  const large = new LargeReads(runner, options)
   const crowd = new CrowdDetector()
 
   const views = new Views(database, runner, large, options)

@@ -10,6 +10,8 @@ import { statusOf, type Service } from './service.ts'
 /** What another account keeps beside an attack. The short form runs on busy machines, and only tells starvation. */
 const PROMISES = {
   full: { share: 0.4, requestMs: 1_000, livezMs: 1_000, deliveryMs: 2_000 },
+  // The connections of the worker that is killed, up to 750, arrive at the other one at once.
+  fullWithKill: { share: 0.4, requestMs: 1_000, livezMs: 2_000, deliveryMs: 2_000 },
   quick: { share: 0.01, requestMs: 20_000, livezMs: 20_000, deliveryMs: 30_000 }
 }
 
@@ -25,7 +27,7 @@ const VICTIM_WORKERS = 20
 /** Number of its connections: also one each for reads, messages and `/livez`. */
 const VICTIM_CONNECTIONS = VICTIM_WORKERS + 3
 
-/** Time after which a worker that was killed is replaced. */
+/** Time in which a killed worker is replaced, and the new one compiles its code, perhaps without a core of its own. */
 const RESTART_MS = 3_000
 
 /** What a polite account sees in one phase. */
@@ -104,7 +106,10 @@ async function attackAll (context: ScenarioContext, databaseUrl: string, process
     const target: Target = { context, databaseUrl, ports: services.map(({ port }) => port) }
     const attack = await prepare(target)
     // In the full form, a slow loss of speed must not become the measure of the next attack.
-    if (!quick) alone = await measure(victim)
+    if (!quick) {
+      alone = await measureWithKill(victim)
+      if (processes.workers > 0) await sleep(RESTART_MS)
+    }
     alone = await measureBeside(context, label, victim, attack, alone)
     report.rounds++
     for (const service of services) if (service.exitReason() !== undefined) await service.start()
@@ -117,27 +122,22 @@ async function measureBeside (
   context: ScenarioContext, name: string, victim: Victim, attack: Attack, alone: Measurement
 ): Promise<Measurement> {
   const { quick, report } = context
-  const promise = PROMISES[quick ? 'quick' : 'full']
   const { services } = victim
+  const hasWorkers = services.some((service) => service.workers().length > 0)
+  const promise = PROMISES[quick ? 'quick' : hasWorkers ? 'fullWithKill' : 'full']
   const stop = new AbortController()
   // Each connection of an attack listens.
   setMaxListeners(0, stop.signal)
   const attacking = attack(stop.signal).catch((error: unknown) => error)
   await sleep(quick ? 100 : 500)
-  const kills = services.flatMap((service) => service.workers())
-  const killing = sleep(victim.ms / 2).then(() => { if (kills.length > 0) process.kill(kills[0]!, 'SIGKILL') })
-  // What a killed worker was delivering waits for up to 45 s, until its lease expires: no measure of an attack.
-  const waitsForDeliveries = kills.length === 0
-  const beside = await measure(victim, waitsForDeliveries)
-  await killing
+  const beside = await measureWithKill(victim)
   const exits = services.flatMap((service) => service.exitReason() ?? [])
   const pids = services.flatMap(({ pid, workers }) => [pid, ...workers()])
   const resident = exits.length > 0 ? 0 : Math.max(...pids.map(residentOf))
   stop.abort()
   const failure = await attacking
-  // The replacement of a killed worker compiles its code, for which the machine may have no core of its own.
-  if (kills.length > 0) await sleep(RESTART_MS)
-  const after = await measure(victim, waitsForDeliveries)
+  if (hasWorkers) await sleep(RESTART_MS)
+  const after = await measure(victim, !hasWorkers)
 
   report.notes.push(
     `${name}: alone ${describe(alone)}; beside ${describe(beside)}; afterwards ${describe(after)}; ` +
@@ -151,11 +151,11 @@ async function measureBeside (
     check(isKept, `${what} ${beside[time].toFixed(0)} ms, and ${alone[time].toFixed(0)} ms alone`)
   }
   // An attack may fail with the process that it stopped.
-  check(!(failure instanceof Error) || exits.length > 0 || kills.length > 0, `the attack failed: ${String(failure)}`)
+  check(!(failure instanceof Error) || exits.length > 0 || hasWorkers, `the attack failed: ${String(failure)}`)
   check(exits.length === 0, `the process ended with ${exits.join()}`)
   for (const [phase, { failures, lost }] of Object.entries({ alone, beside, afterwards: after })) {
     // A killed worker takes the request in flight on each of its connections with it.
-    const isKill = kills.length > 0 && phase === 'beside' && failures.length === lost && lost <= VICTIM_CONNECTIONS
+    const isKill = hasWorkers && phase !== 'afterwards' && failures.length === lost && lost <= VICTIM_CONNECTIONS
     check(failures.length === 0 || isKill, `${failures.length} failures ${phase}, such as ${failures[0]}`)
   }
   check(beside.rate >= promise.share * alone.rate, `${(beside.rate / alone.rate).toFixed(2)} of the rate is left`)
@@ -166,6 +166,17 @@ async function measureBeside (
   checkTime('deliveryMs', promise.deliveryMs, 'a delivery starts after')
   check(resident <= MAX_RESIDENT_BYTES, `${(resident / 1048576).toFixed(0)} MB are resident`)
   return after
+}
+
+/** Measures while a worker is killed, if there are workers: alone as well, so that the kill is no part of an attack. */
+async function measureWithKill (victim: Victim): Promise<Measurement> {
+  const [worker] = victim.services.flatMap((service) => service.workers())
+  if (worker === undefined) return await measure(victim)
+  const killing = sleep(victim.ms / 2).then(() => { process.kill(worker, 'SIGKILL') })
+  // What a killed worker was delivering waits for up to 45 s, until its lease expires: no measure of an attack.
+  const measurement = await measure(victim, false)
+  await killing
+  return measurement
 }
 
 function describe ({ rate, writeMs, readMs, livezMs, deliveryMs }: Measurement): string {

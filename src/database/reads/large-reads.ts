@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { RoundRobinQueue } from '../round-robin-queue.ts'
 import { MAX_BATCH, type AnyQuery, type Call } from './query.ts'
-import type { StatementRunner } from './statement-runner.ts'
+import type { RunnerOptions, StatementRunner } from './statement-runner.ts'
 
 /** Maximum size of the rows of one statement in bytes, if it has more than one row. */
 const MAX_BATCH_BYTES = 2_500_000
@@ -26,12 +26,14 @@ function batchSizeOf ({ maxRowBytes = 1 }: AnyQuery): number {
  */
 export class LargeReads {
   readonly #runner: StatementRunner
+  readonly #charge: RunnerOptions['charge']
   /** Calls that wait, by account. */
   readonly #waiting = new RoundRobinQueue<unknown, Call>()
   #isRunning = false
 
-  constructor (runner: StatementRunner) {
+  constructor (runner: StatementRunner, { charge }: RunnerOptions) {
     this.#runner = runner
+    this.#charge = charge
   }
 
   add (call: Call): void {
@@ -47,6 +49,10 @@ export class LargeReads {
       const calls = this.#takeBatch()
       if (calls === undefined) break
       const ms = await this.#runner.run({ query: calls[0].query, calls })
+      for (const { input } of calls) {
+        const { account } = input as { account?: number }
+        if (account !== undefined) this.#charge?.(account, performance.now() - ms / calls.length)
+      }
       if (ms > LONG_STATEMENT_MS) await sleep(Math.min(PAUSE_FACTOR * ms, MAX_PAUSE_MS))
     }
     this.#isRunning = false
