@@ -55,6 +55,8 @@ class Connections {
   readonly #options: Options & { limits: Limits }
   readonly #log: FastifyBaseLogger
   readonly #open = new Set<Connection>()
+  /** Memory of all bodies that are not complete. */
+  #unfinishedBytes = 0
   /** Number of pipelined requests that wait, on all connections together. */
   #waiting = 0
   #check: NodeJS.Timeout | undefined
@@ -112,7 +114,7 @@ class Connections {
 
   /** Disconnects clients until all connections are within the limits. */
   #checkConnections (): void {
-    const { unsentBytes, totalUnsentBytes, totalUnfinishedBytes } = this.#options.limits
+    const { unsentBytes, totalUnsentBytes } = this.#options.limits
     const now = performance.now()
     for (const connection of this.#open) {
       const { socket } = connection
@@ -121,8 +123,7 @@ class Connections {
       else if (this.#isStalled(connection, now)) this.#disconnect(connection, 'it takes no bytes')
       else if (this.#isStopping && isIdle(connection)) socket.destroy()
     }
-    this.#limitTotal(totalUnsentBytes, unsentBytesOf, 'unsent bytes')
-    this.#limitTotal(totalUnfinishedBytes, unfinishedBytesOf, 'bytes of unfinished requests')
+    this.#limitUnsentBytes(totalUnsentBytes)
   }
 
   /** Tells whether the client has taken no bytes for too long. Its connection may have a limit of its own. */
@@ -140,15 +141,32 @@ class Connections {
     return now - connection.tookAt >= (isLast ? Math.min(limit, LINGER_MS) : limit)
   }
 
-  /** Disconnects the clients with the most until all connections together are within a limit. */
-  #limitTotal (limit: number, sizeOf: (connection: Connection) => number, what: string): void {
+  /** Disconnects the clients with the most until all connections together are within the limit. */
+  #limitUnsentBytes (limit: number): void {
     let total = 0
-    for (const connection of this.#open) total += sizeOf(connection)
+    for (const connection of this.#open) total += unsentBytesOf(connection)
     while (total > limit) {
-      const connection = this.#largest(sizeOf)
-      total -= sizeOf(connection)
-      this.#disconnect(connection, `all connections together have too many ${what}`)
+      const connection = this.#largest(unsentBytesOf)
+      total -= unsentBytesOf(connection)
+      this.#disconnect(connection, 'all connections together have too many unsent bytes')
     }
+  }
+
+  /** Counts a part of a body. Beyond the limit, the service abandons the largest bodies. */
+  countBody (bytes: number): void {
+    this.#unfinishedBytes += bytes
+    const { totalUnfinishedBytes: limit } = this.#options.limits
+    if (this.#unfinishedBytes <= limit) return
+    const largest = unfinishedBytesOf(this.#largest(unfinishedBytesOf))
+    let count = 0
+    for (const connection of this.#open) {
+      // Some room: each of thousands of bodies would look for the largest again.
+      if (this.#unfinishedBytes <= limit * 3 / 4) break
+      if (unfinishedBytesOf(connection) < largest / 2 || largest === 0) continue
+      connection.lastRequest!.abandon()
+      count++
+    }
+    this.#log.info({ count }, 'requests abandoned: all connections together have too many unfinished bytes')
   }
 
   #begin (connection: Connection, request: CountedRequest, response: ServerResponse): void {
@@ -173,7 +191,13 @@ class Connections {
   }
 
   #largest (sizeOf: (connection: Connection) => number): Connection {
-    return [...this.#open].reduce((a, b) => sizeOf(b) > sizeOf(a) ? b : a)
+    let largest!: Connection
+    let most = -1
+    for (const connection of this.#open) {
+      const size = sizeOf(connection)
+      if (size > most) [largest, most] = [connection, size]
+    }
+    return largest
   }
 
   #disconnect ({ socket }: Connection, reason: string): void {
@@ -187,8 +211,9 @@ class Connections {
  * Creates the server of Fastify, which bounds what one connection can cost: Fastify's option `serverFactory`. A
  * connection has one request in flight: pipelined requests wait, and the service does not read from the connection
  * meanwhile. The service disconnects a client that takes nothing for `SLOW_READER_MS` and one with too many unsent
- * bytes, and, if all clients together have too many, the one with the most; likewise for unfinished requests. A route
- * whose responses have a limit of their own switches the time-out of its sockets off.
+ * bytes, and, if all clients together have too many, the one with the most. If all bodies that are not complete have
+ * too many bytes, it abandons the largest. A route whose responses have a limit of their own switches the time-out of
+ * its sockets off.
  */
 export function serverFactory (
   { limits, ...options }: Options, log: FastifyBaseLogger
@@ -210,6 +235,7 @@ export function serverFactory (
       if (request.headers['transfer-encoding'] !== undefined) {
         request.onTooManyChunks = (error) => { server.emit('clientError', error, request.socket) }
       }
+      request.meter = { add: (bytes) => { open.countBody(bytes) } }
       open.onRequest(request, response)
     }) as unknown as Server
     // Called by `server.close()`. Node's own version also closes connections that have not sent their whole response,

@@ -19,21 +19,34 @@ const MAX_DISCARDED_BYTES = 65_536
 /** Time for the last response of a connection to arrive. */
 export const LINGER_MS = 1_000
 
+/** Counts the memory of all bodies that are not complete. */
+export interface BodyMeter {
+  add: (bytes: number) => void
+}
+
 /** A request that counts its body. */
 export class CountedRequest extends IncomingMessage {
   #bytes = 0
   #chunks = 0
   #isRefused = false
+  #isAbandoned = false
+  /** Set before the body arrives. */
+  meter: BodyMeter | undefined = undefined
   /** Called once, if the body has too many small chunks. Without it, any number is accepted. */
   onTooManyChunks: ((error: Error) => void) | undefined = undefined
 
   /** Takes a part of the body from the parser: a chunk, or as much as arrived at once. */
   override push (part: Buffer | null): boolean {
-    if (part === null) return super.push(part)
+    if (part === null) {
+      this.#release()
+      return super.push(part)
+    }
     // The parser continues to the end of what was read at once.
     if (this.#isRefused) return true
     this.#bytes += part.length
     this.#chunks++
+    this.meter?.add(part.length + CHUNK_OVERHEAD_BYTES)
+    if (this.#isRefused) return true
     const isFlood = this.#chunks > MAX_SMALL_CHUNKS && this.#bytes < this.#chunks * SMALL_CHUNK_BYTES
     if (!isFlood || this.onTooManyChunks === undefined) return super.push(part)
     this.#isRefused = true
@@ -46,7 +59,38 @@ export class CountedRequest extends IncomingMessage {
 
   /** Memory of a body that is not complete. */
   get unfinishedBytes (): number {
-    return this.complete ? 0 : this.#bytes + this.#chunks * CHUNK_OVERHEAD_BYTES
+    return this.complete || this.#isAbandoned ? 0 : this.#memory
+  }
+
+  get #memory (): number {
+    return this.#bytes + this.#chunks * CHUNK_OVERHEAD_BYTES
+  }
+
+  /**
+   * Forgets the body, and reads no more of the connection, which ends with the time-out of the request. Closed at once,
+   * it would be open again at once, and the service would receive its bytes again and again.
+   */
+  abandon (): void {
+    this.#release()
+    this.#isRefused = this.#isAbandoned = true
+    // What collects the body holds the parts that it has.
+    for (const event of ['data', 'end', 'error'] as const) this.removeAllListeners(event)
+    this.resume()
+    this.socket.pause()
+  }
+
+  override _read (size: number): void {
+    if (!this.#isAbandoned) super._read(size)
+  }
+
+  override _destroy (error: Error | null, done: (error?: Error | null) => void): void {
+    this.#release()
+    super._destroy(error, done)
+  }
+
+  #release (): void {
+    this.meter?.add(-this.#memory)
+    this.meter = undefined
   }
 }
 

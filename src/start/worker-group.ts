@@ -2,7 +2,6 @@ import cluster, { type Worker } from 'node:cluster'
 import type { FastifyBaseLogger } from 'fastify'
 import { createCalls, type Calls } from './calls.ts'
 import { countFailures, pauseAfter } from './restart-pause.ts'
-import { returnConnections } from './returned-connections.ts'
 
 /** What a worker does before it serves: migrate and open the demo store, migrate, or nothing. */
 export type Task = 'open' | 'migrate' | 'join'
@@ -51,8 +50,9 @@ export class WorkerGroup {
 
   constructor (options: Options) {
     this.#options = options
-    // By default Windows, or an environment variable, lets the system choose: then one process gets most connections.
-    cluster.schedulingPolicy = cluster.SCHED_RR
+    // The workers accept connections themselves. Passed on by this process, one after the other, connections would wait
+    // behind those of clients that open many, and clients of a killed worker would wait for ever.
+    cluster.schedulingPolicy = cluster.SCHED_NONE
   }
 
   /** Starts the first worker, and then the others. @returns how the first one ended, if it did not come to serve */
@@ -112,7 +112,6 @@ export class WorkerGroup {
   #start (place: number, task: Task): Member {
     const { log, onMetrics } = this.#options
     const worker = cluster.fork({ PETSTORE_WORKER: task })
-    returnConnections(worker)
     const calls = createCalls(worker)
     const member: Member = {
       place,

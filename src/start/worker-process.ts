@@ -22,7 +22,7 @@ export async function serveAsWorker (config: Config): Promise<void> {
   const calls = createCalls(process as Required<NodeJS.Process>)
   const app = await buildApp(config, siblingsOf(calls))
   const stop = exitGracefully(app, graceMs, { signals: ['SIGTERM'] })
-  calls.onCall('retire', async () => { void retire(app, calls, graceMs).then(() => { stop('replaced') }) })
+  calls.onCall('retire', async () => { void retire(app, graceMs).then(() => { stop('replaced') }) })
   cluster.worker!.on('disconnect', () => {
     // The primary is gone. Node would end this process at once, and with it the requests in flight.
     cluster.worker!.exitedAfterDisconnect = true
@@ -43,10 +43,7 @@ function siblingsOf ({ call, onCall }: Calls): Siblings {
 }
 
 /** Leaves the port to another process: new connections at once, and those that are open after their next response. */
-async function retire (app: FastifyInstance, { call }: Calls, graceMs: number): Promise<void> {
+async function retire (app: FastifyInstance, graceMs: number): Promise<void> {
   app.log.info('another process takes over')
-  const drained = app.drain(graceMs)
-  // Connections that the primary sends before it knows arrive before its answer, and go back to it.
-  await call('drains')
-  await drained
+  await app.drain(graceMs)
 }

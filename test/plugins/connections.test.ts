@@ -29,14 +29,16 @@ interface TestService {
   release: () => void
   /** Whether the service closed the connection of a client's port. A client that does not read cannot see it. */
   hasClosed: (port: number | undefined) => boolean
+  /** Whether the service reads from the connection of a client's port. */
+  isReading: (port: number | undefined) => boolean
 }
 
 /** Starts a service whose GET /large is larger than all buffers, GET /slow/:ms takes its time, and GET /held waits. */
 async function startService (t: Test, options: Partial<Options> = {}): Promise<TestService> {
-  const { SLOW_READER_MS = 60_000, limits } = options
+  const { SLOW_READER_MS = 60_000, REQUEST_TIMEOUT_MS = 60_000, limits } = options
   const app = Fastify({
     serverFactory: serverFactory({
-      REQUEST_TIMEOUT_MS: 60_000, SLOW_READER_MS, limits: { unsentBytes: 100_000_000, ...limits }
+      REQUEST_TIMEOUT_MS, SLOW_READER_MS, limits: { unsentBytes: 100_000_000, ...limits }
     }, createLogger({ LOG_LEVEL: 'silent' }))
   })
   await app.register(gracefulShutdown, { SHUTDOWN_GRACE_MS: 600_000 })
@@ -81,7 +83,8 @@ async function startService (t: Test, options: Partial<Options> = {}): Promise<T
     handled,
     mostAtOnce: () => most,
     release,
-    hasClosed: (port) => sockets.get(port)?.destroyed === true
+    hasClosed: (port) => sockets.get(port)?.destroyed === true,
+    isReading: (port) => sockets.get(port)?.isPaused() === false
   }
 }
 
@@ -220,29 +223,45 @@ t.test('when all clients have too many unsent bytes, the one with the most is di
   t.notOk(polite.closed())
 })
 
-t.test('when all unfinished bodies are too large together, the largest is disconnected', async (t) => {
+/** Begins a POST with a body. */
+async function post (t: Test, service: TestService, length: number, sent: number): Promise<Peer> {
+  const peer = await open(t, service, [])
+  peer.socket.resume()
+  peer.socket.write(`POST /upload HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: ${length}\r\n\r\n`)
+  peer.socket.write('x'.repeat(sent))
+  return peer
+}
+
+t.test('when all unfinished bodies are too large together, the largest is read no further', async (t) => {
   const service = await startService(t, { limits: { totalUnfinishedBytes: 1_500_000 } })
-  const head = 'Host: x\r\nContent-Type: text/plain\r\n'
-  const post = async (length: number, body: string): Promise<Peer> => {
-    const peer = await open(t, service, [])
-    peer.socket.resume()
-    peer.socket.write(`POST /upload HTTP/1.1\r\n${head}Content-Length: ${length}\r\n\r\n`)
-    peer.socket.write(body)
-    return peer
+  const isReading = ({ socket }: Peer): boolean => service.isReading(socket.localPort)
+  for (let i = 0; i < 3; i++) {
+    const finished = await post(t, service, 900_000, 900_000)
+    await eventually(() => finished.text().includes('900000'))
   }
-  const finished = await Promise.all(Array.from({ length: 3 }, async () => await post(900_000, 'x'.repeat(900_000))))
-  await eventually(() => finished.every(({ text }) => text().includes('900000')))
-  const small = await post(500_000, 'x'.repeat(400_000))
-  const large = await post(900_000, 'x'.repeat(800_000))
+  const small = await post(t, service, 500_000, 400_000)
+  const large = await post(t, service, 900_000, 800_000)
   // Its memory is more than its bytes.
   const chunked = await open(t, service, [])
-  chunked.socket.write(`POST /upload HTTP/1.1\r\n${head}Transfer-Encoding: chunked\r\n\r\n`)
+  chunked.socket.write('POST /upload HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n')
+  chunked.socket.write('Transfer-Encoding: chunked\r\n\r\n')
   chunked.socket.write('1\r\nx\r\n'.repeat(1_024))
-  const further = await post(700_000, 'x'.repeat(600_000))
+  const further = await post(t, service, 700_000, 600_000)
+  await eventually(() => !isReading(large))
+  t.ok([small, further, chunked].every(isReading), 'one is enough')
+  large.socket.write('x'.repeat(100_000))
+  for (const { socket } of [small, further]) socket.write('x'.repeat(100_000))
+  await eventually(() => small.text().includes('500000') && further.text().includes('700000'))
+  const next = await post(t, service, 1_100_000, 1_100_000)
+  await eventually(() => next.text().includes('1100000'))
+  t.same([large.text(), large.closed()], ['', false])
+})
+
+t.test('a request that is read no further ends with its time-out', async (t) => {
+  const service = await startService(t, { limits: { totalUnfinishedBytes: 100_000 }, REQUEST_TIMEOUT_MS: 500 })
+  const large = await post(t, service, 900_000, 200_000)
   await eventually(large.closed)
-  t.same([...finished, small, further, chunked].filter(({ closed }) => closed()), [], 'one disconnection is enough')
-  small.socket.write('x'.repeat(100_000))
-  await eventually(() => small.text().includes('500000'))
+  t.match(large.text(), /^HTTP\/1.1 408 /)
 })
 
 t.test('a closed connection gives back its share of the requests that wait', async (t) => {

@@ -5,6 +5,7 @@ import type { Database } from '../database.ts'
 import type { Command, QueuedCommand, WriteContext, WriteResult } from './command.ts'
 import type { Changes } from '../unit-of-work/success.ts'
 import { GroupRunner, rejectAll } from './group-runner.ts'
+import { MAX_TICKS, MIN_HALF_OF_CROWD, nextStep, type Step } from './group-start.ts'
 import type { CommittedGroup, GroupTransactionOptions } from './group-transaction.ts'
 import { idempotencyRecords } from '../../generated/tables.ts'
 import type { Write } from '../unit-of-work/write.ts'
@@ -23,31 +24,6 @@ export interface CommitterOptions extends GroupTransactionOptions {
   onChange?: (changes: Changes) => void
   instrumentation?: Instrumentation | undefined
 }
-
-/** Maximum number of commands in one transaction: bounds its time and its memory. */
-const MAX_GROUP = 256
-
-/**
- * A crowd is split into two groups that take turns: while the server works on one, this process answers the clients of
- * the other. Groups are not made smaller than this, because each also costs a round trip and a COMMIT. SQLite works in
- * this thread.
- */
-const MIN_HALF_OF_CROWD = { sqlite: Infinity, postgresql: 16 }
-
-/**
- * Maximum time a write waits for the group in flight. After that it starts a group on another connection, if the
- * database has one.
- */
-const MAX_QUEUE_DELAY_MS = 20
-
-/** Ticks of the event loop in which other writes may join, if the process is busy. */
-const MAX_BATCHING_TICKS = 12
-
-/**
- * Maximum time of these ticks, in ms: each tick of a process that answers many reads takes about 2 ms. On PostgreSQL,
- * writes also gather during the round trips of the group in flight.
- */
-const MAX_BATCHING_MS = { sqlite: 4, postgresql: 1 }
 
 /** Time for writes without a waiting client, such as a key's last use, once the service stops. */
 const CLOSE_TIMEOUT_MS = 1_000
@@ -68,17 +44,12 @@ class Committer {
   readonly #queue: WriteQueue
   readonly #runner: GroupRunner
 
+  // As in `GroupState`.
   #groupsInFlight = 0
-  /** Number of writes in the last group. */
-  #lastSize = 0
-  /** When the last group was answered, as a time of `performance.now()`. */
-  #answeredAt = 0
-  /** Without those of commands that run alone: other writes do not wait for these, which can take long. */
   #sharedInFlight = 0
-  /** Whether the last group had more than one write: then others are likely to arrive soon. */
-  #isBusy = false
-  /** `idle` until a write arrives, then `batching` until its group starts. */
-  #state: 'idle' | 'batching' = 'idle'
+  #lastSize = 0
+  #answeredAt = 0
+  #isGathering = false
   #delayTimer: NodeJS.Timeout | undefined
   /** Resolves `close` when the last write is done. */
   #onDrained: (() => void) | undefined
@@ -92,7 +63,7 @@ class Committer {
       onCommit: (committed) => { this.#announce(committed) },
       onWaiterEnd: (entry) => {
         this.#keysInFlight.delete(idempotencyScope(entry))
-        if (this.#queue.size > 0) this.#startBatching()
+        if (this.#queue.size > 0) this.#startGathering()
       }
     })
     this.#sweep = setInterval(() => { this.#rejectLateWrites() }, SWEEP_INTERVAL_MS).unref()
@@ -109,7 +80,7 @@ class Committer {
   ) => {
     return await new Promise<WriteResult<Record>>((resolve, reject) => {
       this.#queue.add({ command, input, context, since: performance.now(), resolve, reject } as QueuedCommand)
-      this.#startBatching()
+      this.#startGathering()
     })
   }
 
@@ -123,55 +94,55 @@ class Committer {
     clearTimeout(this.#delayTimer)
   }
 
-  #startBatching (): void {
-    if (this.#state === 'batching') return
-    this.#state = 'batching'
-    this.#collectBatch(1)
+  #startGathering (): void {
+    if (this.#isGathering) return
+    this.#isGathering = true
+    this.#gather(1)
   }
 
   /** A busy process has other requests to answer meanwhile, and the writes among them share the transaction. */
-  #collectBatch (tick: number): void {
+  #gather (ticks: number): void {
     setImmediate(() => {
-      const size = this.#queue.size
-      const isBusy = this.#isBusy || size > 1
-      const mayGrow = isBusy && size < MAX_GROUP && this.#sharedInFlight === 0 && tick < MAX_BATCHING_TICKS
-      if (mayGrow && this.#remainingBatching() > 0) {
-        this.#collectBatch(tick + 1)
-      } else {
-        this.#state = 'idle'
-        this.#startGroups()
-      }
+      if (this.#nextStep(ticks).do === 'gather') return this.#gather(ticks + 1)
+      this.#isGathering = false
+      this.#startGroups()
     })
   }
 
-  /**
-   * How much longer writes may gather, in ms. The clients of the group that was answered last are likely to write
-   * again: without their writes, groups would become smaller and smaller.
-   */
-  #remainingBatching (): number {
-    const waiting = performance.now() - Math.max(this.#queue.oldestSince ?? 0, this.#answeredAt)
-    return MAX_BATCHING_MS[this.#database.dialect.name] - waiting
-  }
-
-  /** How much longer the oldest write may wait for the group in flight, in ms. */
-  #remainingDelay (): number {
-    return (this.#queue.oldestSince ?? 0) + MAX_QUEUE_DELAY_MS - performance.now()
+  #nextStep (ticks: number): Step {
+    return nextStep(this.#database.dialect.name, {
+      now: performance.now(),
+      queued: this.#queue.size,
+      oldestSince: this.#queue.oldestSince ?? 0,
+      lastSize: this.#lastSize,
+      answeredAt: this.#answeredAt,
+      inFlight: this.#groupsInFlight,
+      sharedInFlight: this.#sharedInFlight,
+      writers: this.#database.writers,
+      ticks
+    })
   }
 
   #startGroups (): void {
-    while (this.#queue.size > 0 && this.#groupsInFlight < this.#database.writers) {
-      // Writes that wait for the group in flight share the next one, unless that group takes long.
-      if (this.#sharedInFlight > 0 && this.#remainingDelay() > 0) {
-        this.#delayTimer ??= setTimeout(() => {
-          this.#delayTimer = undefined
-          this.#startBatching()
-        }, this.#remainingDelay())
+    for (;;) {
+      const step = this.#nextStep(MAX_TICKS)
+      if (step.do === 'start') {
+        const group = this.#takeGroup(step.size)
+        if (group.length === 0) return
+        this.#startGroup(group)
+      } else {
+        // The end of a group looks again.
+        if (step.do === 'wait' && step.ms < Infinity) this.#startLater(step.ms)
         return
       }
-      const group = this.#takeGroup()
-      if (group.length === 0) return
-      this.#startGroup(group)
     }
+  }
+
+  #startLater (ms: number): void {
+    this.#delayTimer ??= setTimeout(() => {
+      this.#delayTimer = undefined
+      this.#startGathering()
+    }, ms)
   }
 
   #startGroup (group: QueuedCommand[]): void {
@@ -181,7 +152,6 @@ class Committer {
     const isShared = 'decide' in command || command.runsAlone === undefined
     this.#groupsInFlight++
     if (isShared) this.#sharedInFlight++
-    this.#isBusy = group.length > 1
     this.#lastSize = group.length
     instrumentation?.batchStarted('commit', started - group[0]!.since)
     const run = this.#runner.run(group).catch((error: unknown) => {
@@ -193,33 +163,23 @@ class Committer {
       this.#groupsInFlight--
       if (isShared) this.#sharedInFlight--
       instrumentation?.batchFinished('commit', group.length, performance.now() - started)
-      if (this.#queue.size >= this.#minHalf) this.#startGroups()
+      if (this.#queue.size >= MIN_HALF_OF_CROWD[this.#database.dialect.name]) this.#startGroups()
       if (committed !== undefined) this.#announce(committed)
     }).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
       this.#answeredAt = performance.now()
-      if (this.#queue.size > 0) this.#startBatching()
+      if (this.#queue.size > 0) this.#startGathering()
       else if (this.#groupsInFlight === 0) this.#onDrained?.()
     })
   }
 
-  #takeGroup (): QueuedCommand[] {
-    return this.#queue.takeGroup(Math.min(MAX_GROUP, this.#halfOfCrowd()), (entry) => {
+  #takeGroup (maxSize: number): QueuedCommand[] {
+    return this.#queue.takeGroup(maxSize, (entry) => {
       const key = idempotencyScope(entry)
       if (key === '') return true
       if (this.#keysInFlight.has(key)) return false
       this.#keysInFlight.add(key)
       return true
     })
-  }
-
-  get #minHalf (): number {
-    return MIN_HALF_OF_CROWD[this.#database.dialect.name]
-  }
-
-  /** Returns the number of writes in half of the crowd, unless it is small or its writes have waited long. */
-  #halfOfCrowd (): number {
-    const half = Math.ceil((this.#queue.size + this.#lastSize) / 2)
-    return half < this.#minHalf || this.#remainingDelay() <= 0 ? Infinity : half
   }
 
   #announce (committed: CommittedGroup): void {

@@ -1,0 +1,68 @@
+import type { DatabaseName } from '../dialect.ts'
+
+/** What decides when the next group of writes starts. Times are in ms, by one clock. */
+export interface GroupState {
+  now: number
+  /** Number of writes that wait. */
+  queued: number
+  /** When the oldest of them arrived. */
+  oldestSince: number
+  /** Number of writes in the last group. */
+  lastSize: number
+  /** When the last group was answered. */
+  answeredAt: number
+  /** Number of groups in flight. */
+  inFlight: number
+  /** Without those of commands that run alone: other writes do not wait for these, which can take long. */
+  sharedInFlight: number
+  /** Number of groups that the database runs at a time. */
+  writers: number
+  /** Ticks of the event loop in which writes have gathered. */
+  ticks: number
+}
+
+/** Gather for one more tick, wait for `ms` or the end of a group, or start a group of at most `size` writes. */
+export type Step = { do: 'gather' } | { do: 'wait', ms: number } | { do: 'start', size: number }
+
+/** Maximum number of commands in one transaction: bounds its time and its memory. */
+const MAX_GROUP = 256
+
+/** Ticks of the event loop in which other writes may join, if the process is busy. */
+export const MAX_TICKS = 12
+
+/**
+ * Maximum time of these ticks, in ms: each tick of a process that answers many reads takes about 2 ms. On PostgreSQL,
+ * writes also gather during the round trips of the group in flight.
+ */
+const MAX_GATHERING_MS: Record<DatabaseName, number> = { sqlite: 4, postgresql: 1 }
+
+/**
+ * Maximum time a write waits for the group in flight. After that it starts a group on another connection, if the
+ * database has one.
+ */
+const MAX_QUEUE_DELAY_MS = 20
+
+/**
+ * A crowd is split into two groups that take turns: while the server works on one, this process answers the clients of
+ * the other. Groups are not made smaller than this, because each also costs a round trip and a COMMIT. SQLite works in
+ * this thread.
+ */
+export const MIN_HALF_OF_CROWD: Record<DatabaseName, number> = { sqlite: Infinity, postgresql: 16 }
+
+/** Decides what to do about the writes that wait. */
+export function nextStep (database: DatabaseName, state: GroupState): Step {
+  const { now, queued, oldestSince, lastSize, answeredAt, inFlight, sharedInFlight, writers, ticks } = state
+  if (queued === 0 || inFlight >= writers) return { do: 'wait', ms: Infinity }
+  // Others are likely to arrive soon if the last group had more than one write. The clients of the group that was
+  // answered last are likely to write again: without their writes, groups would become smaller and smaller.
+  const isBusy = lastSize > 1 || queued > 1
+  const gathered = now - Math.max(oldestSince, answeredAt)
+  const mayGrow = isBusy && queued < MAX_GROUP && sharedInFlight === 0
+  if (mayGrow && ticks < MAX_TICKS && gathered < MAX_GATHERING_MS[database]) return { do: 'gather' }
+  const delay = oldestSince + MAX_QUEUE_DELAY_MS - now
+  // Writes that wait for the group in flight share the next one, unless that group takes long.
+  if (sharedInFlight > 0 && delay > 0) return { do: 'wait', ms: delay }
+  const half = Math.ceil((queued + lastSize) / 2)
+  const isWhole = half < MIN_HALF_OF_CROWD[database] || delay <= 0
+  return { do: 'start', size: isWhole ? MAX_GROUP : Math.min(MAX_GROUP, half) }
+}
