@@ -157,13 +157,11 @@ class Connections {
     this.#unfinishedBytes += bytes
     const { totalUnfinishedBytes: limit } = this.#options.limits
     if (this.#unfinishedBytes <= limit) return
-    const largest = unfinishedBytesOf(this.#largest(unfinishedBytesOf))
     let count = 0
-    for (const connection of this.#open) {
-      // Some room: each of thousands of bodies would look for the largest again.
-      if (this.#unfinishedBytes <= limit * 3 / 4) break
-      if (unfinishedBytesOf(connection) < largest / 2 || largest === 0) continue
-      connection.lastRequest!.abandon()
+    for (const { lastRequest } of [...this.#open].sort((a, b) => unfinishedBytesOf(b) - unfinishedBytesOf(a))) {
+      // Some room: otherwise each part of thousands of bodies would look for the largest again.
+      if (lastRequest === undefined || this.#unfinishedBytes <= limit * 3 / 4) break
+      lastRequest.abandon()
       count++
     }
     this.#log.info({ count }, 'requests abandoned: all connections together have too many unfinished bytes')
