@@ -16,8 +16,8 @@ import { createInterface } from 'node:readline'
 import { codesThatNoTestMet } from './support/met-errors.ts'
 import { startDatabase, type DatabaseName, type TestDatabase } from './support/test-databases.ts'
 
-/** Processes at once: more than there are cores, because tests also wait. */
-const JOBS = process.env['JOBS'] ?? String(2 * availableParallelism())
+/** Processes at once: more than there are cores, because tests also wait.. */
+const JOBS = process.env['JOBS'] ?? String(2 * availableParallelism() + 1)
 
 /**
  * Files that one process runs, one after the other. To load tap, tsx and the service takes a process 2 s, which is most
@@ -27,7 +27,8 @@ const FILES_PER_PROCESS = 24
 
 /** Files that get a process of their own, which starts first: long ones, and one that replaces what others load. */
 const OWN_PROCESS = [
-  'test/torture/torture.test.ts', 'test/database/postgresql/plan-buffers.test.ts', 'test/client/silent-feed.test.ts'
+  'test/torture/torture.test.ts', 'test/database/postgresql/plan-buffers.test.ts', 'test/client/silent-feed.test.ts',
+  'test/exam/exam.test.ts'
 ]
 
 /** The first line of a test file says so when one database is enough, and why. */
