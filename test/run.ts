@@ -16,7 +16,7 @@ import { createInterface } from 'node:readline'
 import { codesThatNoTestMet } from './support/met-errors.ts'
 import { startDatabase, type DatabaseName, type TestDatabase } from './support/test-databases.ts'
 
-/** Processes at once: more than there are cores, because tests also wait.. */
+/** Processes at once: more than there are cores, because tests also wait. */
 const JOBS = process.env['JOBS'] ?? String(2 * availableParallelism() + 1)
 
 /**

@@ -8,7 +8,7 @@ import { recordRequests, type EndedRequest } from './commands.ts'
 const GATHER_MS = 200
 
 /** A batch is followed by a pause of this many times its duration, so that other writes have most of the time. */
-const PAUSE_PER_BATCH = 3
+const PAUSE_PER_BATCH = 7
 
 /** Limit what one transaction records: no write of another account waits for it noticeably. */
 const BATCH_REQUESTS = 500
