@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/group-commit/committer.ts'
 import { Overloaded, Unauthorized } from '../errors.ts'
+import type { Admission } from '../plugins/admission.ts'
 import { recordRequests, type EndedRequest } from './commands.ts'
 
 /** Time for which requests gather, so that many share a transaction. Other processes see them within a second. */
@@ -43,7 +44,9 @@ interface Waiting {
   writing: Promise<void> | undefined
 }
 
-export function createRecorder ({ commit, log }: { commit: Commit, log: FastifyBaseLogger }): Recorder {
+export function createRecorder (
+  { commit, log, admission }: { commit: Commit, log: FastifyBaseLogger, admission: Pick<Admission, 'charge'> }
+): Recorder {
   const accounts = new Map<number, Waiting>()
   let total = 0
   let timer: NodeJS.Timeout | undefined
@@ -134,6 +137,8 @@ export function createRecorder ({ commit, log }: { commit: Commit, log: FastifyB
         }
         if (isDeleted) return
         throw error
+      } finally {
+        admission.charge(account, began)
       }
       pauseMs = PAUSE_PER_BATCH * (performance.now() - began)
     } while (left > 0 && waiting.requests.length > 0)

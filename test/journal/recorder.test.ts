@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Commit } from '../../src/database/group-commit/committer.ts'
 import { DatabaseUnavailable, Overloaded, Unauthorized } from '../../src/errors.ts'
@@ -15,15 +16,23 @@ function ended (path: string, bytes = 0): EndedRequest {
   return { text, facts, attemptKey: path, isKeyed: false, endedMs: 2 }
 }
 
+interface Tried {
+  recorder: Recorder
+  inputs: RecordInput[]
+  charged: Array<[account: number, ms: number]>
+}
+
 /** A recorder whose transactions end as `outcome` says. */
-function recorderWith (outcome: (input: RecordInput) => Promise<void>): { recorder: Recorder, inputs: RecordInput[] } {
+function recorderWith (outcome: (input: RecordInput) => Promise<void>): Tried {
   const inputs: RecordInput[] = []
+  const charged: Tried['charged'] = []
+  const charge = (account: number, began: number): void => { charged.push([account, performance.now() - began]) }
   const commit = async (_command: unknown, input: RecordInput): Promise<unknown> => {
     inputs.push(input)
     await outcome(input)
     return { record: undefined, replayed: false }
   }
-  return { recorder: createRecorder({ commit: commit as Commit, log }), inputs }
+  return { recorder: createRecorder({ commit: commit as Commit, log, admission: { charge } }), inputs, charged }
 }
 
 t.test('what waits to be recorded', async (t) => {
@@ -62,6 +71,17 @@ t.test('what waits to be recorded', async (t) => {
     t.same(inputs.map(({ requests, dropped }) => [requests.map(({ facts }) => facts.path).join(), dropped]), [
       ['/a', 0], ['/a', 0], ['/b', 1]
     ])
+  })
+
+  await t.test('costs its account the time of the transaction', async (t) => {
+    const { recorder, charged } = recorderWith(async () => { await sleep(50) })
+    recorder.add(2, ended('/a'))
+    await recorder.recorded(2)
+    t.equal(charged.length, 1)
+    const [[account, ms]] = charged as [Tried['charged'][number]]
+    t.equal(account, 2)
+    // A timer can fire a millisecond early.
+    t.ok(ms >= 49, `${ms} ms`)
   })
 
   await t.test('ends with its account', async (t) => {
