@@ -12,8 +12,8 @@ declare module 'fastify' {
 
 /** Records the requests of accounts whose journal is on. Those of other accounts cost a look-up. */
 export const journalHooks: FastifyPluginAsync = fp(async function journalHooks (app: FastifyInstance) {
-  const { clocks, siblings } = app
-  const own = createRecorder(app)
+  const { admission, clocks, commit, log, siblings } = app
+  const own = createRecorder({ commit, log, charge: (account, began) => { admission.charge(account, began) } })
   siblings?.onCall('journal', async (account) => { await own.recorded(account as number) })
   const recorder: Recorder = {
     ...own,

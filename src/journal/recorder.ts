@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/group-commit/committer.ts'
 import { Overloaded, Unauthorized } from '../errors.ts'
-import type { Admission } from '../plugins/admission.ts'
 import { recordRequests, type EndedRequest } from './commands.ts'
 
 /** Time for which requests gather, so that many share a transaction. Other processes see them within a second. */
@@ -36,6 +35,13 @@ export interface Recorder {
   close: () => Promise<void>
 }
 
+interface Options {
+  commit: Commit
+  log: FastifyBaseLogger
+  /** Charges an account for the time since `began`, in which its requests were recorded. */
+  charge: (account: number, began: number) => void
+}
+
 interface Waiting {
   requests: EndedRequest[]
   bytes: number
@@ -44,9 +50,7 @@ interface Waiting {
   writing: Promise<void> | undefined
 }
 
-export function createRecorder (
-  { commit, log, admission }: { commit: Commit, log: FastifyBaseLogger, admission: Pick<Admission, 'charge'> }
-): Recorder {
+export function createRecorder ({ commit, log, charge }: Options): Recorder {
   const accounts = new Map<number, Waiting>()
   let total = 0
   let timer: NodeJS.Timeout | undefined
@@ -138,7 +142,7 @@ export function createRecorder (
         if (isDeleted) return
         throw error
       } finally {
-        admission.charge(account, began)
+        charge(account, began)
       }
       pauseMs = PAUSE_PER_BATCH * (performance.now() - began)
     } while (left > 0 && waiting.requests.length > 0)

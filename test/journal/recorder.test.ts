@@ -32,7 +32,7 @@ function recorderWith (outcome: (input: RecordInput) => Promise<void>): Tried {
     await outcome(input)
     return { record: undefined, replayed: false }
   }
-  return { recorder: createRecorder({ commit: commit as Commit, log, admission: { charge } }), inputs, charged }
+  return { recorder: createRecorder({ commit: commit as Commit, log, charge }), inputs, charged }
 }
 
 t.test('what waits to be recorded', async (t) => {
