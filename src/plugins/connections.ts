@@ -158,10 +158,10 @@ class Connections {
     const { totalUnfinishedBytes: limit } = this.#options.limits
     if (this.#unfinishedBytes <= limit) return
     let count = 0
-    for (const { lastRequest } of [...this.#open].sort((a, b) => unfinishedBytesOf(b) - unfinishedBytesOf(a))) {
+    for (const connection of [...this.#open].sort((a, b) => unfinishedBytesOf(b) - unfinishedBytesOf(a))) {
       // Some room: otherwise each part of thousands of bodies would look for the largest again.
-      if (lastRequest === undefined || this.#unfinishedBytes <= limit * 3 / 4) break
-      lastRequest.abandon()
+      if (unfinishedBytesOf(connection) === 0 || this.#unfinishedBytes <= limit * 3 / 4) break
+      connection.lastRequest!.abandon()
       count++
     }
     this.#log.info({ count }, 'requests abandoned: all connections together have too many unfinished bytes')
