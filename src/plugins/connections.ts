@@ -75,6 +75,8 @@ class Connections {
     this.#check ??= setInterval(() => { this.#checkConnections() }, CHECK_MS).unref()
     socket.once('close', () => {
       this.#waiting -= connection.waiting.length
+      // Only the last request of a connection can be incomplete.
+      connection.lastRequest?.release()
       this.#open.delete(connection)
       if (this.#open.size > 0) return
       clearInterval(this.#check)

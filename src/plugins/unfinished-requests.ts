@@ -38,7 +38,7 @@ export class CountedRequest extends IncomingMessage {
   /** Takes a part of the body from the parser: a chunk, or as much as arrived at once. */
   override push (part: Buffer | null): boolean {
     if (part === null) {
-      this.#release()
+      this.release()
       return super.push(part)
     }
     // The parser continues to the end of what was read at once.
@@ -71,7 +71,7 @@ export class CountedRequest extends IncomingMessage {
    * it would be open again at once, and the service would receive its bytes again and again.
    */
   abandon (): void {
-    this.#release()
+    this.release()
     this.#isRefused = this.#isAbandoned = true
     // What collects the body holds the parts that it has.
     for (const event of ['data', 'end', 'error'] as const) this.removeAllListeners(event)
@@ -83,12 +83,8 @@ export class CountedRequest extends IncomingMessage {
     if (!this.#isAbandoned) super._read(size)
   }
 
-  override _destroy (error: Error | null, done: (error?: Error | null) => void): void {
-    this.#release()
-    super._destroy(error, done)
-  }
-
-  #release (): void {
+  /** Counts the body no longer. Node does not destroy a request that was answered before it was complete. */
+  release (): void {
     this.meter?.add(-this.#memory)
     this.meter = undefined
   }
