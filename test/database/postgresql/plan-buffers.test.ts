@@ -30,9 +30,10 @@ const PAGES_PER_CHANGE = 30
 
 /**
  * Further pages of some actions. The last step of an erasure checks that no table has rows of the account. It walks
- * over the index entries of the deleted ones, 600 in each table, while another statement may still see these.
+ * over the index entries of the deleted ones, 600 in each table, while another statement may still see these. The poll
+ * of the lab returns the states of all accounts that have one in a single row.
  */
-const MORE_PAGES: Record<string, number> = { 'erase an account': 600 }
+const MORE_PAGES: Record<string, number> = { 'erase an account': 600, 'poll the lab': 100 }
 
 /** Where Debian's package postgresql-15 has its programs. PostgreSQL 15 plans some statements in other ways than 18. */
 const POSTGRESQL_15 = '/usr/lib/postgresql/15/bin'
