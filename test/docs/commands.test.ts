@@ -28,7 +28,7 @@ const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm run modules$/, 'test/architecture/architecture.test.ts', /drawPictures\(imports\)/],
   [/^npm run migration -- \w+$/, 'test/docs/migration.test.ts', /'add_category_color'/],
   [/^npx --no petstore worker$/, 'test/deliveries/delivery-worker.test.ts', /'worker'/],
-  [/^npx --no petstore exam --only /, 'test/exam/page.test.ts', /'exam', '--only', only/],
+  [/^npx --no petstore exam --only /, 'test/tools/exam-page.test.ts', /'exam', '--only', only/],
   [/^npx --no petstore (listen|trigger) /, 'test/cli/listen.test.ts', /'listen'[^]*'trigger'/],
   [/^npx --no petstore /, 'test/cli/command-line-page.test.ts', /command-line\.md/],
   [/^(KEY=\$\()?curl -s .*127\.0\.0\.1:3000/, 'test/docs/commands.test.ts', /startsWith\('First request'\)/],

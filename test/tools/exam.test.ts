@@ -4,7 +4,7 @@ import { build } from '../support/cli.ts'
 
 t.before(build)
 
-// The clients of other languages, and those that are generated. test/exam examines the others.
+// The clients of other languages, and those that are generated. exam-adapters.test.ts examines the others.
 
 const OTHERS = ADAPTERS.filter(({ name }) => !['petstore-lab/client', 'fetch'].includes(name))
 

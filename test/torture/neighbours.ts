@@ -98,7 +98,7 @@ async function attackAll (context: ScenarioContext, databaseUrl: string, process
   await store.client.send({
     method: 'POST', path: '/webhooks', body: { url: receiver.url, events: ['message.created'] }
   })
-  const victim: Victim = { store, receiver, services, ms: quick ? 350 : 8_000 }
+  const victim: Victim = { store, receiver, services, ms: quick ? 150 : 8_000 }
   // The first requests of a process compile code.
   await measure(victim)
   let alone = await measure(victim)

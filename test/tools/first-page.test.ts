@@ -1,5 +1,3 @@
-// Only on SQLite: drives the first page in a browser, over HTTP.
-
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { promisify } from 'node:util'

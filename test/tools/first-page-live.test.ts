@@ -1,5 +1,3 @@
-// Only on SQLite: drives the first page in a browser, over HTTP.
-
 import t from 'tap'
 import { startApp, type Client } from '../support/app.ts'
 import { openBrowser, withoutBrowser, type Visit } from '../support/browser.ts'

@@ -1,5 +1,3 @@
-// Only on SQLite: drives the first page in a browser, over HTTP.
-
 import type { Page, Route } from 'playwright-core'
 import t from 'tap'
 import { startApp } from '../support/app.ts'

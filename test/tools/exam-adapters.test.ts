@@ -1,5 +1,3 @@
-// Only on SQLite: the exam starts a service of its own.
-
 import t from 'tap'
 import { ADAPTERS, examine, readSections, verdictsOf, type Report } from '../../scripts/examine.ts'
 import { build } from '../support/cli.ts'

@@ -1,5 +1,3 @@
-// Only on SQLite: calls the service over HTTP; no statement decides what a client does.
-
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'

@@ -1,5 +1,3 @@
-// Only on SQLite: the exam starts a service of its own.
-
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
