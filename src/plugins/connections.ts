@@ -131,8 +131,12 @@ class Connections {
   /** Tells whether the client has taken no bytes for too long. Its connection may have a limit of its own. */
   #isStalled (connection: Connection, now: number): boolean {
     const { socket, response } = connection
+    if (socket.writableLength === 0) {
+      connection.tookAt = now
+      return false
+    }
     const takenBytes = takenBytesOf(socket)
-    if (socket.writableLength === 0 || takenBytes !== connection.takenBytes) {
+    if (takenBytes !== connection.takenBytes) {
       connection.takenBytes = takenBytes
       connection.tookAt = now
       return false
@@ -160,9 +164,11 @@ class Connections {
     const { totalUnfinishedBytes: limit } = this.#options.limits
     if (this.#unfinishedBytes <= limit) return
     let count = 0
-    for (const connection of [...this.#open].sort((a, b) => unfinishedBytesOf(b) - unfinishedBytesOf(a))) {
+    // Most connections have no body, or one that was abandoned.
+    const unfinished = [...this.#open].filter((connection) => unfinishedBytesOf(connection) > 0)
+    for (const connection of unfinished.sort((a, b) => unfinishedBytesOf(b) - unfinishedBytesOf(a))) {
       // Some room: otherwise each part of thousands of bodies would look for the largest again.
-      if (unfinishedBytesOf(connection) === 0 || this.#unfinishedBytes <= limit * 3 / 4) break
+      if (this.#unfinishedBytes <= limit * 3 / 4) break
       connection.lastRequest!.abandon()
       count++
     }

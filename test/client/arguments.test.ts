@@ -34,7 +34,9 @@ t.test('what the caller gives', async (t) => {
     await lists['createMessage']!({ message: 'One' }, { ...call, headers: { 'Idempotency-Key': undefined } })
     t.match(await lists['listMessages']!({ limit: undefined, cursor: undefined }, undefined), { length: 1 })
     t.match(await lists['getAccount']!(call), { name: 'A store' })
-    t.match((await client.followEvents({ after: undefined, signal: undefined }).next()).value, { id: 1 })
+    const events = client.followEvents({ after: undefined, signal: undefined })
+    t.match((await events.next()).value, { id: 1 })
+    await events.return(undefined)
     const limits = { timeoutMs: 30_000, retries: 4 }
     t.strictSame(readLimits({ timeoutMs: undefined, retries: undefined }, limits), limits, 'retries end')
   })
