@@ -131,6 +131,7 @@ class Connections {
   /** Tells whether the client has taken no bytes for too long. Its connection may have a limit of its own. */
   #isStalled (connection: Connection, now: number): boolean {
     const { socket, response } = connection
+    // Of thousands of idle connections, `takenBytesOf` would take 8 ms.
     if (socket.writableLength === 0) {
       connection.tookAt = now
       return false
