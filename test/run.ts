@@ -17,13 +17,13 @@ import { codesThatNoTestMet } from './support/met-errors.ts'
 import { startDatabase, type DatabaseName, type TestDatabase } from './support/test-databases.ts'
 
 /** Processes at once: more than there are cores, because tests also wait. */
-const JOBS = process.env['JOBS'] ?? String(2 * availableParallelism() + 1)
+const JOBS = Number(process.env['JOBS'] ?? 2 * availableParallelism() + 1)
 
 /**
- * Files that one process runs, one after the other. To load tap, tsx and the service takes a process 2 s, which is most
- * of the time of a short file. With more files, one process would be the last for longer, on one core.
+ * The fewest files that one process runs, one after the other: to load tap, tsx and the service takes it 2 s, which is
+ * most of the time of a short file.
  */
-const FILES_PER_PROCESS = 24
+const FILES_PER_PROCESS = 6
 
 /** Files that get a process of their own, which starts first: long ones, and one that replaces what others load. */
 const OWN_PROCESS = [
@@ -111,10 +111,14 @@ function writePrograms (): string[] {
     const name = NAMES[database]
     const fitting = files.filter((file) => (ONLY.exec(readFileSync(file, 'utf8'))?.[1] ?? name) === name)
     const groups = fitting.filter((file) => OWN_PROCESS.includes(file)).map((file) => [file])
-    const short = fitting.filter((file) => !OWN_PROCESS.includes(file))
-    // Neighbours take turns, because the files of a folder are often alike: so all groups take a similar time.
-    const count = Math.ceil(short.length / FILES_PER_PROCESS)
-    for (let i = 0; i < count; i++) groups.push(short.filter((_, position) => position % count === i))
+    let left = fitting.filter((file) => !OWN_PROCESS.includes(file))
+    // Each group is a share of the files that are left: the last groups are small, and end at similar times. Its files
+    // are apart from each other, because those of a folder are often alike.
+    while (left.length > 0) {
+      const parts = Math.max(1, Math.min(JOBS, Math.floor(left.length / FILES_PER_PROCESS)))
+      groups.push(left.filter((_, i) => i % parts === 0))
+      left = left.filter((_, i) => i % parts !== 0)
+    }
     return groups.map((group, i) => {
       // tap runs them in the order of their names: those that take longest first.
       const program = `.tap/groups/${String(i).padStart(2, '0')}-${database}.mjs`
