@@ -5,12 +5,13 @@
 //   node scripts/prepare.mjs dev tools  also installs programs of others that read the OpenAPI document
 
 import { spawn } from 'node:child_process'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 
 process.chdir(join(import.meta.dirname, '..'))
 const steps = process.argv.slice(2)
 const CLIENT = 'src/generated/client'
+const PLUGINS = '.tap/plugins/package.json'
 
 // An installation without the tools would delete those that are there.
 const isDev = steps.includes('dev') || existsSync('node_modules/tap')
@@ -26,8 +27,10 @@ await Promise.all(['sqlite', 'postgresql'].map(async (database) => {
 if (isStale('dist/LICENSES.txt', 'src', 'scripts', 'package-lock.json')) {
   await node('Compiling src to dist', ['../scripts/build.mjs'])
 }
-if (steps.includes('dev') && isStale('.tap/plugins/package.json', '.taprc', 'node_modules/.package-lock.json')) {
+if (steps.includes('dev') && isStale(PLUGINS, '.taprc', 'node_modules/.package-lock.json')) {
   await node('Setting up tap', ['tap/dist/esm/run.mjs', 'build'])
+  // tap writes the file only once.
+  utimesSync(PLUGINS, new Date(), new Date())
 }
 if (steps.includes('dev') && isStale(`${CLIENT}/openapi.ts`, `${CLIENT}/openapi.json`)) {
   await node('Writing the types of the client', [

@@ -8,7 +8,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import {
-  chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
+  chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync
 } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
@@ -19,16 +19,12 @@ import { startDatabase, type DatabaseName, type TestDatabase } from './support/t
 /** Processes at once: more than there are cores, because tests also wait. */
 const JOBS = Number(process.env['JOBS'] ?? 2 * availableParallelism() + 1)
 
-/**
- * The fewest files that one process runs, one after the other: to load tap, tsx and the service takes it 2 s, which is
- * most of the time of a short file.
- */
-const FILES_PER_PROCESS = 6
+/** This file gets a process of its own: it replaces what others load. */
+const ALONE = 'test/client/silent-feed.test.ts'
 
-/** Files that get a process of their own, which starts first: long ones, and one that replaces what others load. */
-const OWN_PROCESS = [
-  'test/torture/torture.test.ts', 'test/database/postgresql/plan-buffers.test.ts', 'test/client/silent-feed.test.ts',
-  'test/exam/exam.test.ts'
+/** Short files that take long. They start first. */
+const LONG = [
+  'test/torture/torture.test.ts', 'test/database/postgresql/plan-buffers.test.ts', 'test/exam/exam.test.ts'
 ]
 
 /** The first line of a test file says so when one database is enough, and why. */
@@ -47,9 +43,24 @@ chmodSync(folder, 0o711)
 const records = join(folder, 'errors')
 mkdirSync(records)
 
-/** What ends with this process. */
-let tap: ChildProcess | undefined
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => { tap?.kill(signal) })
+/** Those of tests, which end with this one. */
+const processes = new Set<ChildProcess>()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    for (const queue of queues) queue.files = []
+    for (const child of processes) child.kill(signal)
+  })
+}
+
+interface Queue {
+  database: DatabaseName
+  files: string[]
+  /** The number of its processes. */
+  processes: number
+}
+
+/** The files that no process has run yet, on each database. */
+const queues = databases().map((database): Queue => ({ database, files: inOrder(database), processes: 0 }))
 
 let passed = 0
 const failures: string[] = []
@@ -89,85 +100,95 @@ function filesAt (path: string): string[] {
     .filter((name) => name.endsWith('.test.ts') && !name.startsWith(join('test', 'tools')))
 }
 
+/** Returns the files for a database, those that take longest first. Longer files mostly take longer. */
+function inOrder (database: DatabaseName): string[] {
+  const rank = (file: string): number => [ALONE, ...LONG].includes(file) ? Infinity : statSync(file).size
+  return files.filter((file) => (ONLY.exec(readFileSync(file, 'utf8'))?.[1] ?? NAMES[database]) === NAMES[database])
+    .map((file) => ({ file, rank: rank(file) })).sort((a, b) => a.rank === b.rank ? 0 : b.rank - a.rank)
+    .map(({ file }) => file)
+}
+
 async function runTests (): Promise<void> {
   for (const name of databases()) servers.push(await startDatabase(name, folder))
   const env = Object.assign({}, process.env, ...servers.map(({ settings }) => settings), {
-    TEST_ERRORS: records, TMPDIR: folder, FORCE_COLOR: '0'
+    TEST_ERRORS: records, TMPDIR: folder, FORCE_COLOR: '0', TAP_TIMEOUT: '1800'
   }) as NodeJS.ProcessEnv
-  const program = ['node_modules/tap/dist/esm/run.mjs', '--reporter=tap', `--jobs=${JOBS}`, ...writePrograms()]
-  tap = spawn(process.execPath, program, { stdio: ['ignore', 'pipe', 'inherit'], env })
-  const ended = once(tap, 'close')
-  const report = createReport()
-  for await (const line of createInterface(tap.stdout!)) report(line)
-  const [code] = await ended as [number | null]
-  if (code !== 0 && failures.length === 0) failures.push('tap failed')
+  await Promise.all(Array.from({ length: JOBS }, async () => {
+    for (let queue = longest(); queue !== undefined; queue = longest()) await runProcess(queue, env)
+  }))
 }
 
-/** Writes a program for each group of files on a database, and returns the paths. */
-function writePrograms (): string[] {
-  rmSync('.tap/groups', { recursive: true, force: true })
-  mkdirSync('.tap/groups', { recursive: true })
-  return databases().flatMap((database) => {
-    const name = NAMES[database]
-    const fitting = files.filter((file) => (ONLY.exec(readFileSync(file, 'utf8'))?.[1] ?? name) === name)
-    const groups = fitting.filter((file) => OWN_PROCESS.includes(file)).map((file) => [file])
-    let left = fitting.filter((file) => !OWN_PROCESS.includes(file))
-    // Each group is a share of the files that are left: the last groups are small, and end at similar times. Its files
-    // are apart from each other, because those of a folder are often alike.
-    while (left.length > 0) {
-      const parts = Math.max(1, Math.min(JOBS, Math.floor(left.length / FILES_PER_PROCESS)))
-      groups.push(left.filter((_, i) => i % parts === 0))
-      left = left.filter((_, i) => i % parts !== 0)
-    }
-    return groups.map((group, i) => {
-      // tap runs them in the order of their names: those that take longest first.
-      const program = `.tap/groups/${String(i).padStart(2, '0')}-${database}.mjs`
-      const lines = group.map((file) => `t.comment('file ${name} ${file}')\nawait import('../../${file}')\n`)
-      writeFileSync(program, `import t from 'tap'\nprocess.env.DATABASE = '${database}'\n${lines.join('')}`)
-      return program
-    })
+/** Returns the queue with the most files for each of its processes. */
+function longest (): Queue | undefined {
+  const share = ({ files, processes }: Queue): number => files.length / (processes + 1)
+  return queues.filter(({ files }) => files.length > 0).sort((a, b) => share(b) - share(a))[0]
+}
+
+/** Runs files of a queue in one process until none is left, or the process ends. */
+async function runProcess (queue: Queue, env: NodeJS.ProcessEnv): Promise<void> {
+  const program = ['--import=tsx', '--import=./test/support/plain-children.mjs', 'test/support/test-process.ts']
+  const child = spawn(process.execPath, program, {
+    stdio: ['pipe', 'pipe', 'inherit'], env: { ...env, DATABASE: queue.database }
   })
+  // Its end is noticed by its output.
+  child.stdin.on('error', () => {})
+  processes.add(child)
+  queue.processes++
+  const ended = once(child, 'close')
+  const report = createReport()
+  let file: string | undefined
+  const next = (): void => {
+    file = file === ALONE ? undefined : queue.files.shift()
+    if (file === undefined) child.stdin.end()
+    else child.stdin.write(`${file}\n`)
+  }
+  next()
+  for await (const line of createInterface(child.stdout)) {
+    if (line !== `# end of ${file}`) report.read(line)
+    else {
+      report.endFile(`${NAMES[queue.database]} ${file}`)
+      next()
+    }
+  }
+  const [code, signal] = await ended as [number | null, NodeJS.Signals | null]
+  if (file !== undefined) report.endFile(`${NAMES[queue.database]} ${file}`, `its process ended with ${signal ?? `code ${code}`}`)
+  processes.delete(child)
+  queue.processes--
+}
+
+interface Report {
+  /** Takes a line that tap wrote. */
+  read: (line: string) => void
+  /** Takes the end of a file, and why it is a failure. */
+  endFile: (file: string, problem?: string) => void
 }
 
 /**
- * Returns a function for the lines that tap writes. It prints the name of each file, and what tap wrote about its
- * failures, and counts the tests, which tap ends with their time.
+ * Reports the output of a process: prints the name of each file, and what tap wrote about its failures, and counts the
+ * tests, which tap ends with their time.
  */
-function createReport (): (line: string) => void {
-  let file = ''
+function createReport (): Report {
   /** The output for a file, without the assertions that passed. */
   let lines: string[] = []
+  let problems: string[] = []
   let hasResult = false
-  let hasFailed = false
-  let hasGroupFailed = false
-  const end = (): void => {
-    if (file !== '' && !hasResult) fail('no test ran')
-    const shown = hasFailed ? lines : lines.filter((line) => / # SKIP/.test(line))
-    if (file !== '') console.log([`${hasFailed ? '✖' : '✔'} ${file}`, ...shown].join('\n'))
-    lines = []
-    hasResult = hasFailed = false
-  }
-  const fail = (reason: string): void => {
-    failures.push(`${file}: ${reason}`)
-    hasFailed = hasGroupFailed = true
-  }
-  return (line) => {
-    const [, next] = /^\s*# file (\S+ \S+)$/.exec(line) ?? []
-    const [, indent, not, name, time] = /^(\s*)(not )?ok \d+ - (.*?)( # time=[\d.]+ms.*)?$/.exec(line) ?? []
-    if (indent !== undefined && indent !== '') hasResult = true
-    if (next !== undefined) {
-      end()
-      file = next
-    } else if (indent === '') {
-      // It may have ended without a result of its last test.
-      if (not !== undefined && !hasGroupFailed) fail(`${name} failed`)
-      end()
-      file = ''
-      hasGroupFailed = false
-    } else if (name !== undefined && time !== undefined) {
-      if (not === undefined) passed++
-      else fail(name)
-    } else if (/^\s*1\.\.0$/.test(line)) fail(`a test without an assertion: ${lines.at(-1)?.trim()}`)
-    if (name === undefined || not !== undefined || / # SKIP/.test(line)) lines.push(line)
+  return {
+    read (line) {
+      const [, indent, not, name, time] = /^(\s*)(not )?ok \d+ - (.*?)( # time=[\d.]+ms.*)?$/.exec(line) ?? []
+      if (name !== undefined) hasResult = true
+      if (not !== undefined && (time !== undefined || indent === '')) problems.push(name!)
+      else if (time !== undefined) passed++
+      if (/^\s+1\.\.0$/.test(line)) problems.push(`a test without an assertion: ${lines.at(-1)?.trim()}`)
+      if (name === undefined || not !== undefined || / # SKIP/.test(line)) lines.push(line)
+    },
+    endFile (file, problem = hasResult ? undefined : 'no test ran') {
+      if (problem !== undefined) problems.push(problem)
+      const shown = problems.length > 0 ? lines : lines.filter((line) => / # SKIP/.test(line))
+      console.log([`${problems.length > 0 ? '✖' : '✔'} ${file}`, ...shown].join('\n'))
+      failures.push(...problems.map((text) => `${file}: ${text}`))
+      lines = []
+      problems = []
+      hasResult = false
+    }
   }
 }

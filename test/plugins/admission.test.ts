@@ -1,10 +1,13 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { Admission, STRANGERS } from '../../src/plugins/admission.ts'
 import { startApp } from '../support/app.ts'
 
-// In a service, its sockets keep the process alive.
-const alive = setInterval(() => {}, 1_000)
-t.teardown(() => { clearInterval(alive) })
+function createAdmission (t: Test): Admission {
+  // In a service, its sockets keep the process alive.
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => { clearInterval(alive) })
+  return new Admission()
+}
 
 /** Sends requests of an account at once. @returns the number of those that have started so far */
 function send (admission: Admission, account: number, count: number): { started: number, all: Promise<unknown> } {
@@ -24,13 +27,13 @@ async function nextTurn (): Promise<void> {
 }
 
 t.test('an account that sends all requests starts them at once', async (t) => {
-  const admission = new Admission()
+  const admission = createAdmission(t)
   t.equal(send(admission, 1, 1).started, 1)
   t.equal(send(admission, 1, 1_000).started, 1_000)
 })
 
 t.test('an account that is ahead of another waits, and the other starts at once', async (t) => {
-  const admission = new Admission()
+  const admission = createAdmission(t)
   send(admission, 1, 1)
   send(admission, 2, 1)
   const many = send(admission, 1, 100)
@@ -41,7 +44,7 @@ t.test('an account that is ahead of another waits, and the other starts at once'
 })
 
 t.test('requests start in their order, also when the account may start some again', async (t) => {
-  const admission = new Admission()
+  const admission = createAdmission(t)
   send(admission, 2, 1)
   const order: number[] = []
   const requests = Array.from({ length: 60 }, async (_, i) => {
@@ -59,7 +62,7 @@ t.test('requests start in their order, also when the account may start some agai
 })
 
 t.test('all requests start when the other account is gone', async (t) => {
-  const admission = new Admission()
+  const admission = createAdmission(t)
   send(admission, 2, 1)
   const many = send(admission, 1, 300)
   t.ok(many.started < 100)
@@ -99,7 +102,7 @@ t.test('a request counts for the account of its API key, and without one for all
 })
 
 t.test('an account makes up for what its requests cost, and the others start at once meanwhile', async (t) => {
-  const admission = new Admission()
+  const admission = createAdmission(t)
   send(admission, 2, 1)
   send(admission, 1, 1)
   // A request that took 50 ms. Only the account that it belongs to is ahead.
@@ -112,7 +115,7 @@ t.test('an account makes up for what its requests cost, and the others start at 
 })
 
 t.test('what a request cost is remembered while the event loop is blocked', async (t) => {
-  const admission = new Admission()
+  const admission = createAdmission(t)
   send(admission, 2, 1)
   send(admission, 1, 1)
   const end = performance.now() + 50
@@ -123,7 +126,7 @@ t.test('what a request cost is remembered while the event loop is blocked', asyn
 })
 
 t.test('large bodies are parsed one by one beside another account', async (t) => {
-  const admission = new Admission()
+  const admission = createAdmission(t)
   send(admission, 2, 1)
   send(admission, 1, 1)
   t.equal(admission.admitBody(1, 1_000), undefined, 'a small one costs no more than its request')
