@@ -17,7 +17,7 @@ import { codesThatNoTestMet } from './support/met-errors.ts'
 import { startDatabase, type DatabaseName, type TestDatabase } from './support/test-databases.ts'
 
 /** Processes at once: more than there are cores, because tests also wait. */
-const JOBS = Number(process.env['JOBS'] ?? 2 * availableParallelism() + 1)
+const JOBS = Number(process.env['JOBS'] ?? 3 * availableParallelism())
 
 /** This file gets a process of its own: it replaces what others load. */
 const ALONE = 'test/client/silent-feed.test.ts'

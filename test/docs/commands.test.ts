@@ -18,10 +18,10 @@ const RUN: Array<[command: RegExp, file: string, how: RegExp]> = [
   [/^npm start$/, '.ci/run', /exec npm start/],
   [/^npm test( -- [\w/. -]+)?$/, '.ci/run', /npm test/], // what follows -- goes to the same program, as is tested below
   [/^npm run (lint|types|test:tools)$/, '.ci/run', /npm run -s lint\n.*npm run -s types\n.*npm run -s test:tools/],
-  [/^npx tap test\/[\w/.-]+\.test\.ts$/, 'test/docs/usual-commands.test.ts', /'tap'/],
-  [/^npx prisma (validate|format|generate)$/, 'test/docs/usual-commands.test.ts', /run\('prisma', command\)/],
+  [/^npx tap test\/[\w/.-]+\.test\.ts$/, 'test/tools/usual-commands.test.ts', /'tap'/],
+  [/^npx prisma (validate|format|generate)$/, 'test/tools/usual-commands.test.ts', /run\('prisma', command\)/],
   [/^npx prisma studio$/, 'test/tools/studio.test.ts', /'studio'/],
-  [/^npm run dev$/, 'test/docs/usual-commands.test.ts', /'run', 'dev'/],
+  [/^npm run dev$/, 'test/tools/usual-commands.test.ts', /'run', 'dev'/],
   [/^npm run torture$/, 'test/torture/torture.test.ts', /await runScenario\(name, /],
   [/^npm run build$/, 'test/support/cli.ts', /scripts\/prepare\.mjs'/],
   [/^npm run reference$/, 'test/docs/reference.test.ts', /await referencePages\(\)/],

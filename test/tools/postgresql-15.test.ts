@@ -1,14 +1,12 @@
+import './on-postgresql.ts'
 import { existsSync } from 'node:fs'
 import t from 'tap'
+import { testPlans } from '../database/postgresql/plan-buffers.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { makePostgresTemplate } from '../support/test-databases.ts'
 
 /** Where Debian's package postgresql-15 has its programs. PostgreSQL 15 plans some statements in other ways than 18. */
 const PROGRAMS = '/usr/lib/postgresql/15/bin'
-
-// The modules that the test imports read it.
-process.env['DATABASE'] = 'postgresql'
-const { testPlans } = await import('../database/postgresql/plan-buffers.ts')
 
 t.test('no statement on PostgreSQL 15 reads more than it returns', {
   skip: !existsSync(PROGRAMS) && 'PostgreSQL 15 is not installed'

@@ -1,5 +1,3 @@
-// Only on SQLite: runs commands of a clone, whose database is SQLite by default.
-
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'

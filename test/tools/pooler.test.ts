@@ -1,16 +1,15 @@
-// Only on PostgreSQL: SQLite has no pooler.
-
+import './on-postgresql.ts'
 import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { refuseTransactionPooler } from '../../../src/database/postgresql/pooler.ts'
-import { OperationalError } from '../../../src/operational-error.ts'
-import { database, freshDatabase } from '../../support/database.ts'
-import { freePort } from '../../support/port.ts'
-import { eventually } from '../../support/receiver.ts'
+import { refuseTransactionPooler } from '../../src/database/postgresql/pooler.ts'
+import { OperationalError } from '../../src/operational-error.ts'
+import { freshDatabase } from '../support/database.ts'
+import { freePort } from '../support/port.ts'
+import { eventually } from '../support/receiver.ts'
 
 const hasPgBouncer = spawnSync('pgbouncer', ['--version']).status === 0
 
@@ -46,9 +45,7 @@ unix_socket_dir =
   return own.href
 }
 
-const skip = database === 'sqlite'
-  ? 'SQLite has no server'
-  : !hasPgBouncer && 'PgBouncer is not installed'
+const skip = !hasPgBouncer && 'PgBouncer is not installed'
 
 t.test('a pooler in transaction mode is refused, and one in session mode is not', { skip }, async (t) => {
   const url = await freshDatabase(t)

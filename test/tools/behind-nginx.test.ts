@@ -1,5 +1,5 @@
-// Only on PostgreSQL: starts two processes, which need PostgreSQL.
-
+// Two processes need PostgreSQL.
+import './on-postgresql.ts'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { startApp } from '../support/app.ts'
 import { ROOT } from '../support/cli.ts'
-import { database, freshDatabase } from '../support/database.ts'
+import { freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
 
 /** An event that nginx does not pass on within this time is buffered. */
@@ -22,7 +22,6 @@ const env = { ...process.env, PATH: `${process.env['PATH']}:/usr/sbin` }
 
 /** Tells why the test cannot run, or false. `.ci/run` installs nginx. */
 function reasonToSkip (): string | false {
-  if (database !== 'postgresql') return 'several processes need PostgreSQL'
   const isInstalled = spawnSync('nginx', ['-v'], { env }).status === 0
   if (process.env['CI'] === 'true' || isInstalled) return false
   return 'nginx is not installed (Debian: apt-get install nginx-light)'

@@ -1,5 +1,3 @@
-// Only on SQLite: checks the format of log lines.
-
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

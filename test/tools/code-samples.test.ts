@@ -1,5 +1,3 @@
-// Only on SQLite: checks the document and its viewer.
-
 import { execFile, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
