@@ -10,7 +10,7 @@ const teardowns: Array<() => unknown> = []
 t.teardown = (action) => { teardowns.unshift(action) }
 
 for await (const file of createInterface(process.stdin)) {
-  await import(`../../${file}`)
+  await import(`../../${file}`).catch((error: unknown) => { t.error(error, 'the file can be loaded') })
   if (!t.idle) await once(t, 'idle')
   for (const teardown of teardowns.splice(0)) await teardown()
   console.log(`# end of ${file}`)
