@@ -92,7 +92,7 @@ t.test('the journal of a deleted account is erased with it', async (t) => {
   const accountId = ada.account!
   await app.database.prisma.account.update({ where: { id: accountId }, data: { deletedAt: new Date(0) } })
   const { prisma } = app.database
-  await eventually(async () => await prisma.account.findUnique({ where: { id: accountId } }) === null, 60_000)
+  await eventually(async () => await prisma.account.findUnique({ where: { id: accountId } }) === null)
   t.equal(await prisma.recordedRequest.count({ where: { accountId } }), 0)
   t.equal(await prisma.journal.count({ where: { accountId } }), 0)
 })

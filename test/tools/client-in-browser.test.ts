@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { openBrowser, withoutBrowser } from '../support/browser.ts'
+import { openBrowser, withoutBrowser } from './browser.ts'
 import { build, ROOT } from '../support/cli.ts'
 import { freePort } from '../support/port.ts'
 

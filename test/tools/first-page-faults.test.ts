@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Page } from 'playwright-core'
 import { startApp, type Client } from '../support/app.ts'
-import { openBrowser, withoutBrowser } from '../support/browser.ts'
+import { openBrowser, withoutBrowser } from './browser.ts'
 import { count, newOrder, newPet } from '../support/fixtures.ts'
 
 /** Limits waits for what a page does by itself, far beyond what a slow machine needs. */

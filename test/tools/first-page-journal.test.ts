@@ -1,7 +1,7 @@
 import type { Page, Route } from 'playwright-core'
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { faultsOf, openBrowser, withoutBrowser } from '../support/browser.ts'
+import { faultsOf, openBrowser, withoutBrowser } from './browser.ts'
 import { newFault } from '../lab/fixture.ts'
 import { newCategory } from '../support/fixtures.ts'
 import { openReceiver } from '../support/receiver.ts'

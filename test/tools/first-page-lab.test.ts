@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { openBrowser, withoutBrowser } from '../support/browser.ts'
+import { openBrowser, withoutBrowser } from './browser.ts'
 import { count, newOrder, newPet } from '../support/fixtures.ts'
 
 t.test('the panel of the lab in a browser', { skip: withoutBrowser }, async (t) => {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp, type Client } from '../support/app.ts'
-import { openBrowser, withoutBrowser, type Visit } from '../support/browser.ts'
+import { openBrowser, withoutBrowser, type Visit } from './browser.ts'
 import { eventually } from '../support/receiver.ts'
 
 t.test('the store at a glance', { skip: withoutBrowser }, async (t) => {

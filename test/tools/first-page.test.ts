@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { faultsOf, openBrowser, withoutBrowser } from '../support/browser.ts'
+import { faultsOf, openBrowser, withoutBrowser } from './browser.ts'
 import { build, ROOT } from '../support/cli.ts'
 import { count, newPet } from '../support/fixtures.ts'
 

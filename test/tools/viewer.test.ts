@@ -3,7 +3,7 @@ import type { Locator, Page } from 'playwright-core'
 import t from 'tap'
 import type { Document } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'
-import { openBrowser, withoutBrowser } from '../support/browser.ts'
+import { openBrowser, withoutBrowser } from './browser.ts'
 
 /** Scalar's button on each operation. */
 const TEST_BUTTON = '.show-api-client-button'

@@ -7,7 +7,7 @@ import type { Locator, Page, Response } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { openDemo } from '../../src/seed/demo-store.ts'
 import { startApp } from '../support/app.ts'
-import { openBrowser, withoutBrowser } from '../support/browser.ts'
+import { openBrowser, withoutBrowser } from './browser.ts'
 import { ROOT } from '../support/cli.ts'
 import { operationsInOrder } from '../openapi/document.ts'
 

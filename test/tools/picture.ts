@@ -3,9 +3,9 @@
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { chromium } from 'playwright-core'
-import { createStore } from '../src/create-store.ts'
+import { createStore } from '../../src/create-store.ts'
 
-const FILE = join(import.meta.dirname, '../docs/images/first-page.png')
+const FILE = join(import.meta.dirname, '../../docs/images/first-page.png')
 
 const { url, apiKey, close } = await createStore({ name: 'My store', settings: { LAB: 'true' } })
 // Chromium cannot use its sandbox as root.
