@@ -29,8 +29,9 @@ t.test('a feed that is silent for too long is opened again', async (t) => {
   await store.createMessage({ message: 'Hello' })
   proxy.faults = [stayingSilent]
   // The signal only ends a test that waits for ever.
-  const signal = AbortSignal.timeout(60_000)
+  const signal = AbortSignal.timeout(180_000)
   t.match((await store.followEvents({ signal }).next()).value, { id: 1 })
-  t.equal(proxy.requests.filter(({ path }) => path === '/events').length, 2)
+  // On a slow machine, the second connection can be silent for too long as well.
+  t.ok(proxy.requests.filter(({ path }) => path === '/events').length >= 2, 'the feed was opened again')
   t.ok(silences >= 2, 'each connection has its limit')
 })
