@@ -136,22 +136,27 @@ async function runProcess (queue: Queue, env: NodeJS.ProcessEnv): Promise<void> 
   queue.processes++
   const ended = once(child, 'close')
   const report = createReport()
-  let file: string | undefined
-  const next = (): void => {
-    file = file === ALONE ? undefined : queue.files.shift()
+  const name = NAMES[queue.database]
+  let file = queue.files.shift()
+  let last = file
+  let hasFailed = false
+  child.stdin.write(`${file}\n`)
+  for await (const line of createInterface(child.stdout)) {
+    if (line !== `# end of ${file}`) {
+      report.read(line)
+      continue
+    }
+    if (!report.endFile(`${name} ${file}`)) hasFailed = true
+    last = file
+    file = [file, queue.files[0]].includes(ALONE) ? undefined : queue.files.shift()
     if (file === undefined) child.stdin.end()
     else child.stdin.write(`${file}\n`)
   }
-  next()
-  for await (const line of createInterface(child.stdout)) {
-    if (line !== `# end of ${file}`) report.read(line)
-    else {
-      report.endFile(`${NAMES[queue.database]} ${file}`)
-      next()
-    }
-  }
   const [code, signal] = await ended as [number | null, NodeJS.Signals | null]
-  if (file !== undefined) report.endFile(`${NAMES[queue.database]} ${file}`, `its process ended with ${signal ?? `code ${code}`}`)
+  // tap ends a process with 1 after any failure.
+  if (file !== undefined || (code !== 0 && !hasFailed)) {
+    report.endFile(`${name} ${file ?? last}`, `its process ended with ${signal ?? `code ${code}`}`)
+  }
   processes.delete(child)
   queue.processes--
 }
@@ -159,8 +164,8 @@ async function runProcess (queue: Queue, env: NodeJS.ProcessEnv): Promise<void> 
 interface Report {
   /** Takes a line that tap wrote. */
   read: (line: string) => void
-  /** Takes the end of a file, and why it is a failure. */
-  endFile: (file: string, problem?: string) => void
+  /** Takes the end of a file, and why it is a failure. @returns whether all its tests passed */
+  endFile: (file: string, problem?: string) => boolean
 }
 
 /**
@@ -186,9 +191,11 @@ function createReport (): Report {
       const shown = problems.length > 0 ? lines : lines.filter((line) => / # SKIP/.test(line))
       console.log([`${problems.length > 0 ? '✖' : '✔'} ${file}`, ...shown].join('\n'))
       failures.push(...problems.map((text) => `${file}: ${text}`))
+      const isGood = problems.length === 0
       lines = []
       problems = []
       hasResult = false
+      return isGood
     }
   }
 }
