@@ -2,7 +2,7 @@
 //
 //   node scripts/prepare.mjs            installs what builds and runs the service, and compiles src to dist
 //   node scripts/prepare.mjs dev        also installs what tests and checks the service
-//   node scripts/prepare.mjs dev tools  also installs programs of others that read the OpenAPI document
+//   node scripts/prepare.mjs dev tools  also installs programs of others: what test/tools needs
 
 import { spawn } from 'node:child_process'
 import { existsSync, readdirSync, statSync, utimesSync } from 'node:fs'

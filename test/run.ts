@@ -126,6 +126,7 @@ function longest (): Queue | undefined {
 
 /** Runs files of a queue in one process until none is left, or the process ends. */
 async function runProcess (queue: Queue, env: NodeJS.ProcessEnv): Promise<void> {
+  // The arguments and the time limit are those of .taprc.
   const program = ['--import=tsx', '--import=./test/support/plain-children.mjs', 'test/support/test-process.ts']
   const child = spawn(process.execPath, program, {
     stdio: ['pipe', 'pipe', 'inherit'], env: { ...env, DATABASE: queue.database }

@@ -3,7 +3,7 @@ import axe from 'axe-core'
 import { chromium, type BrowserContextOptions, type Page } from 'playwright-core'
 
 /** The path of Debian's package. Without a browser there, the tests that need one are skipped. */
-const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+export const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
 /** The reason to skip browser tests, or `false`. `.ci/run` must have a browser. */
 export const withoutBrowser: string | false = process.env['CI'] === 'true' || existsSync(CHROMIUM)

@@ -4,13 +4,13 @@ import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { chromium } from 'playwright-core'
 import { createStore } from '../../src/create-store.ts'
+import { CHROMIUM } from './browser.ts'
 
 const FILE = join(import.meta.dirname, '../../docs/images/first-page.png')
 
 const { url, apiKey, close } = await createStore({ name: 'My store', settings: { LAB: 'true' } })
 // Chromium cannot use its sandbox as root.
-const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
 try {
   const page = await browser.newPage({ viewport: { width: 1280, height: 1000 }, colorScheme: 'light' })
   await page.goto(`${url}/#key=${apiKey}`)
