@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { createRecorder, type Recorder } from './recorder.ts'
-import { recordRequest } from './recording.ts'
+import { captureRequest } from './captured-request.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -22,15 +22,20 @@ export const journalHooks: FastifyPluginAsync = fp(async function journalHooks (
   app.decorate('recorder', recorder)
   app.addHook('onRequest', (request, reply, done) => {
     const { account } = request.auth
-    if (app.lab!.states.hasJournal(account) && isRecorded(request)) {
-      recordRequest(request, reply, clocks.offsetOf(account), (ended) => { recorder.add(account, ended) })
+    const keep = app.lab!.states.journalOf(account)
+    const operation = keep === undefined ? undefined : recordedOperationOf(request)
+    if (keep !== undefined && operation !== undefined) {
+      captureRequest(request, reply, { operation, offsetMs: clocks.offsetOf(account) }, (captured) => {
+        recorder.add(account, captured, keep)
+      })
     }
     done()
   })
   app.addHook('onClose', recorder.close)
 }, { name: 'journal-hooks', dependencies: ['database', 'authentication'] })
 
-function isRecorded ({ routeOptions: { schema } }: FastifyRequest): boolean {
+/** Returns the `operationId` of a request, unless it is one of the lab. */
+function recordedOperationOf ({ routeOptions: { schema } }: FastifyRequest): string | undefined {
   const { operationId, tags = [] } = (schema ?? {}) as { operationId?: string, tags?: string[] }
-  return operationId !== undefined && !tags.includes('lab')
+  return tags.includes('lab') ? undefined : operationId
 }

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/group-commit/committer.ts'
 import { Overloaded, Unauthorized } from '../errors.ts'
-import { recordRequests, type EndedRequest } from './commands.ts'
+import type { CapturedRequest } from './captured-request.ts'
+import { recordRequests } from './commands.ts'
 
 /** Time for which requests gather, so that many share a transaction. Other processes see them within a second. */
 const GATHER_MS = 200
@@ -10,20 +11,18 @@ const GATHER_MS = 200
 /** A batch is followed by a pause of this many times its duration, so that other writes have most of the time. */
 const PAUSE_PER_BATCH = 7
 
-/** Limit what one transaction records: no write of another account waits for it noticeably. */
-const BATCH_REQUESTS = 500
+/** Limit what one transaction records: no request of another account waits for it noticeably. */
+const BATCH_REQUESTS = 250
 const BATCH_BYTES = 1_048_576
 
 /** Limit what waits to be recorded: of one account, and of all accounts of this process. The oldest are dropped. */
 const ACCOUNT_BYTES = 4_194_304
 const PROCESS_BYTES = 33_554_432
 
-/** Memory of a request besides its text. */
-const OVERHEAD_BYTES = 512
-
 /** Records requests after their responses, so that no response waits for it. */
 export interface Recorder {
-  add: (account: number, request: EndedRequest) => void
+  /** @param keep how many requests the journal of the account keeps */
+  add: (account: number, request: CapturedRequest, keep: number) => void
   /**
    * Waits until all requests of an account that have ended in this process, and in those that share its port, are
    * recorded.
@@ -43,7 +42,7 @@ interface Options {
 }
 
 interface Waiting {
-  requests: EndedRequest[]
+  requests: CapturedRequest[]
   bytes: number
   /** The number of requests that were dropped since the last batch. */
   dropped: number
@@ -55,18 +54,16 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
   let total = 0
   let timer: NodeJS.Timeout | undefined
 
-  function sizeOf ({ text }: EndedRequest): number {
-    return text.length + OVERHEAD_BYTES
-  }
-
-  function add (account: number, request: EndedRequest): void {
+  function add (account: number, request: CapturedRequest, keep: number): void {
     let waiting = accounts.get(account)
     if (waiting === undefined) {
       waiting = { requests: [], bytes: 0, dropped: 0, writing: undefined }
       accounts.set(account, waiting)
     }
     waiting.requests.push(request)
-    resize(waiting, sizeOf(request))
+    resize(waiting, request.bytes)
+    // The journal would delete it at once. Among few, later attempts still find it.
+    if (waiting.requests.length > Math.max(keep, BATCH_REQUESTS)) removeOldest(waiting)
     while (waiting.bytes > ACCOUNT_BYTES && drop(waiting)) continue
     if (total > PROCESS_BYTES) drop(largest())
     schedule()
@@ -81,13 +78,19 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
     total += bytes
   }
 
-  /** Drops the oldest request that is not being recorded. @returns whether there was one */
-  function drop (waiting: Waiting): boolean {
+  /** Removes the oldest request that is not being recorded. @returns whether there was one */
+  function removeOldest (waiting: Waiting): boolean {
     const oldest = waiting.requests.shift()
     if (oldest === undefined) return false
-    resize(waiting, -sizeOf(oldest))
-    waiting.dropped++
+    resize(waiting, -oldest.bytes)
     return true
+  }
+
+  /** Removes the oldest request, which the journal should have had. @returns whether there was one */
+  function drop (waiting: Waiting): boolean {
+    const isDropped = removeOldest(waiting)
+    if (isDropped) waiting.dropped++
+    return isDropped
   }
 
   function schedule (): void {
@@ -125,7 +128,8 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
       waiting.dropped = 0
       const began = performance.now()
       try {
-        await commit(recordRequests, { account, requests, dropped }, { account })
+        const described = requests.map(({ describe }) => describe())
+        await commit(recordRequests, { account, requests: described, dropped }, { account })
         release(waiting, requests)
       } catch (error) {
         // The deletion of the account has ended its journal.
@@ -149,18 +153,18 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
   }
 
   /** Takes the oldest requests, which are counted until they are released. */
-  function take (waiting: Waiting, most: number): EndedRequest[] {
+  function take (waiting: Waiting, most: number): CapturedRequest[] {
     let count = 0
     for (let bytes = 0; count < Math.min(most, BATCH_REQUESTS) && bytes < BATCH_BYTES; count++) {
       const request = waiting.requests[count]
       if (request === undefined) break
-      bytes += sizeOf(request)
+      bytes += request.bytes
     }
     return waiting.requests.splice(0, count)
   }
 
-  function release (waiting: Waiting, requests: EndedRequest[]): void {
-    resize(waiting, -requests.reduce((sum, request) => sum + sizeOf(request), 0))
+  function release (waiting: Waiting, requests: CapturedRequest[]): void {
+    resize(waiting, -requests.reduce((sum, request) => sum + request.bytes, 0))
   }
 
   function forget (account: number): void {

@@ -25,8 +25,8 @@ export interface AccountStates {
   hasFaults: (account: number) => boolean
   /** Whether a fault of the account may hit the request. The database decides. */
   mayHit: (account: number, target: Target) => boolean
-  /** Whether the journal of the account is on. */
-  hasJournal: (account: number) => boolean
+  /** How many requests the journal of the account keeps, if it is on. */
+  journalOf: (account: number) => number | undefined
   /** Whether the account has set limits. */
   hasLimits: (account: number) => boolean
   /** Reads the state of one account. */
@@ -51,7 +51,7 @@ export function createAccountStates (
   { read, clocks, log, siblings, pollMs = POLL_MS }: Options
 ): AccountStates {
   const faults = new Map<number, AccountState['faults']>()
-  const journals = new Set<number>()
+  const journals = new Map<number, number>()
   const limited = new Set<number>()
   /** The change of each account that a poll has read. */
   const seen = new Map<number, string>()
@@ -67,7 +67,7 @@ export function createAccountStates (
     clocks.advance(account, offsetSeconds * 1000)
     if (open.length > 0) faults.set(account, open)
     else faults.delete(account)
-    if (journal) journals.add(account)
+    if (journal !== null) journals.set(account, journal)
     else journals.delete(account)
     if (limits) limited.add(account)
     else limited.delete(account)
@@ -92,7 +92,7 @@ export function createAccountStates (
       const state = await findStateOf(read, account)
       if (number < (newest.get(account) ?? 0)) return
       newest.set(account, number)
-      learn(state ?? { account, offsetSeconds: 0, faults: [], journal: false, limits: false })
+      learn(state ?? { account, offsetSeconds: 0, faults: [], journal: null, limits: false })
     } finally {
       if (--readsInFlight === 0) newest.clear()
     }
@@ -135,7 +135,7 @@ export function createAccountStates (
   return {
     hasFaults: (account) => faults.size > 0 && faults.has(account),
     mayHit: (account, target) => faults.size > 0 && openFaultsOf(account).some((fault) => matches(fault, target)),
-    hasJournal: (account) => journals.size > 0 && journals.has(account),
+    journalOf: (account) => journals.size > 0 ? journals.get(account) : undefined,
     hasLimits: (account) => limited.size > 0 && limited.has(account),
     refresh,
     async refreshAll (account) { await Promise.all([refresh(account), siblings?.tell('lab', account)]) },

@@ -118,8 +118,8 @@ export interface AccountState {
   account: number
   offsetSeconds: number
   faults: Array<{ operation: string, keyId: number | null, endsAt: string | null }>
-  /** Whether the journal is on. */
-  journal: boolean
+  /** How many requests the journal keeps; `null` while it is off. */
+  journal: number | null
   /** Whether it has set limits. */
   limits: boolean
 }
@@ -129,8 +129,8 @@ const stateOf = (dialect: Dialect, account: string, offset: string): string => `
     (SELECT ${dialect.join(`'{"operation":' || ${dialect.quote('f.operation')} || ',"keyId":' ||
       coalesce(CAST(f.key_id AS text), 'null') || ',"endsAt":' ||
       coalesce('"' || ${dialect.time('f.ends_at')} || '"', 'null') || '}'`, 'f.id')}
-    FROM faults f WHERE f.account_id = ${account} AND f.hits < f.times), '') || '],"journal":' || CASE WHEN EXISTS (
-    SELECT 1 FROM journals j WHERE j.account_id = ${account} AND j.keep IS NOT NULL) THEN 'true' ELSE 'false' END ||
+    FROM faults f WHERE f.account_id = ${account} AND f.hits < f.times), '') || '],"journal":' || coalesce((
+    SELECT CAST(j.keep AS text) FROM journals j WHERE j.account_id = ${account}), 'null') ||
     ',"limits":' || CASE WHEN EXISTS (
     SELECT 1 FROM account_limits l WHERE l.account_id = ${account}) THEN 'true' ELSE 'false' END || '}'`
 

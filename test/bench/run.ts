@@ -57,7 +57,7 @@ Instead of that:
   --against FOLDER      petstore and the version built in another folder, alternating
   --many-accounts       petstore with 1,001 accounts, without and with statistics of the planner
   --two-processes       two processes of petstore on one PostgreSQL, and one, alternating
-  --lab                 petstore with the lab and without, alternating
+  --lab                 petstore with the lab and without, and with a journal and without, alternating
   --slow-disk           reads beside writes on SQLite while each sync takes longer (Linux with a C compiler);
                         with --against, of the other version as well
   --memory [--seconds]  ten minutes of mixed load: resident size and write-ahead log of petstore

@@ -13,6 +13,8 @@ export interface Variant {
   processes?: number
   /** Settings of each process. */
   environment?: Record<string, string>
+  /** A statement that its store gets before it starts. */
+  sql?: string
 }
 
 /** Measures two or more ways to run this version in turns, each on a store of its own. */
@@ -28,8 +30,9 @@ export async function measureVariants (
       if (shape !== undefined) continue
       const sides: Side[] = []
       try {
-        for (const [index, { name, processes = 1, environment = {} }] of variants.entries()) {
+        for (const [index, { name, processes = 1, environment = {}, sql }] of variants.entries()) {
           const store = await stores.copy(`variant_${index}`)
+          if (sql !== undefined) await store.query(sql)
           const servers: Server[] = []
           sides.push({ name, servers, stores, store })
           for (let i = 0; i < processes; i++) {

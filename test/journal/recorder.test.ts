@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Commit } from '../../src/database/group-commit/committer.ts'
 import { DatabaseUnavailable, Overloaded, Unauthorized } from '../../src/errors.ts'
+import type { CapturedRequest } from '../../src/journal/captured-request.ts'
 import type { EndedRequest, RecordInput } from '../../src/journal/commands.ts'
 import { createRecorder, type Recorder } from '../../src/journal/recorder.ts'
 import { startApp } from '../support/app.ts'
@@ -10,10 +11,16 @@ import { turnOn } from './fixture.ts'
 
 const log = { warn () {} } as never
 
+const KEEP = 1_000
+
 function ended (path: string, bytes = 0): EndedRequest {
   const facts = { operation: 'listPets', method: 'GET', path, keyId: 1, outcome: 'answered', startedMs: 1 } as const
   const text = JSON.stringify({ path, fields: [], answer: 'x'.repeat(bytes) })
   return { text, facts, attemptKey: path, isKeyed: false, endedMs: 2 }
+}
+
+function captured (path: string, bytes = 0): CapturedRequest {
+  return { bytes: bytes + 500, describe: () => ended(path, bytes) }
 }
 
 interface Tried {
@@ -40,10 +47,10 @@ t.test('what waits to be recorded', async (t) => {
     let release = (): void => {}
     const held = new Promise<void>((resolve) => { release = resolve })
     const { recorder, inputs } = recorderWith(async () => { await held })
-    recorder.add(1, ended('/first'))
+    recorder.add(1, captured('/first'), KEEP)
     const first = recorder.recorded(1)
-    for (let i = 0; i < 100; i++) recorder.add(1, ended(`/${i}`, 100_000))
-    recorder.add(2, ended('/other'))
+    for (let i = 0; i < 100; i++) recorder.add(1, captured(`/${i}`, 100_000), KEEP)
+    recorder.add(2, captured('/other'), KEEP)
     release()
     await first
     await recorder.recorded(1)
@@ -57,16 +64,29 @@ t.test('what waits to be recorded', async (t) => {
     t.equal(inputs.find(({ account }) => account === 2)!.requests.length, 1, 'of another account, none')
   })
 
+  await t.test('is no more than the journal keeps, if that is more than one transaction records', async (t) => {
+    const { recorder, inputs } = recorderWith(async () => {})
+    for (let i = 0; i < 1_200; i++) recorder.add(1, captured(`/${i}`), 700)
+    for (let i = 0; i < 200; i++) recorder.add(2, captured(`/${i}`), 1)
+    await recorder.recorded(1)
+    await recorder.recorded(2)
+    const own = inputs.filter(({ account }) => account === 1)
+    const paths = own.flatMap(({ requests }) => requests.map(({ facts: { path } }) => path))
+    t.same([paths.length, paths[0], paths.at(-1)], [700, '/500', '/1199'])
+    t.equal(inputs.find(({ account }) => account === 2)!.requests.length, 200, 'among few, attempts find the last one')
+    t.ok(inputs.every(({ dropped }) => dropped === 0))
+  })
+
   await t.test('is recorded again after a refusal, and not after an unknown outcome', async (t) => {
     const errors: Error[] = [new Overloaded(), new DatabaseUnavailable()]
     const { recorder, inputs } = recorderWith(async () => {
       const error = errors.shift()
       if (error !== undefined) throw error
     })
-    recorder.add(1, ended('/a'))
+    recorder.add(1, captured('/a'), KEEP)
     await t.rejects(recorder.recorded(1), { code: 'OVERLOADED' })
     await t.rejects(recorder.recorded(1), { code: 'DATABASE_UNAVAILABLE' })
-    recorder.add(1, ended('/b'))
+    recorder.add(1, captured('/b'), KEEP)
     await recorder.recorded(1)
     t.same(inputs.map(({ requests, dropped }) => [requests.map(({ facts }) => facts.path).join(), dropped]), [
       ['/a', 0], ['/a', 0], ['/b', 1]
@@ -75,7 +95,7 @@ t.test('what waits to be recorded', async (t) => {
 
   await t.test('costs its account the time of the transaction', async (t) => {
     const { recorder, charged } = recorderWith(async () => { await sleep(50) })
-    recorder.add(2, ended('/a'))
+    recorder.add(2, captured('/a'), KEEP)
     await recorder.recorded(2)
     t.equal(charged.length, 1)
     const [[account, ms]] = charged as [Tried['charged'][number]]
@@ -86,7 +106,7 @@ t.test('what waits to be recorded', async (t) => {
 
   await t.test('ends with its account', async (t) => {
     const { recorder, inputs } = recorderWith(async () => { throw new Unauthorized('gone') })
-    recorder.add(1, ended('/a'))
+    recorder.add(1, captured('/a'), KEEP)
     await recorder.recorded(1)
     await recorder.recorded(1)
     t.equal(inputs.length, 1)
@@ -94,7 +114,7 @@ t.test('what waits to be recorded', async (t) => {
 
   await t.test('is recorded without a reader', async (t) => {
     const { recorder, inputs } = recorderWith(async () => {})
-    recorder.add(1, ended('/a'))
+    recorder.add(1, captured('/a'), KEEP)
     await eventually(() => inputs.length === 1)
     t.equal(inputs[0]!.requests.length, 1)
     await recorder.close()

@@ -10,87 +10,143 @@ import { outcomeOf } from './rules.ts'
 import type { RecordedRequest } from './schemas.ts'
 
 type HeaderField = RecordedRequest['fields'][number]
+type AnswerFields = ReturnType<FastifyReply['getHeaders']>
+
+/** A request whose response has ended, and which the journal does not have yet. */
+export interface CapturedRequest {
+  /** Memory that it takes. */
+  bytes: number
+  /** Returns what the journal records of it, which takes several times as long as to capture it. */
+  describe: () => EndedRequest
+}
+
+/** Memory of a request besides what its client sent and received: objects, and the head of the response. */
+const OVERHEAD_BYTES = 2_048
 
 /**
  * Observes a request and its response, and calls `onEnd` when the response or its connection has ended.
  *
  * @param offsetMs how far the clock of the account is ahead
  */
-export function recordRequest (
-  request: FastifyRequest, reply: FastifyReply, offsetMs: number, onEnd: (ended: EndedRequest) => void
+export function captureRequest (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { operation, offsetMs }: { operation: string, offsetMs: number },
+  onEnd: (captured: CapturedRequest) => void
 ): void {
   const { elapsedTime } = reply
-  const { socket } = request.raw
+  const { method, originalUrl: url, raw: { socket, rawHeaders } } = request
   // A request of `inject` has another socket than its response, and no client that could leave.
   const isInjected = reply.raw.socket !== socket
   const began = performance.now() - elapsedTime
   // Rounded up, as the end of a response is rounded down: no pause looks shorter than its client made it.
   const startedMs = Math.ceil(Date.now() + 1 - elapsedTime)
-  const body = captureRequest(request.raw, isInjected)
-  const response = captureResponse(reply.raw, request.method === 'HEAD')
+  const body = captureBody(request.raw, isInjected)
+  const response = captureResponse(reply.raw, method === 'HEAD')
   reply.raw.once('close', () => {
-    const recordingBegan = performance.now()
+    const closingBegan = performance.now()
     const { raw } = reply
     const { answer } = response
     // What was not finished has ended now.
-    const end = response.isFinished ? response.end : { at: performance.now(), ms: Date.now() }
+    const end = response.isFinished ? response.end : { at: closingBegan, ms: Date.now() }
     const status = raw.headersSent ? raw.statusCode : undefined
     const { fault } = request.hit ?? {}
-    const promised = Number(reply.getHeader('content-length') ?? Infinity)
+    const answerFields = reply.getHeaders()
     const outcome = outcomeOf({
       effect: fault?.effect.type,
       status,
       isFinished: response.isFinished,
-      isWhole: request.method === 'HEAD' || answer.bytes >= promised,
+      isWhole: method === 'HEAD' || answer.bytes >= Number(answerFields['content-length'] ?? Infinity),
       isClosedHere: isInjected || socket.writableEnded
     })
-    const { method } = request
-    const path = hideSecrets(request.originalUrl)
-    const idempotencyKey = keyOf(request)
-    const retryAfterMs = raw.headersSent ? delayOf(reply.getHeader('retry-after')) : undefined
-    const facts = {
-      operation: (request.routeOptions.schema as { operationId: string }).operationId,
-      method,
-      path,
-      keyId: request.auth.key,
-      run: runOf(request),
-      status,
-      outcome,
-      idempotencyKey
-    }
-    const { operation, keyId, run } = facts
-    const text = shownText(body)
-    const record: Omit<RecordedRequest, 'id'> = {
-      at: timeText(startedMs - 1 + offsetMs),
+    onEnd(capturedOf({
+      facts: {
+        operation,
+        method,
+        keyId: request.auth.key,
+        run: runOf(request),
+        status,
+        outcome,
+        idempotencyKey: keyOf(request),
+        startedMs,
+        retryAfterMs: status === undefined ? undefined : delayOf(answerFields['retry-after'])
+      },
+      url,
+      at: startedMs - 1 + offsetMs,
       durationMs: Math.max(0, Math.round(end.at - began)),
-      operation,
-      method,
-      path,
-      keyId,
-      ...run === undefined ? {} : { run },
-      fields: requestFields(request.raw),
-      ...text === undefined ? {} : { body: text },
-      ...body.isTruncated ? { bodyTruncated: true } : {},
-      ...status === undefined ? {} : { status, ...answerOf(reply, answer) },
-      outcome,
-      ...fault === undefined ? {} : { faultId: fault.id },
-      ...idempotencyKey === undefined ? {} : { idempotencyKey },
-      ...reply.getHeader('idempotency-replayed') === 'true' ? { replayed: true } : {},
-      ...status === 400 ? { problem: reply.problem ?? { pointer: '', rule: reply.errorCode ?? 'bad_request' } } : {}
-    }
-    onEnd({
-      text: JSON.stringify(record),
-      facts: { ...facts, startedMs, retryAfterMs },
-      attemptKey: attemptKeyOf(request, idempotencyKey, body),
-      isKeyed: idempotencyKey !== undefined,
-      endedMs: end.ms
-    })
-    request.server.admission.charge(request.auth.account, recordingBegan)
+      endedMs: end.ms,
+      rawHeaders,
+      body,
+      answerFields,
+      answer,
+      faultId: fault?.id,
+      problem: status === 400 ? reply.problem ?? { pointer: '', rule: reply.errorCode ?? 'bad_request' } : undefined
+    }))
+    request.server.admission.charge(request.auth.account, closingBegan)
   })
 }
 
+/** What remains of a request and its response. */
+interface Pieces {
+  facts: Omit<EndedRequest['facts'], 'path'>
+  url: string
+  /** When it arrived, by the clock of the account, in ms since 1970. */
+  at: number
+  durationMs: number
+  endedMs: number
+  rawHeaders: string[]
+  body: CapturedBody
+  answerFields: AnswerFields
+  answer: CapturedBody
+  faultId: number | undefined
+  problem: RecordedRequest['problem']
+}
+
+/** A function of its own: what it returns must not hold the request and its response, which take some 20 KB. */
+function capturedOf (pieces: Pieces): CapturedRequest {
+  const { url, rawHeaders, body, answer } = pieces
+  const head = rawHeaders.reduce((sum, text) => sum + text.length, url.length)
+  return {
+    bytes: OVERHEAD_BYTES + head + body.capturedBytes + answer.capturedBytes,
+    describe: () => describe(pieces)
+  }
+}
+
+function describe (pieces: Pieces): EndedRequest {
+  const { facts, url, body, answerFields, answer, faultId, problem, endedMs } = pieces
+  const { operation, method, keyId, run, status, outcome, idempotencyKey } = facts
+  const path = hideSecrets(url)
+  const text = body.text()
+  const record: Omit<RecordedRequest, 'id'> = {
+    at: timeText(pieces.at),
+    durationMs: pieces.durationMs,
+    operation,
+    method,
+    path,
+    keyId,
+    ...run === undefined ? {} : { run },
+    fields: requestFields(pieces.rawHeaders),
+    ...text === undefined ? {} : { body: hideSecrets(text) },
+    ...body.isTruncated ? { bodyTruncated: true } : {},
+    ...status === undefined ? {} : { status, ...answerOf(answerFields, answer) },
+    outcome,
+    ...faultId === undefined ? {} : { faultId },
+    ...idempotencyKey === undefined ? {} : { idempotencyKey },
+    ...answerFields['idempotency-replayed'] === 'true' ? { replayed: true } : {},
+    ...problem === undefined ? {} : { problem }
+  }
+  const content = idempotencyKey === undefined ? `${method} ${url} ${body.bytes} ${text ?? ''}` : `key ${idempotencyKey}`
+  return {
+    text: JSON.stringify(record),
+    facts: { ...facts, path },
+    attemptKey: hash('sha256', content, 'base64url').slice(0, 22),
+    isKeyed: idempotencyKey !== undefined,
+    endedMs
+  }
+}
+
 /** Captures the body, also of a request that is answered before its body is read. */
-function captureRequest (raw: IncomingMessage, isInjected: boolean): CapturedBody {
+function captureBody (raw: IncomingMessage, isInjected: boolean): CapturedBody {
   const body = new CapturedBody()
   const push = raw.push.bind(raw)
   raw.push = (part: string | Buffer | null) => {
@@ -139,18 +195,13 @@ function captureResponse (raw: ServerResponse, isHead: boolean): ResponseCapture
   return capture
 }
 
-function shownText (body: CapturedBody): string | undefined {
-  const text = body.text()
-  return text === undefined ? undefined : hideSecrets(text)
-}
-
-function answerOf (reply: FastifyReply, body: CapturedBody): Partial<RecordedRequest> {
-  const answerFields = Object.entries(reply.getHeaders()).flatMap(([name, value]) =>
+function answerOf (fields: AnswerFields, body: CapturedBody): Partial<RecordedRequest> {
+  const answerFields = Object.entries(fields).flatMap(([name, value]) =>
     [value ?? []].flat().map((item) => ({ name, value: hideSecrets(String(item)) })))
-  const answer = shownText(body)
+  const text = body.text()
   return {
     answerFields,
-    ...answer === undefined ? {} : { answer },
+    ...text === undefined ? {} : { answer: hideSecrets(text) },
     ...body.isTruncated ? { answerTruncated: true } : {}
   }
 }
@@ -161,7 +212,7 @@ const CREDENTIALS = /^(authorization|proxy-authorization|cookie)$/i
 /** A bearer credential of this service, whose secret was hidden. */
 const HIDDEN_KEY = /^bearer +psk_\[hidden\]$/i
 
-function requestFields ({ rawHeaders }: IncomingMessage): HeaderField[] {
+function requestFields (rawHeaders: string[]): HeaderField[] {
   const fields: HeaderField[] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!
@@ -185,11 +236,4 @@ function delayOf (field: number | string | string[] | undefined): number | undef
   const text = field.toString()
   const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now()
   return Number.isNaN(ms) ? undefined : Math.max(0, ms)
-}
-
-function attemptKeyOf (
-  { method, originalUrl }: FastifyRequest, key: string | undefined, body: CapturedBody
-): string {
-  const content = key === undefined ? `${method} ${originalUrl} ${body.bytes} ${body.text() ?? ''}` : `key ${key}`
-  return hash('sha256', content, 'base64url').slice(0, 22)
 }
