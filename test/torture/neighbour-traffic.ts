@@ -17,7 +17,7 @@ function nextPort ({ ports }: Traffic): number {
 /** Sends one request. @returns the parsed answer */
 export async function send (
   traffic: Traffic, method: string, path: string, key: string | undefined, body?: unknown
-): Promise<{ status: number, body: any }> {
+): Promise<{ status: number, headers: Headers, body: any }> {
   const response = await fetch(`http://127.0.0.1:${nextPort(traffic)}${path}`, {
     method,
     headers: {
@@ -27,7 +27,7 @@ export async function send (
     ...body === undefined ? {} : { body: JSON.stringify(body) }
   })
   const text = await response.text()
-  return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
+  return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) }
 }
 
 /** Opens an account. */

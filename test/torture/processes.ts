@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from './client.ts'
 import { followFeed, writeOutsideLedger } from './feed.ts'
 import type { ScenarioContext, Store } from './harness.ts'
+import { openAccount, send, type Traffic } from './neighbour-traffic.ts'
 import { repeatWrites, verifyStore } from './verify.ts'
 import { newOrder, isUndecided, startWorkload } from './workload.ts'
 
@@ -14,8 +15,9 @@ const REVOCATION_TIMEOUT_MS = 5_000
 export async function processes (context: ScenarioContext): Promise<void> {
   const { quick, report, freshUrl, start, openStore, client, atEnd } = context
   const url = await freshUrl()
-  const services = [await start({ DATABASE_URL: url })]
-  services.push(...await Promise.all([start({ DATABASE_URL: url }), start({ DATABASE_URL: url })]))
+  const settings = { DATABASE_URL: url, LAB: 'true' }
+  const services = [await start(settings)]
+  services.push(...await Promise.all([start(settings), start(settings)]))
   const balancer = await startLoadBalancer(services.map(({ port }) => port), atEnd)
   const [orders, units, seconds] = quick ? [300, 75, 3] : [2000, 500, 30]
 
@@ -52,6 +54,9 @@ export async function processes (context: ScenarioContext): Promise<void> {
   report.rounds++
 
   const latest = await revokeEverywhere(store, services.map(({ port }) => port), context)
+  report.rounds++
+
+  await recordAndLimitEverywhere(services.map(({ port }) => port), context)
   report.rounds++
   const statuses = new Map<string, number>()
   for (const { status, headers, body } of load.replies) {
@@ -149,6 +154,45 @@ async function revokeEverywhere ({ client }: Store, ports: number[], context: Sc
       return after
     }
     await sleep(100)
+  }
+}
+
+/** Requests that an account sends to each process at once while its journal is on, and how many its limit lets in. */
+const RECORDED = 33
+const ALLOWED = 40
+
+/** Records and limits the requests of one account to all processes. The journal has each of them once. */
+async function recordAndLimitEverywhere (ports: number[], { slack, report }: ScenarioContext): Promise<void> {
+  const processes = ports.map((port) => ({ ports: [port] }))
+  const [first] = processes as [Traffic]
+  const { key } = await openAccount(first)
+  const limits = { requests: ALLOWED, windowSeconds: 3_600, per: 'account', fields: 'ietf', retryAfter: 'none' }
+  await send(first, 'PUT', '/lab/journal', key, { keep: 10_000 })
+  await send(first, 'PUT', '/lab/limits', key, limits)
+  // The first request that is counted shows that its process knows of both.
+  for (const process of processes) {
+    while (!(await send(process, 'GET', '/categories', key)).headers.has('ratelimit')) await sleep(50)
+  }
+  const sent: string[] = []
+  await Promise.all(processes.flatMap((process, number) => Array.from({ length: RECORDED }, async (_, i) => {
+    const path = `/pets?limit=${number * RECORDED + i + 1}`
+    sent.push(`${path} ${(await send(process, 'GET', path, key)).status}`)
+  })))
+  report.requests += sent.length
+  const allowed = processes.length + sent.filter((request) => request.endsWith(' 200')).length
+  if (allowed !== ALLOWED) report.violations.push(`a limit of ${ALLOWED} requests let ${allowed} in`)
+
+  const recorded: string[] = []
+  const deadline = Date.now() + slack * 2_000
+  for (let after = 0; recorded.length < sent.length && Date.now() < deadline;) {
+    const { body } = await send(first, 'GET', `/lab/requests?limit=100&after=${after}`, key)
+    const page = body as Array<{ id: number, path: string, status: number }>
+    after = page.at(-1)?.id ?? after
+    recorded.push(...page.flatMap(({ path, status }) => path === '/categories' ? [] : [`${path} ${status}`]))
+  }
+  if (recorded.sort().join() !== sent.sort().join()) {
+    const missing = sent.filter((request) => !recorded.includes(request)).length
+    report.violations.push(`the journal has ${recorded.length} records of ${sent.length} requests, without ${missing}`)
   }
 }
 

@@ -5,13 +5,19 @@ import fc from 'fast-check'
 import { isReference } from '../fuzz/arbitraries.ts'
 import { expandComponents } from '../support/expand-components.ts'
 import { requestArbitrary, type Document, type FuzzRequest } from '../fuzz/requests.ts'
+import { openDatabase } from '../../src/database/open-database.ts'
+import { storedBytes } from '../support/stored-bytes.ts'
 import type { ScenarioContext, Store } from './harness.ts'
 import { openAccount, send, type Traffic } from './neighbour-traffic.ts'
 import { residentOf } from './overload.ts'
+import type { Report } from './report.ts'
 import type { Service } from './service.ts'
 
 /** Limits the memory of the process, whose heap has 512 MB. */
 const MAX_RESIDENT_BYTES = 700 * 1024 * 1024
+
+/** How far an account's count of what it stores may be from the sum over its rows, as a part of the sum. */
+const MAX_DEVIATION = 0.1
 
 /** Ends the wait for an answer that a fault holds back, or that is a stream. */
 const PATIENCE_MS = 1_000
@@ -64,12 +70,14 @@ interface Storm {
 /**
  * Sends valid, invalid, changed, cut, slow and unread requests of many accounts, a tenth of them with faults of the
  * lab, beside a polite account. The process must not end, must answer the polite account without errors in bounded
- * memory, and must refuse what is beyond each limit with the code of that limit.
+ * memory, and must refuse what is beyond each limit with the code of that limit. Afterwards, the service has counted
+ * what each account stores.
  */
 export async function storm ({ quick, report, freshUrl, start, openStore }: ScenarioContext): Promise<void> {
   const goal = quick ? { requests: 1_000, ms: 0 } : { requests: 1_000_000, ms: 600_000 }
+  const url = await freshUrl()
   const service = await start({
-    DATABASE_URL: await freshUrl(),
+    DATABASE_URL: url,
     DELIVERY: 'true',
     LAB: 'true',
     LOG_LEVEL: 'fatal',
@@ -114,6 +122,22 @@ export async function storm ({ quick, report, freshUrl, start, openStore }: Scen
   if (resident > MAX_RESIDENT_BYTES) report.violations.push(`${(resident / 1048576).toFixed(0)} MB are resident`)
   for (const limit of LIMITS) if (!state.answers.has(limit)) report.violations.push(`no request was answered ${limit}`)
   if (state.answers.has('500 internal_error')) report.violations.push('a request is answered 500')
+  await service.kill()
+  await checkStoredBytes(url, report)
+}
+
+async function checkStoredBytes (url: string, { notes, violations }: Report): Promise<void> {
+  const { prisma, close } = await openDatabase({ url, pool: 2, timeout: 20_000 })
+  try {
+    const accounts = await storedBytes(prisma)
+    const wrong = accounts.filter(({ counted, actual }) => Math.abs(counted - actual) > MAX_DEVIATION * actual)
+    const inexact = accounts.filter(({ counted, actual }) => counted !== actual)
+    const sum = accounts.reduce((bytes, { actual }) => bytes + actual, 0)
+    notes.push(`${accounts.length} accounts store ${sum} bytes; the counts of ${inexact.length} are not exact`)
+    violations.push(...wrong.map(({ counted, actual }) => `an account that stores ${actual} bytes counts ${counted}`))
+  } finally {
+    await close()
+  }
 }
 
 /** Exceeds each limit once, with one new account after the other. */
