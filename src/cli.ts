@@ -3,7 +3,7 @@ import { CommanderError } from 'commander'
 import { createProgram } from './cli/program.ts'
 import { ValidationFailed } from './errors.ts'
 import { packageInfo } from './folders.ts'
-import { printable } from './printable.ts'
+import { printable } from './monitoring/printable.ts'
 import { explainFailure } from './start/explain-failure.ts'
 
 const program = createProgram().version(packageInfo.version)

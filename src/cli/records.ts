@@ -1,4 +1,4 @@
-import { printable } from '../printable.ts'
+import { printable } from '../monitoring/printable.ts'
 
 /** The option of each command that prints records. */
 export const JSON_OPTION = ['--json', 'print JSON'] as const

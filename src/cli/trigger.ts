@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import type { Category, Client, Order, Pet } from '../client/client.ts'
-import { printable } from '../printable.ts'
+import { printable } from '../monitoring/printable.ts'
 import { addServiceOptions, newestEvent, withService, type ServiceOptions } from './service-client.ts'
 
 /** What makes an event of each type that a client can cause, with records of its own. */

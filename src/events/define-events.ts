@@ -1,6 +1,6 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox'
 import type { NewEvent } from '../database/unit-of-work/success.ts'
-import type { EventDefinition } from '../database/resource.ts'
+import type { EventDefinition } from '../resource.ts'
 
 /** The members of an event's data, by their schemas. */
 type Members = Record<string, TSchema>

@@ -1,5 +1,5 @@
 import { Type, type TObject, type TSchema } from '@sinclair/typebox'
-import type { EventDefinition } from '../database/resource.ts'
+import type { EventDefinition } from '../resource.ts'
 import { NO_ADDITIONAL_PROPERTIES, ref, StringEnum, Timestamp } from '../http/common-schemas.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { RecordedRequest } from '../client/client.ts'
-import { printable } from '../printable.ts'
+import { printable } from '../monitoring/printable.ts'
 import type { Result } from './exam.ts'
 import type { Finding } from './paper.ts'
 import { fieldOf } from './recorded-requests.ts'

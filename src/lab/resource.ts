@@ -1,5 +1,5 @@
 import { hasLab, type Config } from '../config.ts'
-import type { Resource, Tag } from '../database/resource.ts'
+import type { Resource, Tag } from '../resource.ts'
 import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as effects from './effects.ts'

@@ -1,4 +1,4 @@
-import type { Resource, Tag as ResourceTag } from '../database/resource.ts'
+import type { Resource, Tag as ResourceTag } from '../resource.ts'
 
 /** The navigation groups. Groups with a description are also tags, which have no operations of their own. */
 const GROUPS: Array<{ name: ResourceTag['group'], description?: string }> = [

@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts'
-import type { Resource } from '../database/resource.ts'
+import type { Resource } from '../resource.ts'
 import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
 import * as errors from './errors.ts'

@@ -17,7 +17,7 @@ import { createSnapshot } from '../lab/snapshot-commands.ts'
 import { createMessage } from '../messages/commands.ts'
 import { placeOrder } from '../orders/commands.ts'
 import { createPet, updatePet } from '../pets/commands.ts'
-import { printable } from '../printable.ts'
+import { printable } from '../monitoring/printable.ts'
 import { createWebhook, webhookSecret } from '../webhooks/commands.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { printable } from '../../src/printable.ts'
+import { printable } from '../../src/monitoring/printable.ts'
 import { startApp } from '../support/app.ts'
 import { build, folder, petstore } from '../support/cli.ts'
 import { database } from '../support/database.ts'

@@ -1,8 +1,8 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
-import type { ErrorClass } from '../errors.ts'
-import type { EventLog } from './group-commit/command.ts'
-import type { Table } from './table.ts'
+import type { ErrorClass } from './errors.ts'
+import type { EventLog } from './database/group-commit/command.ts'
+import type { Table } from './database/table.ts'
 
 /** A part of the service as the rest of it needs to know it: the manifest that each resource's folder exports. */
 export interface Resource {
