@@ -29,6 +29,9 @@ const LIMITS: Limits = {
   waiting: 20_000
 }
 
+/** Maximum number of connections that wait to be accepted: after a restart, thousands of streams reconnect at once. */
+export const LISTEN_BACKLOG = 4_096
+
 /** Interval at which connections are checked. */
 const CHECK_MS = 100
 

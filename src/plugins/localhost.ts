@@ -3,6 +3,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
+import { LISTEN_BACKLOG } from './connections.ts'
 
 /** A machine without IPv6, or without IPv4. */
 const NO_SUCH_ADDRESS = ['EADDRNOTAVAIL', 'EAFNOSUPPORT']
@@ -27,7 +28,7 @@ export const localhost = fp(async function localhost (app: FastifyInstance, { HO
     const { address, port } = app.server.address() as AddressInfo
     const host = address === '::1' ? '127.0.0.1' : '::1'
     try {
-      await once(listener.listen({ host, port }), 'listening')
+      await once(listener.listen({ host, port, backlog: LISTEN_BACKLOG }), 'listening')
       app.listeners.add(listener)
       isOpen = true
       app.log.info(`Server listening at http://${host === '::1' ? '[::1]' : host}:${port}`)

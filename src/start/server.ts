@@ -6,10 +6,8 @@ import { checkWritable } from '../database/database.ts'
 import { reachableOrigin } from '../http/http-url.ts'
 import { openDemo } from '../seed/demo-store.ts'
 import { migrateOrVerify } from '../database/migrations/startup-check.ts'
+import { LISTEN_BACKLOG } from '../plugins/connections.ts'
 import { exitGracefully } from './graceful-exit.ts'
-
-/** Maximum number of connections that wait to be accepted: after a restart, thousands of streams reconnect at once. */
-const LISTEN_BACKLOG = 4_096
 
 /** Runs the process that serves HTTP: prepares the database, listens, and stops on SIGTERM or SIGINT. */
 export async function serve (config: Config): Promise<void> {
