@@ -21,13 +21,24 @@ export const RESOURCES = [
   }
 ]
 
+/** The code of a JSON-RPC error: one of those that servers define themselves. */
+export const RATE_LIMITED = -32_000
+
 type Contents = { contents: Array<{ uri: string, mimeType: string, text: string }> }
 
 /** Number of requests that one reading returns. */
 const NEWEST = 20
 
-/** Reads a resource. @throws ProtocolError if it does not exist, or with the error of the request that it became */
-export async function readResource (uri: string, request: FastifyRequest, errors: object[]): Promise<Contents> {
+/**
+ * Reads a resource.
+ *
+ * @param count counts a reading for the limit of the account, unless it becomes a request that counts for itself
+ * @throws ProtocolError if it does not exist, or with the error of the request that it became
+ */
+export async function readResource (
+  uri: string, request: FastifyRequest, errors: object[], count: () => Promise<void>
+): Promise<Contents> {
+  if (uri !== REQUESTS) await count()
   const text = await textOf(uri, request, errors)
   return { contents: [{ uri, mimeType: JSON_TYPE, text }] }
 }
@@ -40,7 +51,7 @@ async function textOf (uri: string, request: FastifyRequest, errors: object[]): 
     case REQUESTS: {
       // It says whether the journal is on, and waits until the journal has all requests that ended.
       const { statusCode, payload } = await sendOwn(request, { method: 'GET', url: '/lab/journal' })
-      if (statusCode >= 400) throw errorOf(payload)
+      if (statusCode >= 400) throw errorOf(statusCode, payload)
       const page = { limit: NEWEST, descending: true, after: undefined, filters: {} }
       return (await listRequests(server.read, account, page)).records
     }
@@ -48,7 +59,7 @@ async function textOf (uri: string, request: FastifyRequest, errors: object[]): 
   }
 }
 
-function errorOf (payload: string): ProtocolError {
+function errorOf (status: number, payload: string): ProtocolError {
   const error = JSON.parse(payload) as { message: string }
-  return new ProtocolError(ProtocolErrorCode.InternalError, error.message, error)
+  return new ProtocolError(status === 429 ? RATE_LIMITED : ProtocolErrorCode.InternalError, error.message, error)
 }

@@ -4,7 +4,7 @@ import {
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { packageInfo } from '../folders.ts'
 import { callTool, ConnectionLost } from './call-tool.ts'
-import { RESOURCES, readResource } from './resources.ts'
+import { RATE_LIMITED, readResource, RESOURCES } from './resources.ts'
 import type { OperationTool, ToolSet } from './tools.ts'
 
 const INSTRUCTIONS = 'A pet store. Each tool is an operation of its HTTP API; its result has the status, the body ' +
@@ -12,9 +12,6 @@ const INSTRUCTIONS = 'A pet store. Each tool is an operation of its HTTP API; it
   'when its result is lost: it takes effect once.'
 
 export interface Answer { status: number, headers: Record<string, string>, text: string }
-
-/** The code of a JSON-RPC error: one of those that servers define themselves. */
-const RATE_LIMITED = -32_000
 
 /**
  * Answers one message of the Model Context Protocol.
@@ -55,8 +52,7 @@ export async function answer (
     })
     server.setRequestHandler('resources/list', () => ({ resources: RESOURCES }))
     server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
-      await count()
-      return await readResource(uri, request, errors).catch(noticeLoss)
+      return await readResource(uri, request, errors, count).catch(noticeLoss)
     })
     return server
   })

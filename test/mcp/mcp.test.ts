@@ -217,6 +217,17 @@ t.test('a call counts once for the limit of an account', async (t) => {
   })
 })
 
+t.test('reading a resource counts once for the limit of an account', async (t) => {
+  const { port, openAccount } = await startApp(t, { RATE_LIMIT_PER_ACCOUNT: '3' })
+  const ada = await openAccount()
+  const read = async (name: string): Promise<any> => (await sendMessage(
+    port, ada, { method: 'resources/read', params: { uri: `petstore://${name}` } })).body
+  t.equal((await ada.request('PUT', '/lab/journal', { body: { keep: 10 } })).status, 200)
+  t.ok((await read('errors')).result)
+  t.ok((await read('requests')).result, 'the third of three')
+  for (const name of ['errors', 'requests']) t.match((await read(name)).error, { code: -32_000, message: /second/ })
+})
+
 t.test('a service without the lab has no tools', async (t) => {
   const { nobody } = await startApp(t, { LAB: 'false' })
   t.match(await nobody.post('/mcp', {}), { status: 404, body: { code: 'route_not_found' } })
