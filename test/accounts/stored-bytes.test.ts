@@ -7,7 +7,8 @@ import { newCategory, newOrder, newPet, stocked } from '../support/fixtures.ts'
 import { storedBytes } from '../support/stored-bytes.ts'
 
 t.test('an account counts what it stores, also when that is changed, swept and deleted', async (t) => {
-  const { app: { commit, database: { prisma } }, openAccount } = await startApp(t)
+  const { app: { commit, database }, openAccount } = await startApp(t)
+  const { prisma } = database
   const [ada, bob] = [await openAccount(), await openAccount()]
   await newPet(bob)
   const categoryId = await newCategory(ada)
@@ -24,25 +25,25 @@ t.test('an account counts what it stores, also when that is changed, swept and d
   await ada.post(`/webhooks/${webhookId}/rotate-secret`, {})
   const { body: key } = await ada.post('/account/keys', { label: 'for a test' })
   await ada.delete(`/account/keys/${key.id}`)
-  for (const { counted, actual } of await storedBytes(prisma)) t.equal(counted, actual)
+  for (const { counted, actual } of await storedBytes(database)) t.equal(counted, actual)
 
   const { body: { id: snapshotId } } = await ada.post('/lab/snapshots', {})
   await ada.post('/pets', { name: 'Max', categoryId })
   await ada.patch(`/categories/${categoryId}`, { description: null })
   await ada.post(`/lab/snapshots/${snapshotId}/restore`, undefined)
   const { text: file } = await ada.get(`/lab/snapshots/${snapshotId}/rows`)
-  for (const { counted, actual } of await storedBytes(prisma)) t.equal(counted, actual)
+  for (const { counted, actual } of await storedBytes(database)) t.equal(counted, actual)
   t.equal((await ada.post('/lab/snapshots/import', file, { 'content-type': 'application/x-ndjson' })).status, 201)
   await ada.delete(`/lab/snapshots/${snapshotId}`)
   await ada.post('/lab/reset', { sample: { pets: 20 } })
-  for (const { counted, actual } of await storedBytes(prisma)) t.equal(counted, actual)
+  for (const { counted, actual } of await storedBytes(database)) t.equal(counted, actual)
 
   await prisma.idempotencyRecord.updateMany({ data: { expiresAt: new Date(0) } })
   await commit(deleteExpiredIdempotencyRecords, {}, { account: null })
   t.equal(await prisma.idempotencyRecord.count(), 0)
   await commit(deleteExpiredEvents, { after: 0, before: '2100-01-01T00:00:00.000Z' }, { account: null })
   t.equal(await prisma.event.count({ where: { accountId: ada.account! } }), 0)
-  for (const { counted, actual } of await storedBytes(prisma)) t.equal(counted, actual)
+  for (const { counted, actual } of await storedBytes(database)) t.equal(counted, actual)
 })
 
 t.test('an account that stores its limit can add nothing, but delete', async (t) => {

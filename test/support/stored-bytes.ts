@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { PrismaClient } from '../../src/generated/sqlite/client.ts'
-import { database } from './database.ts'
+import type { Database } from '../../src/database/database.ts'
 
 /** What an account stores, as the service counts it, and as its rows are. */
 export interface StoredBytes {
@@ -10,8 +9,8 @@ export interface StoredBytes {
 }
 
 /** Returns what each account stores. The migration that began to count has the sum over all rows but the journal's. */
-export async function storedBytes (prisma: Pick<PrismaClient, '$queryRawUnsafe'>): Promise<StoredBytes[]> {
-  const migrations = join('prisma', database, 'migrations')
+export async function storedBytes ({ prisma, dialect }: Database): Promise<StoredBytes[]> {
+  const migrations = join('prisma', dialect.name, 'migrations')
   const folder = readdirSync(migrations).find((name) => name.endsWith('_stored_bytes'))!
   const script = readFileSync(join(migrations, folder, 'migration.sql'), 'utf8')
   const sum = /UPDATE accounts SET stored_bytes = (.*);/s.exec(script)![1]!

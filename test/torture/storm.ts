@@ -127,16 +127,16 @@ export async function storm ({ quick, report, freshUrl, start, openStore }: Scen
 }
 
 async function checkStoredBytes (url: string, { notes, violations }: Report): Promise<void> {
-  const { prisma, close } = await openDatabase({ url, pool: 2, timeout: 20_000 })
+  const database = await openDatabase({ url, pool: 2, timeout: 20_000 })
   try {
-    const accounts = await storedBytes(prisma)
+    const accounts = await storedBytes(database)
     const wrong = accounts.filter(({ counted, actual }) => Math.abs(counted - actual) > MAX_DEVIATION * actual)
     const inexact = accounts.filter(({ counted, actual }) => counted !== actual)
     const sum = accounts.reduce((bytes, { actual }) => bytes + actual, 0)
     notes.push(`${accounts.length} accounts store ${sum} bytes; the counts of ${inexact.length} are not exact`)
     violations.push(...wrong.map(({ counted, actual }) => `an account that stores ${actual} bytes counts ${counted}`))
   } finally {
-    await close()
+    await database.close()
   }
 }
 
