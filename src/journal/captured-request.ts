@@ -21,7 +21,7 @@ export interface CapturedRequest {
 }
 
 /** Memory of a request besides what its client sent and received: objects, and the head of the response. */
-const OVERHEAD_BYTES = 2_048
+const OVERHEAD_BYTES = 1_024
 
 /**
  * Observes a request and its response, and calls `onEnd` when the response or its connection has ended.
@@ -102,7 +102,7 @@ interface Pieces {
   problem: RecordedRequest['problem']
 }
 
-/** A function of its own: what it returns must not hold the request and its response, which take some 20 KB. */
+/** A function of its own: what it returns must not hold the request and its response, which take ten times as much. */
 function capturedOf (pieces: Pieces): CapturedRequest {
   const { url, rawHeaders, body, answer } = pieces
   const head = rawHeaders.reduce((sum, text) => sum + text.length, url.length)
