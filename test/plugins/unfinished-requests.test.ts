@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import t from 'tap'
 import { startApp } from '../support/app.ts'
+import { eventually } from '../support/receiver.ts'
 import { sendBytes } from '../support/socket.ts'
 
 // Bodies that arrive after the response, and bodies in many small chunks.
@@ -15,17 +16,21 @@ const { key } = await openAccount()
 const HEAD = `Host: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n`
 const STRANGER = 'Host: x\r\nContent-Type: application/json\r\n'
 
+/** The server's sockets by the ports of their clients. */
+const accepted = new Map<number, Socket>()
+app.server.on('connection', (socket: Socket) => { accepted.set(socket.remotePort!, socket) })
+
 interface Peer { socket: Socket, text: () => string, server: Socket }
 
 /** Opens a connection that the client does not end by itself. */
 async function open (): Promise<Peer> {
-  const accepted = once(app.server, 'connection') as Promise<[Socket]>
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   t.teardown(() => { socket.destroy() })
   let text = ''
   socket.setEncoding('latin1').on('error', () => {}).on('data', (chunk: string) => { text += chunk })
-  const [server] = await accepted
-  return { socket, text: () => text, server }
+  await once(socket, 'connect')
+  await eventually(() => accepted.has(socket.localPort!))
+  return { socket, text: () => text, server: accepted.get(socket.localPort!)! }
 }
 
 t.test('a response to an incomplete request ends the connection', async (t) => {
