@@ -92,6 +92,32 @@ const resolveByDns: Resolve = (host, done) => {
 /** Resolves a name with the hosts file of this machine, for services that may call private addresses. */
 const resolveBySystem: Resolve = (host, done) => { lookUp(host, { all: true }, done) }
 
+/**
+ * Number of names that the system resolves at once. It works on two of them, so the others wait, and with a silent name
+ * server each takes seconds: without a limit, a store with dead names kept some 100 KB for each attempt.
+ */
+const MAX_NAMES = 64
+
+/** Resolves each name once for all who ask meanwhile, and refuses further names while too many are being resolved. */
+export function boundResolve (resolve: Resolve, most = MAX_NAMES): Resolve {
+  const open = new Map<string, Resolved[]>()
+  return (host, done) => {
+    const asking = open.get(host)
+    if (asking !== undefined) {
+      asking.push(done)
+    } else if (open.size >= most) {
+      process.nextTick(() => { done(new ExplainedError('Too many host names are being resolved'), []) })
+    } else {
+      const all = [done]
+      open.set(host, all)
+      resolve(host, (error, addresses) => {
+        open.delete(host)
+        for (const each of all) each(error, addresses)
+      })
+    }
+  }
+}
+
 interface Connections {
   http: HttpAgent
   https: HttpsAgent
@@ -103,7 +129,8 @@ interface Connections {
  */
 export function createWebhookClient (options: WebhookClientOptions): WebhookClient {
   const { allowPrivate, timeoutMs = REQUEST_TIMEOUT_MS } = options
-  const lookup = createLookup(options.resolve ?? (allowPrivate ? resolveBySystem : resolveByDns), allowPrivate)
+  const { resolve = allowPrivate ? boundResolve(resolveBySystem) : resolveByDns } = options
+  const lookup = createLookup(resolve, allowPrivate)
   const agentOptions = { keepAlive: true, timeout: IDLE_TIMEOUT_MS, maxFreeSockets: 8, lookup }
   const connections: Connections = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) }
 

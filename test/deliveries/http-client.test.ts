@@ -2,9 +2,10 @@
 
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import {
-  createWebhookClient, REQUEST_TIMEOUT_MS, type Resolve, type WebhookRequest, type WebhookResponse
+  boundResolve, createWebhookClient, REQUEST_TIMEOUT_MS, type Resolve, type WebhookRequest, type WebhookResponse
 } from '../../src/deliveries/http-client.ts'
 import { classifyResponse } from '../../src/deliveries/retry-policy.ts'
 import { openReceiver } from '../support/receiver.ts'
@@ -14,6 +15,26 @@ const secrets = ['whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD']
 
 /** Returns a request for an address. */
 const requestTo = (url: string): WebhookRequest => ({ url, id: 'evt_1_1', body: '{}', secrets })
+
+t.test('names that are being resolved are shared, and bounded', async (t) => {
+  const open: Array<() => void> = []
+  const address = { address: '127.0.0.1', family: 4 }
+  const resolve = boundResolve((_host, done) => { open.push(() => { done(null, [address]) }) }, 2)
+  const results: string[] = []
+  const ask = (host: string): void => {
+    resolve(host, (error, addresses) => { results.push(`${host} ${error?.message ?? addresses[0]!.address}`) })
+  }
+  for (const host of ['a.test', 'a.test', 'b.test', 'c.test']) ask(host)
+  t.same(results, [], 'a refusal is no call within the call')
+  await nextTurn()
+  t.same(results.splice(0), ['c.test Too many host names are being resolved'])
+  t.equal(open.length, 2)
+  open.shift()!()
+  t.same(results.splice(0), ['a.test 127.0.0.1', 'a.test 127.0.0.1'])
+  ask('c.test')
+  for (const answer of open.splice(0)) answer()
+  t.same(results, ['b.test 127.0.0.1', 'c.test 127.0.0.1'])
+})
 
 t.test('the addresses of a host name are checked for every request', async (t) => {
   const receiver = await openReceiver(t)
