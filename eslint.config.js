@@ -6,7 +6,7 @@ const TYPED = ['src/**/*.ts', 'scripts/**/*.ts']
 export default [
   ...neostandard({
     ts: true,
-    ignores: ['dist', 'src/generated', 'test/tools/generated-clients/generated', '.tap']
+    ignores: ['dist', 'src/generated', 'test/tools/generated-clients/generated', '.tap', '**/.test-*']
   }),
   {
     files: ['src/**', 'scripts/**', 'test/**'],
