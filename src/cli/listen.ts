@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events'
 import { InvalidArgumentError, type Command } from 'commander'
 import type { Client, Event } from '../client/client.ts'
-import { OperationalError } from '../operational-error.ts'
 import { printable } from '../monitoring/printable.ts'
+import { OperationalError } from '../operational-error.ts'
 import { id } from './parse-arguments.ts'
 import { addServiceOptions, newestEvent, withService, type ServiceOptions } from './service-client.ts'
 

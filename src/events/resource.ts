@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
-import type { Resource } from '../resource.ts'
 import * as tables from '../generated/tables.ts'
+import type { Resource } from '../resource.ts'
 import * as errors from './errors.ts'
 import { eventLog, type EventSubscribers } from './event-log.ts'
 import { eventRoutes } from './routes.ts'

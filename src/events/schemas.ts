@@ -1,6 +1,6 @@
 import { Type, type TObject, type TSchema } from '@sinclair/typebox'
-import type { EventDefinition } from '../resource.ts'
 import { NO_ADDITIONAL_PROPERTIES, ref, StringEnum, Timestamp } from '../http/common-schemas.ts'
+import type { EventDefinition } from '../resource.ts'
 
 /**
  * Returns the components of the feed: a component for each type of event, such as PetCreatedEvent for `pet.created`,

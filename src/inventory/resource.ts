@@ -1,6 +1,6 @@
-import type { Resource } from '../resource.ts'
 import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
+import type { Resource } from '../resource.ts'
 import * as errors from './errors.ts'
 import { inventoryRoutes } from './routes.ts'
 import * as schemas from './schemas.ts'

@@ -1,7 +1,7 @@
 import { hasLab, type Config } from '../config.ts'
-import type { Resource } from '../resource.ts'
 import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
+import type { Resource } from '../resource.ts'
 import * as errors from './errors.ts'
 import { journalHooks } from './plugin.ts'
 import { journalRoutes } from './routes.ts'

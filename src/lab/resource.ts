@@ -1,7 +1,7 @@
 import { hasLab, type Config } from '../config.ts'
-import type { Resource, Tag } from '../resource.ts'
 import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
+import type { Resource, Tag } from '../resource.ts'
 import * as effects from './effects.ts'
 import * as errors from './errors.ts'
 import { labHooks, movedClocks } from './plugin.ts'

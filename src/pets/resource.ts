@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
-import type { Resource } from '../resource.ts'
 import * as tables from '../generated/tables.ts'
 import { namedSchemas } from '../http/common-schemas.ts'
+import type { Resource } from '../resource.ts'
 import * as errors from './errors.ts'
 import { petEvents } from './events.ts'
 import { petRoutes } from './routes.ts'

@@ -18,7 +18,7 @@ const LARGE_ROWS = 20_000
 const ERASED_ROWS = 600
 
 /** Part of the rows, from and to numbers between 0 and 1. */
-export type Part = [from: number, to: number]
+type Part = [from: number, to: number]
 
 const series = (count: number, [from, to]: Part, alias: string): string =>
   `generate_series(${Math.round(count * from) + 1}, ${Math.round(count * to)}) ${alias}`
