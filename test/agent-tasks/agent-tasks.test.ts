@@ -1,3 +1,5 @@
+// Only on SQLite: an agent calls the service over HTTP; the journal and verify tests run the statements.
+
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'

@@ -1,3 +1,5 @@
+// Only on SQLite: no record decides these errors, and no statement.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { startApp, type Answer, type Client, type TestApp } from '../support/app.ts'

@@ -1,3 +1,5 @@
+// Only on SQLite: checks the validation of requests.
+
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { assertError, assertRejectsInput } from '../support/checks.ts'

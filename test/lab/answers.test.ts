@@ -1,3 +1,5 @@
+// Only on SQLite: answers are held back in memory.
+
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import t from 'tap'

@@ -1,3 +1,5 @@
+// Only on SQLite: a tool calls its operation, whose tests run the statements.
+
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import t from 'tap'
 import { turnOn } from '../journal/fixture.ts'

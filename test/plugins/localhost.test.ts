@@ -1,3 +1,5 @@
+// Only on SQLite: opens connections; no statement decides what happens to them.
+
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,3 +1,5 @@
+// Only on SQLite: the order of the checks is that of the hooks, and no statement decides it.
+
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { readerOf, assertError } from '../support/checks.ts'
