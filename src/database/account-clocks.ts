@@ -14,12 +14,6 @@ export class AccountClocks {
   /** How far clocks are ahead, in ms. Accounts in real time have no entry. */
   readonly #offsets = new Map<number, number>()
 
-  /** The number of the last move of each clock, as this process learned of it. */
-  readonly #lastMoves = new Map<number, number>()
-
-  /** Number of moves that this process has learned of. */
-  moves = 0
-
   readonly #listeners: Array<(account: number) => void> = []
 
   /** Calls the listener whenever this process learns that a clock was moved. */
@@ -47,16 +41,10 @@ export class AccountClocks {
     return Math.min(Date.now() + this.offsetOf(account), LAST_INSTANT)
   }
 
-  /** Returns whether this process has learned of a move of a clock since it had learned of so many. */
-  hasMovedSince (account: number, moves: number): boolean {
-    return (this.#lastMoves.get(account) ?? 0) > moves
-  }
-
   /** Moves the clock of an account in this process. Clocks never go back, whatever order the news arrives in. */
   advance (account: number, offsetMs: number): void {
     if (offsetMs <= this.offsetOf(account)) return
     this.#offsets.set(account, offsetMs)
-    this.#lastMoves.set(account, ++this.moves)
     for (const listener of this.#listeners) listener(account)
   }
 }

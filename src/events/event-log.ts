@@ -40,7 +40,7 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
       return { account, later: list.length - 1 - i, type, text, tracks }
     }))
     const accounts = new Set([...byAccount.keys(), ...bytes.added.keys()])
-    if (accounts.size === 0) return { statements: [], changesOf: () => ({}), countersOf: () => [] }
+    if (accounts.size === 0) return { statements: [], changesOf: () => ({}) }
     const counts = JSON.stringify(Array.from(accounts, (account) => ({
       account,
       count: byAccount.get(account)?.length ?? 0,
@@ -64,7 +64,6 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
       : [{ sql: count, values: [counts] }, { sql: insert, values: [rows, counts] }, ...following]
     return {
       statements,
-      countersOf: ([counters]) => counters as Counter[],
       changesOf ([counters, , enqueued = []]): Changes {
         const accounts = (counters as Counter[]).map(({ id }) => id).filter((id) => byAccount.has(id))
         const isEnqueued = enqueued.length > 0 || (counters as Counter[]).some(({ enqueued = 0 }) => enqueued > 0)
@@ -95,8 +94,6 @@ function eventsByAccount (completed: readonly CompletedCommand[]): Map<number, N
 interface Counter {
   /** The account. */
   id: number
-  /** How far its clock is ahead, in seconds. */
-  ahead: number
   /** How many deliveries were enqueued, for all accounts, where the same statement does it. */
   enqueued?: number
 }
@@ -139,7 +136,7 @@ function eventStatements (dialect: Dialect, subscribers: EventSubscribers): Even
       count: `
         UPDATE accounts SET last_event_id = last_event_id + i.count, stored_bytes = stored_bytes + i.bytes FROM ${counts}
         WHERE accounts.id = i.account AND deleted_at IS NULL
-        RETURNING accounts.id, accounts.clock_offset_seconds AS ahead`,
+        RETURNING accounts.id`,
       insert: insert(events, counters),
       enqueue,
       track
@@ -153,12 +150,11 @@ function eventStatements (dialect: Dialect, subscribers: EventSubscribers): Even
     counted AS (
       UPDATE accounts SET last_event_id = last_event_id + locked.count, stored_bytes = stored_bytes + locked.bytes
       FROM locked WHERE accounts.id = locked.id
-      RETURNING accounts.id, accounts.last_event_id AS last, accounts.clock_offset_seconds AS ahead, locked.now,
-        locked."giveUp"),
+      RETURNING accounts.id, accounts.last_event_id AS last, locked.now, locked."giveUp"),
     inserted AS (${insert(events, 'counted AS c')})`
   const all = `${log},
     enqueued AS (${enqueue}),
     tracked AS (${track})
-    SELECT id, ahead, (SELECT count(*) FROM enqueued) AS enqueued FROM counted`
-  return { all, logged: `${log} SELECT id, ahead FROM counted`, count: '', insert: '', enqueue: '', track: '' }
+    SELECT id, (SELECT count(*) FROM enqueued) AS enqueued FROM counted`
+  return { all, logged: `${log} SELECT id FROM counted`, count: '', insert: '', enqueue: '', track: '' }
 }

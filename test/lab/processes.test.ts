@@ -1,4 +1,5 @@
 import t from 'tap'
+import { deliverUnsubscribedMessages } from '../../src/messages/delivery-status.ts'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { freshDatabase } from '../support/database.ts'
 import { newCategory, newPet } from '../support/fixtures.ts'
@@ -64,6 +65,20 @@ t.test('a clock that one process moved is that of the others', async (t) => {
 
   const fault = await newFault(ada, { operation: 'listPets', effect: { type: 'refuse', status: 500 } })
   await eventually(async () => (await elsewhere.get('/pets')).headers['petstore-fault'] === String(fault))
+})
+
+t.test('a message is settled at the time of its account, whatever the process knows of the clock', async (t) => {
+  const { app, openAccount } = await startApp(t)
+  const ada = await openAccount()
+  await ada.post('/messages', { message: 'x' })
+  // Another process moves the clock, and this one does not learn of it.
+  const move = `UPDATE accounts SET clock_offset_seconds = 864000 WHERE id = ${ada.account}`
+  await app.database.transact(async ({ run }) => await run([{ sql: move, values: [] }]))
+  const latest = Date.now() + 864_000_000
+  await app.commit(deliverUnsubscribedMessages, { upTo: Number.MAX_SAFE_INTEGER }, { account: null })
+  const { body: [created, delivered] } = await ada.get('/events')
+  t.match([created.type, delivered.type], ['message.created', 'message.delivered'])
+  t.ok(Date.parse(delivered.timestamp) >= latest, delivered.timestamp)
 })
 
 t.test('moves of a clock by several processes at once all succeed, and each begins where the last ended', async (t) => {

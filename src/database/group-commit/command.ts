@@ -101,15 +101,13 @@ export interface EventLog {
 export const NO_EVENTS: EventLog = {
   hasSubscriber: () => 'false',
   subscribers: '',
-  write: () => ({ statements: [], changesOf: () => ({}), countersOf: () => [] })
+  write: () => ({ statements: [], changesOf: () => ({}) })
 }
 
 export interface EventWrites {
   statements: OwnStatement[]
   /** Returns what to announce after COMMIT, from the rows of the statements. */
   changesOf: (rows: object[][]) => Changes
-  /** Returns the accounts with events, and how far their clocks are ahead, in seconds. */
-  countersOf: (rows: object[][]) => Array<{ id: number, ahead: number }>
 }
 
 /** Identifies repetitions of a request. */

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse } from '../../errors.ts'
 import { REAL_TIME } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
-import { classifyError, isLockTimeout, type ErrorKind } from '../error-classification.ts'
+import { classifyError, isLockTimeout } from '../error-classification.ts'
 import type { QueuedCommand } from './command.ts'
 import { runWrites, type QueuedWrite } from '../unit-of-work/run-writes.ts'
 import {
@@ -10,7 +10,6 @@ import {
 } from './group-transaction.ts'
 import { IdempotencyKeyLocked } from '../unit-of-work/first-message.ts'
 import { createLockWaiters, type LockWaiters } from './lock-waiters.ts'
-import { Outdated } from './transaction.ts'
 
 interface GroupRunnerOptions extends GroupTransactionOptions {
   /** How long a write may wait, in ms. */
@@ -24,10 +23,7 @@ interface Handlers {
   onWaiterEnd: (entry: QueuedCommand) => void
 }
 
-/**
- * A group that met a conflict is tried this often before it is halved. A write that is alone and outdated is tried
- * until it is late: each attempt knows what the last one did not.
- */
+/** A group that met a conflict is tried this often before it is halved. */
 const MAX_ATTEMPTS = 5
 
 /** A group that is halved because of a lock waits no longer for it than this in each half, in ms. */
@@ -46,7 +42,7 @@ export class GroupRunner {
     this.#onCommit = onCommit
     this.#lockWaiters = createLockWaiters({
       run: async (entry) => { onCommit(await this.#attempt([entry])) },
-      isConflict: (error) => kindOf(error) === 'conflict',
+      isConflict: (error) => classifyError(error) === 'conflict',
       onError: (entry, error) => { entry.reject(explainFailure(error)) },
       onEnd: onWaiterEnd
     })
@@ -87,12 +83,11 @@ export class GroupRunner {
       try {
         return await this.#attempt(group, lockTimeoutMs)
       } catch (error) {
-        const kind = kindOf(error)
+        const kind = classifyError(error)
         const isLocked = isLockTimeout(error)
         // The group has waited for a lock. Another attempt would wait again, and all of its writes with it.
-        const isHopeful = attempt < MAX_ATTEMPTS || (group.length === 1 && error instanceof Outdated)
-        if (kind === 'conflict' && !isLocked && isHopeful && !this.#isLate(group[0]!)) {
-          await sleep(Math.random() * 10 * Math.min(attempt, MAX_ATTEMPTS))
+        if (kind === 'conflict' && !isLocked && attempt < MAX_ATTEMPTS && !this.#isLate(group[0]!)) {
+          await sleep(Math.random() * 10 * attempt)
           continue
         }
         if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))
@@ -130,12 +125,8 @@ export function rejectAll (entries: QueuedCommand[], error: unknown): void {
   for (const entry of entries) entry.reject(error)
 }
 
-function kindOf (error: unknown): ErrorKind {
-  return error instanceof Outdated ? 'conflict' : classifyError(error)
-}
-
 /** Returns the error that answers a command which failed alone in its transaction. */
 function explainFailure (error: unknown): unknown {
   if (error instanceof IdempotencyKeyLocked) return new IdempotencyKeyInUse()
-  return kindOf(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
+  return classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
 }

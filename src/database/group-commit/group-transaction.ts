@@ -71,12 +71,9 @@ export async function runInTransaction (
     const changes: Changes = {}
     for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
     const responses = responsesOf(dialect, completed, [...rejected, ...refused], bytes)
-    const { statements, changesOf, countersOf } = eventLog.write(dialect, completed, tx.now, true, bytes)
+    const { statements, changesOf } = eventLog.write(dialect, completed, tx.now, true, bytes)
     const rows = await tx.run([...statements, ...responses])
-    if (statements.length > 0) {
-      for (const { id, ahead } of countersOf(rows)) tx.confirmClock(id, ahead * 1000)
-      mergeChanges(changes, changesOf(rows))
-    }
+    if (statements.length > 0) mergeChanges(changes, changesOf(rows))
     return { answers, changes }
   })
 }

@@ -20,10 +20,8 @@ export interface Transaction {
   now: (account: number | null, ms?: number) => string
   /** Returns how far the clock of an account is ahead, in ms. */
   clockOffset: (account: number | null) => number
-  /** Moves the clock of an account within the transaction. */
+  /** Tells the clock of an account that the transaction has moved, or locked by a statement of its own. */
   advanceClock: (account: number, offsetMs: number) => void
-  /** @throws Outdated when another process has moved the clock of the account */
-  confirmClock: (account: number, offsetMs: number) => void
   /**
    * The accounts whose rows are written, locked until the end of the transaction: none is deleted and none of their
    * clocks is moved meanwhile.
@@ -42,9 +40,6 @@ export interface Transaction {
 }
 
 export interface IdRange { first: number, last: number }
-
-/** The transaction relied on something that another one has changed: the group runs again. */
-export class Outdated extends Error {}
 
 /** @param locked the accounts that are locked, and how far their clocks are ahead, in ms */
 export function createTransaction (
@@ -77,13 +72,12 @@ export function createTransaction (
   }
 }
 
-type Times = Pick<Transaction, 'startedAt' | 'now' | 'clockOffset' | 'advanceClock' | 'confirmClock'>
+type Times = Pick<Transaction, 'startedAt' | 'now' | 'clockOffset' | 'advanceClock'>
 
 /** Returns the times of a transaction that begins now. */
 function createTimes (clocks: AccountClocks, locked: ReadonlyMap<number, number>): Times {
   const startedMs = Date.now()
   const startedAt = new Date(startedMs).toISOString()
-  const { moves } = clocks
   /** The clocks that this transaction relies on, or has moved itself. A move by another one does not change them. */
   const offsets = new Map(locked)
   const clockOffset = (account: number | null): number => {
@@ -101,12 +95,6 @@ function createTimes (clocks: AccountClocks, locked: ReadonlyMap<number, number>
     },
     advanceClock (account, offsetMs) {
       offsets.set(account, offsetMs)
-    },
-    confirmClock (account, offsetMs) {
-      // A transaction that began before the move would write a time before it.
-      if (offsetMs === clockOffset(account) && !clocks.hasMovedSince(account, moves)) return
-      clocks.advance(account, offsetMs)
-      throw new Outdated('the clock of an account was moved by another process')
     }
   }
 }
