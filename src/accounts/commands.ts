@@ -2,7 +2,7 @@ import { timeText } from '../database/account-clocks.ts'
 import { ACCOUNT_DELETED, type Command } from '../database/group-commit/command.ts'
 import { idOf } from '../database/table.ts'
 import type { Changes } from '../database/unit-of-work/success.ts'
-import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 import { all, type Write } from '../database/unit-of-work/write.ts'
 import { Unauthorized } from '../errors.ts'
 import { accounts, apiKeys } from '../generated/tables.ts'
@@ -45,22 +45,19 @@ export const deleteAccount: Command<{ account: number, conditions: Conditions },
   name: 'deleteAccount',
   runsAlone: 'with its kind',
   locksAccount: true,
-  async run (tx, inputs) {
-    const deleted = new Set<number>()
-    return await inSequence(inputs, async ({ account, conditions }) => {
-      const failed = deleted.has(account)
-        ? new Unauthorized(ACCOUNT_DELETED)
-        : checkPreconditions(conditions, ACCOUNT_ETAG)
-      if (failed !== undefined) return failed
-      deleted.add(account)
-      const { dialect, execute } = tx
-      await execute(`
-        UPDATE accounts SET deleted_at = ${dialect.toTime('i.at')}, expires_at = NULL
-        FROM ${dialect.jsonRows('i', { account: 'bigint', at: 'text' })} WHERE accounts.id = i.account`,
-      [{ account, at: new Date().toISOString() }])
-      const changes = { ...await announcedRows(tx, account), accounts: [account], events: [account] }
-      return { record: undefined, changes }
-    })
+  async run (tx, { account, conditions }) {
+    const failed = checkPreconditions(conditions, ACCOUNT_ETAG)
+    if (failed !== undefined) return failed
+    const { dialect, query } = tx
+    const [deleted] = await query(`
+      UPDATE accounts SET deleted_at = ${dialect.toTime('i.at')}, expires_at = NULL
+      FROM ${dialect.jsonRows('i', { account: 'bigint', at: 'text' })}
+      WHERE accounts.id = i.account AND deleted_at IS NULL RETURNING accounts.id`,
+    [{ account, at: new Date().toISOString() }])
+    // By another request of the group.
+    if (deleted === undefined) return new Unauthorized(ACCOUNT_DELETED)
+    const changes = { ...await announcedRows(tx, account), accounts: [account], events: [account] }
+    return { record: undefined, changes }
   }
 }
 
@@ -122,7 +119,7 @@ export const revokeApiKey: Write<{ keyId: number, conditions: Conditions }, unde
  */
 export const markKeyUsed: Command<{ key: number, at: number }, undefined> = {
   name: 'markKeyUsed',
-  async run ({ dialect, execute }, inputs) {
+  async runAll ({ dialect, execute }, inputs) {
     await execute(`
       UPDATE api_keys SET last_used_at = ${dialect.toTime('i.at')}
       FROM ${dialect.jsonRows('i', { key: 'bigint', at: 'text' })} WHERE api_keys.id = i.key`,

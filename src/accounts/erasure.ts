@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Command } from '../database/group-commit/command.ts'
-import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 import type { Query, Read } from '../database/reads/query.ts'
 import { startSweep } from '../database/sweep.ts'
 import { columnOf, type Table } from '../database/table.ts'
@@ -47,7 +47,7 @@ interface EraseInput { account: number, position: Position }
 export const eraseRows: Command<EraseInput, Progress> = {
   name: 'eraseRows',
   runsAlone: true,
-  run: async (tx, inputs) => await inSequence(inputs, async (input) => ({ record: await erase(tx, input) }))
+  run: async (tx, input) => ({ record: await erase(tx, input) })
 }
 
 async function erase (tx: Transaction, { account, position }: EraseInput): Promise<Progress> {

@@ -50,7 +50,7 @@ export const claimDeliveries: Command<ClaimInput, ClaimResult> = {
   name: 'claimDeliveries',
   accounts: ({ account }) => [account],
   locks: ({ webhookId }) => [lockWebhook(webhookId)],
-  async run (tx, inputs) {
+  async runAll (tx, inputs) {
     const targets = await loadTargets(tx, inputs)
     const results = new Map<ClaimInput, ClaimResult>()
     for (const batch of batchesOf(tx, inputs)) {

@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Command } from '../database/group-commit/command.ts'
-import { inSequence } from '../database/group-commit/transaction.ts'
 import { startSweep } from '../database/sweep.ts'
 
 /** Limits the deliveries that one transaction removes, so that writes between two steps get their turn. */
@@ -24,7 +23,7 @@ interface Expired {
 /** Deletes some of the deliveries that finished before a time; the record is `true` when there may be more. */
 export const deleteSettledDeliveries: Command<Expired, boolean> = {
   name: 'deleteSettledDeliveries',
-  run: async ({ dialect, query }, inputs) => await inSequence(inputs, async ({ state, before }) => {
+  run: async ({ dialect, query }, { state, before }) => {
     const deleted = await query<object>(`
       DELETE FROM deliveries WHERE id IN (
         SELECT d.id FROM deliveries d
@@ -33,7 +32,7 @@ export const deleteSettledDeliveries: Command<Expired, boolean> = {
         LIMIT ${STEP_SIZE} ${dialect.forUpdateSkipLocked})
       RETURNING id`, [{ before: new Date(before).toISOString() }])
     return { record: deleted.length === STEP_SIZE }
-  })
+  }
 }
 
 /**

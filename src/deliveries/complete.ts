@@ -32,7 +32,7 @@ export const completeDeliveries: Command<Completion, undefined> = {
   name: 'completeDeliveries',
   accounts: ({ account }) => [account],
   locks: ({ webhookId, message }) => [lockWebhook(webhookId), ...message === null ? [] : [lockMessage(message)]],
-  async run (tx, completions) {
+  async runAll (tx, completions) {
     const targets = await loadTargets(tx, completions)
     const valid = completions.map((completion) => {
       const dated = byClockOf(tx, completion)

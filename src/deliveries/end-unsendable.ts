@@ -22,7 +22,7 @@ export const endDeliveries: Command<EndInput, boolean> = {
   locks: ({ webhookId }) => [lockWebhook(webhookId)],
   // Only its statements know its messages, so other commands of the group must not hold some already.
   runsAlone: 'with its kind',
-  async run (tx, inputs) {
+  async runAll (tx, inputs) {
     const targets = await loadTargets(tx, inputs)
     const steps: MessageStep[] = []
     const unfinished = new Set<EndInput>()

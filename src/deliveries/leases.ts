@@ -65,7 +65,7 @@ export const extendLease: Command<Extension, undefined> = {
   name: 'extendLease',
   accounts: ({ account }) => [account],
   locks: ({ webhookId }) => [lockWebhook(webhookId)],
-  async run ({ dialect, execute, clockOffset }, inputs) {
+  async runAll ({ dialect, execute, clockOffset }, inputs) {
     await execute(`
       UPDATE deliveries SET next_try_at = ${dialect.toTime('i.until')}
       FROM ${dialect.jsonRows('i', { id: 'bigint', lease: 'text', until: 'text' })}
@@ -81,7 +81,7 @@ export const expediteDelivery: Command<{ account: number, webhookId: number, id:
   name: 'expediteDelivery',
   accounts: ({ account }) => [account],
   locks: ({ webhookId }) => [lockWebhook(webhookId)],
-  async run ({ dialect, execute }, inputs) {
+  async runAll ({ dialect, execute }, inputs) {
     await execute(`
       UPDATE deliveries SET next_try_at = ${dialect.toTime(`'${HEAD_OF_QUEUE}'`)}
       WHERE state = 'waiting' AND leased_by IS NULL

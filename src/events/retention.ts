@@ -42,39 +42,35 @@ export const deleteExpiredEvents: Command<StepInput, Step> = {
   name: 'deleteExpiredEvents',
   // Of two processes that delete the same events, one waits for the other, and must not hold other rows meanwhile.
   runsAlone: true,
-  async run ({ dialect, query, storedBytes }, inputs) {
-    const outcomes: Array<{ record: Step }> = []
-    for (const input of inputs) {
-      const accounts = await query<{ account: number, expired: boolean | number | null }>(`
+  async run ({ dialect, query, storedBytes }, input) {
+    const accounts = await query<{ account: number, expired: boolean | number | null }>(`
+      WITH i AS (
+        SELECT i.after, i.only, ${dialect.toTime('i.before')} AS before
+        FROM ${dialect.jsonRows('i', { after: 'bigint', before: 'text', only: 'bigint' })}),
+      seen AS (
+        SELECT a.id FROM accounts a WHERE a.id > (SELECT i.after FROM i)
+          AND a.id <= (SELECT coalesce(i.only, ${Number.MAX_SAFE_INTEGER}) FROM i) ORDER BY a.id LIMIT ${ACCOUNTS_PER_STEP})
+      SELECT s.id AS account,
+        (SELECT e.timestamp FROM events e WHERE e.account_id = s.id ORDER BY e.id LIMIT 1)
+          < (SELECT i.before FROM i) AS expired
+      FROM seen s ORDER BY s.id`, [input])
+    // A step deletes events of one account only. The next step checks the same account again.
+    const found = accounts.find(({ expired }) => Boolean(expired))
+    if (found !== undefined) {
+      const deleted = await query<{ bytes: number }>(`
         WITH i AS (
-          SELECT i.after, i.only, ${dialect.toTime('i.before')} AS before
-          FROM ${dialect.jsonRows('i', { after: 'bigint', before: 'text', only: 'bigint' })}),
-        seen AS (
-          SELECT a.id FROM accounts a WHERE a.id > (SELECT i.after FROM i)
-            AND a.id <= (SELECT coalesce(i.only, ${Number.MAX_SAFE_INTEGER}) FROM i) ORDER BY a.id LIMIT ${ACCOUNTS_PER_STEP})
-        SELECT s.id AS account,
-          (SELECT e.timestamp FROM events e WHERE e.account_id = s.id ORDER BY e.id LIMIT 1)
-            < (SELECT i.before FROM i) AS expired
-        FROM seen s ORDER BY s.id`, [input])
-      // A step deletes events of one account only. The next step checks the same account again.
-      const found = accounts.find(({ expired }) => Boolean(expired))
-      if (found !== undefined) {
-        const deleted = await query<{ bytes: number }>(`
-          WITH i AS (
-            SELECT i.account, ${dialect.toTime('i.before')} AS before
-            FROM ${dialect.jsonRows('i', { account: 'bigint', before: 'text' })})
-          DELETE FROM events WHERE account_id = (SELECT i.account FROM i) AND id <= (
-            SELECT max(x.id) FROM (
-              SELECT e.id, e.timestamp FROM events e WHERE e.account_id = (SELECT i.account FROM i)
-              ORDER BY e.id LIMIT ${EVENTS_PER_STEP}) AS x
-            WHERE x.timestamp < (SELECT i.before FROM i))
-          RETURNING ${bytesSql(events, 'events')} AS bytes`, [{ account: found.account, before: input.before }])
-        for (const { bytes } of deleted) storedBytes.add(found.account, -bytes)
-      }
-      const last = accounts.length === ACCOUNTS_PER_STEP ? accounts.at(-1)!.account : undefined
-      outcomes.push({ record: { after: found === undefined ? last : found.account - 1 } })
+          SELECT i.account, ${dialect.toTime('i.before')} AS before
+          FROM ${dialect.jsonRows('i', { account: 'bigint', before: 'text' })})
+        DELETE FROM events WHERE account_id = (SELECT i.account FROM i) AND id <= (
+          SELECT max(x.id) FROM (
+            SELECT e.id, e.timestamp FROM events e WHERE e.account_id = (SELECT i.account FROM i)
+            ORDER BY e.id LIMIT ${EVENTS_PER_STEP}) AS x
+          WHERE x.timestamp < (SELECT i.before FROM i))
+        RETURNING ${bytesSql(events, 'events')} AS bytes`, [{ account: found.account, before: input.before }])
+      for (const { bytes } of deleted) storedBytes.add(found.account, -bytes)
     }
-    return outcomes
+    const last = accounts.length === ACCOUNTS_PER_STEP ? accounts.at(-1)!.account : undefined
+    return { record: { after: found === undefined ? last : found.account - 1 } }
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
-import { distinct, inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import { pageQuery, type Page } from '../database/sql/keyset-pagination.ts'
 import { bytesOfTexts } from '../database/unit-of-work/stored-bytes.ts'
 import { recordedRequests, type RecordedRequestRow } from '../generated/tables.ts'
@@ -44,7 +44,7 @@ interface LockedJournal extends Omit<StoredJournal, 'keep'> {
 export const recordRequests: Command<RecordInput, undefined> = {
   name: 'recordRequests',
   runsAlone: 'with its kind',
-  async run (tx, inputs) {
+  async runAll (tx, inputs) {
     const journals = await lockJournals(tx, inputs)
     const isOn = ({ account }: { account: number }): boolean => typeof journals.get(account)?.keep === 'number'
     const wanted = inputs.filter(isOn)
@@ -177,7 +177,7 @@ export interface JournalChange { account: number, keep: number, conditions: Cond
 export const putJournal: Command<JournalChange, Journal> = {
   name: 'putJournal',
   runsAlone: 'with its kind',
-  run: async (tx, inputs) => await inSequence(inputs, async (input) => await put(tx, input))
+  run: async (tx, input) => await put(tx, input)
 }
 
 async function put (tx: Transaction, { account, keep, conditions }: JournalChange): Promise<CommandResult<Journal>> {
@@ -203,7 +203,7 @@ async function put (tx: Transaction, { account, keep, conditions }: JournalChang
 export const deleteJournal: Command<{ account: number, conditions: Conditions }, undefined> = {
   name: 'deleteJournal',
   runsAlone: 'with its kind',
-  async run (tx, inputs) {
+  async runAll (tx, inputs) {
     const journals = await lockJournals(tx, inputs)
     const ended = new Set<LockedJournal>()
     const results = inputs.map(({ account, conditions }): CommandResult<undefined> => {
@@ -244,7 +244,7 @@ const PAGE_SIZE = 20
 export const deleteRequests: Command<DeleteRequests, undefined> = {
   name: 'deleteRequests',
   runsAlone: true,
-  run: async (tx, inputs) => await inSequence(inputs, async ({ account, conditions, link }) => {
+  run: async (tx, { account, conditions, link }) => {
     const journals = await lockJournals(tx, [{ account }])
     const first = { limit: PAGE_SIZE, descending: false, after: undefined, filters: {} }
     const [query, input] = pageQuery(requestList, first, account)
@@ -253,5 +253,5 @@ export const deleteRequests: Command<DeleteRequests, undefined> = {
     if (failed !== undefined) return failed
     await empty(tx, [...journals.values()])
     return { record: undefined }
-  })
+  }
 }

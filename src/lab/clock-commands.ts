@@ -2,7 +2,7 @@ import { LAST_INSTANT } from '../database/account-clocks.ts'
 import { etagOf } from '../database/entity-tag.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import { renewClaim } from '../database/group-commit/idempotency-records.ts'
-import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 import { shiftLeases } from '../deliveries/leases.ts'
 import { ValidationFailed } from '../errors.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
@@ -29,7 +29,7 @@ export const advanceClock: Command<ClockMove, AdvancedClock> = {
   stores: true,
   runsAlone: true,
   locksAccount: true,
-  run: async (tx, inputs) => await inSequence(inputs, async (input) => await move(tx, input))
+  run: async (tx, input) => await move(tx, input)
 }
 
 /** The account is locked, so its clock is known and no other write of the account runs. */

@@ -1,5 +1,5 @@
 import { countRows } from '../accounts/quota.ts'
-import type { Command, CommandResult } from '../database/group-commit/command.ts'
+import { runCommand, type Command, type CommandResult } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import * as tables from '../generated/tables.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
@@ -27,7 +27,7 @@ export const createScenario: Command<NewFaults, Fault[]> = {
   name: 'createScenario',
   stores: true,
   runsAlone: 'with its kind',
-  async run (tx, inputs) {
+  async runAll (tx, inputs) {
     const { dialect } = tx
     const counts = await countRows(tx, tables.faults, inputs, `r.hits < r.times AND ${lasts(dialect, 'r', 'i.now')}`)
     const keys = await ownersOfKeys(tx, inputs.flatMap(({ faults }) => faults))
@@ -55,8 +55,9 @@ export const createFault: Command<{ account: number, fault: NewFault }, Fault> =
   name: 'createFault',
   stores: true,
   runsAlone: 'with its kind',
-  async run (tx, inputs) {
-    const results = await createScenario.run(tx, inputs.map(({ account, fault }) => ({ account, faults: [fault] })))
+  async runAll (tx, inputs) {
+    const scenarios = inputs.map(({ account, fault }) => ({ account, faults: [fault] }))
+    const results = await runCommand(tx, createScenario, scenarios)
     return results.map((result) => {
       if (result instanceof Error) return result
       const [record] = result.record
@@ -129,7 +130,7 @@ async function forgetUsed (
 export const deleteFault: Command<{ account: number, faultId: number, conditions: Conditions }, undefined> = {
   name: 'deleteFault',
   runsAlone: 'with its kind',
-  async run (tx, inputs) {
+  async runAll (tx, inputs) {
     const { dialect, query, execute } = tx
     const rows = await query<{ id: number, account: number, passed: number, hits: number }>(`
       SELECT f.id, f.account_id AS account, f.passed + f.spared AS passed, f.hits FROM faults f
@@ -168,7 +169,7 @@ const PAGE_SIZE = 20
 export const deleteFaults: Command<DeleteFaults, undefined> = {
   name: 'deleteFaults',
   runsAlone: 'with its kind',
-  async run (tx, inputs) {
+  async runAll (tx, inputs) {
     const { dialect, query, execute } = tx
     const accounts = distinct(inputs.map(({ account }) => ({ account })))
     const rows = await query<OpenRow>(`
@@ -215,7 +216,7 @@ const seenBy = ({ passed, spared, hits }: OpenFault): number => passed + spared 
 export const matchFaults: Command<MatchInput, Fault | null> = {
   name: 'matchFaults',
   runsAlone: 'with its kind',
-  async run (tx, inputs) {
+  async runAll (tx, inputs) {
     const faults = await loadOpenFaults(tx, inputs)
     const counted = new Set<LoadedFault>()
     const usedUp: Array<{ account: number }> = []
@@ -262,6 +263,6 @@ export interface Hit { account: number, fault: Fault, requestId: string, operati
 /** Writes the event of a hit, after the events of the request itself. */
 export const recordHit: Command<Hit, undefined> = {
   name: 'recordHit',
-  run: async (_tx, inputs) => inputs.map(({ fault, requestId, operation }) =>
+  runAll: async (_tx, inputs) => inputs.map(({ fault, requestId, operation }) =>
     ({ record: undefined, events: [faultEvents.hit({ fault, requestId, operation })] }))
 }

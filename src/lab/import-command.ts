@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { countRows } from '../accounts/quota.ts'
 import type { Command } from '../database/group-commit/command.ts'
-import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 import type { Table } from '../database/table.ts'
 import * as tables from '../generated/tables.ts'
 import { messageId, messageSecret } from '../messages/commands.ts'
@@ -22,7 +22,7 @@ export const importSnapshot: Command<{ account: number, store: ImportedStore }, 
   name: 'importSnapshot',
   stores: true,
   runsAlone: true,
-  run: async (tx, inputs) => await inSequence(inputs, async ({ account, store }) => {
+  run: async (tx, { account, store }) => {
     const snapshots = await countRows(tx, tables.snapshots, [{ account }])
     if ((snapshots.get(account) ?? 0) >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
     const [id] = await tx.allocateIds(tables.snapshots, 1)
@@ -41,7 +41,7 @@ export const importSnapshot: Command<{ account: number, store: ImportedStore }, 
     }
     tx.storedBytes.add(account, (await countCopies(tx, account, id!)).bytes)
     return { record: { id: id!, createdAt, counts }, etag: SNAPSHOT_ETAG }
-  })
+  }
 }
 
 /** Returns the rows by table. Their versions begin anew, as their ids do. */

@@ -1,5 +1,5 @@
 import type { Command } from '../database/group-commit/command.ts'
-import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 import * as tables from '../generated/tables.ts'
 import { StoreTooLarge } from './errors.ts'
 import { createSample, type Sample } from './sample-store.ts'
@@ -14,7 +14,7 @@ export const resetStore: Command<{ account: number, reset: NewStoreReset }, Rese
   stores: true,
   runsAlone: true,
   locksAccount: true,
-  run: async (tx, inputs) => await inSequence(inputs, async ({ account, reset: { sample } }) => {
+  run: async (tx, { account, reset: { sample } }) => {
     if (await exceedsLimit(tx, account)) return new StoreTooLarge(STORE_LIMIT)
     const counts = await countingBytes(tx, account, async () => {
       await deleteOtherRows(tx, account, null)
@@ -22,7 +22,7 @@ export const resetStore: Command<{ account: number, reset: NewStoreReset }, Rese
     })
     const etag = `"${Object.values(counts).join('-')}"`
     return { record: { counts }, etag, events: [storeEvents.replaced({ reason: 'reset' })] }
-  })
+  }
 }
 
 /** Inserts a sample. Its records name each other by their position. */

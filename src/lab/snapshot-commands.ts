@@ -1,6 +1,6 @@
 import { countRows } from '../accounts/quota.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
-import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 import { bytesSql } from '../database/unit-of-work/stored-bytes.ts'
 import { snapshotRows } from '../generated/tables.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
@@ -23,7 +23,7 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
   runsAlone: true,
   // Otherwise the store could grow between the look at its size and the copy.
   locksAccount: true,
-  run: async (tx, inputs) => await inSequence(inputs, async ({ account, snapshot: { label } }) => {
+  run: async (tx, { account, snapshot: { label } }) => {
     const counts = await countRows(tx, tables.snapshots, [{ account }])
     if ((counts.get(account) ?? 0) >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
     if (await exceedsFile(tx, account)) return new SnapshotTooLarge(MAX_STORE_ROWS)
@@ -35,7 +35,7 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
     await tx.insert(tables.snapshots, [{ id: id!, accountId: account, label: label ?? null, createdAt, ...copied }])
     const record: Snapshot = { id: id!, createdAt, counts: copied, ...label === undefined ? {} : { label } }
     return { record, etag: SNAPSHOT_ETAG }
-  })
+  }
 }
 
 /** Returns the number of the rows of a snapshot, and how much they count for the stored bytes of its account. */
@@ -76,7 +76,7 @@ async function lockSnapshot (
 export const deleteSnapshot: Command<SnapshotRef, undefined> = {
   name: 'deleteSnapshot',
   runsAlone: true,
-  run: async (tx, inputs) => await inSequence(inputs, async (input) => {
+  run: async (tx, input) => {
     const { account, snapshotId: id } = input
     const snapshot = await lockSnapshot(tx, input)
     if (snapshot instanceof Error) return snapshot
@@ -86,7 +86,7 @@ export const deleteSnapshot: Command<SnapshotRef, undefined> = {
     const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
     await execute(`DELETE FROM snapshots WHERE id IN (${ids})`, [{ id }])
     return { record: undefined }
-  })
+  }
 }
 
 /**
@@ -100,7 +100,7 @@ export const restoreSnapshot: Command<SnapshotRef, Snapshot> = {
   stores: true,
   runsAlone: true,
   locksAccount: true,
-  run: async (tx, inputs) => await inSequence(inputs, async (input) => {
+  run: async (tx, input) => {
     const { account, snapshotId: snapshot } = input
     const record = await lockSnapshot(tx, input)
     if (record instanceof Error) return record
@@ -116,5 +116,5 @@ export const restoreSnapshot: Command<SnapshotRef, Snapshot> = {
     const events = [replaced, ...await settleRestoredMessages(tx, account)]
     // A worker settles the messages that are queued again and have no deliveries.
     return { record, etag: SNAPSHOT_ETAG, events, changes: { deliveries: [] } }
-  })
+  }
 }

@@ -1,6 +1,6 @@
 import type { Command } from '../database/group-commit/command.ts'
 import type { Commit } from '../database/group-commit/committer.ts'
-import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 import { ROW_BYTES } from '../database/unit-of-work/stored-bytes.ts'
 import { rowAsJson, STORED_TABLES, textBytes, type StoredTable } from './stored-rows.ts'
 
@@ -102,7 +102,7 @@ const DELIVERIES_PER_STEP = 1_000
  */
 export const dropLostDeliveries: Command<{ account: number, after: number }, number | undefined> = {
   name: 'dropLostDeliveries',
-  run: async ({ dialect, query, execute }, inputs) => await inSequence(inputs, async (input) => {
+  run: async ({ dialect, query, execute }, input) => {
     const { where, orderBy } = dialect.keyset(
       [['d.account_id', '(SELECT i.account FROM i)']], 'd.id', '(SELECT i.after FROM i)', false)
     const rows = await query<{ id: number, lost: boolean | number }>(`
@@ -115,7 +115,7 @@ export const dropLostDeliveries: Command<{ account: number, after: number }, num
       DELETE FROM deliveries WHERE id IN (SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })})
         AND state = 'waiting'`, lost)
     return { record: rows.length === DELIVERIES_PER_STEP ? rows.at(-1)!.id : undefined }
-  })
+  }
 }
 
 /** Drops the deliveries of messages that are gone, in small steps, so that other writes get their turn. */

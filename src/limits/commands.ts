@@ -1,5 +1,5 @@
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
-import { distinct, inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { markChanged } from '../lab/state-commands.ts'
 import { LimitsNotFound } from './errors.ts'
@@ -25,7 +25,7 @@ export const putLimits: Command<{ account: number, limits: NewLimits, conditions
   name: 'putLimits',
   runsAlone: 'with its kind',
   locksAccount: true,
-  run: async (tx, inputs) => await inSequence(inputs, async (input): Promise<CommandResult<Limits>> => {
+  run: async (tx, input): Promise<CommandResult<Limits>> => {
     const { account, limits: { requests, windowSeconds, ...choices }, conditions } = input
     const { per = 'account', fields = 'ietf', retryAfter = 'seconds' } = choices
     const before = (await lockLimits(tx, [{ account }])).get(account)
@@ -46,14 +46,14 @@ export const putLimits: Command<{ account: number, limits: NewLimits, conditions
     await markChanged(tx, [{ account }])
     const limits = { requests, windowSeconds, per, fields, retryAfter, refused: 0, early: 0 }
     return { record: limits, etag: limitsEtag(limits), changes: { lab: [account] } }
-  })
+  }
 }
 
 export const deleteLimits: Command<{ account: number, conditions: Conditions }, undefined> = {
   name: 'deleteLimits',
   runsAlone: 'with its kind',
   locksAccount: true,
-  run: async (tx, inputs) => await inSequence(inputs, async ({ account, conditions }) => {
+  run: async (tx, { account, conditions }) => {
     const before = (await lockLimits(tx, [{ account }])).get(account)
     if (before === undefined) return new LimitsNotFound()
     const failed = checkPreconditions(conditions, limitsEtag(limitsOf(before)))
@@ -64,7 +64,7 @@ export const deleteLimits: Command<{ account: number, conditions: Conditions }, 
       WHERE account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})`, [{ account }])
     await markChanged(tx, [{ account }])
     return { record: undefined, changes: { lab: [account] } }
-  })
+  }
 }
 
 /** A request of an account that may have limits. */
@@ -85,7 +85,7 @@ export interface Counted { limits: Limits, use: Use }
 export const countRequests: Command<CountInput, Counted | null> = {
   name: 'countRequests',
   runsAlone: 'with its kind',
-  async run (tx, inputs) {
+  async runAll (tx, inputs) {
     const rows = await lockLimits(tx, inputs)
     const counted = new Map([...rows].map(([account, row]) => [account, {
       limits: limitsOf(row), windows: JSON.parse(row.windows) as Window[], now: Date.parse(tx.now(account))

@@ -17,15 +17,15 @@ const SETTLE_SIZE = 1_000
  */
 export const deliverUnsubscribedMessages: Command<{ upTo: number }, boolean> = {
   name: 'deliverUnsubscribedMessages',
-  async run ({ dialect, query, advanceClock }, inputs) {
+  async run ({ dialect, query, advanceClock }, input) {
     // Each account before its messages. An account that the lab has locked is left to a later pass.
     const lockBoth = dialect.hasRowLocks ? 'FOR KEY SHARE OF a SKIP LOCKED FOR UPDATE OF m SKIP LOCKED' : ''
     const due = await query<{ position: number, account: number, ahead: number }>(`
       SELECT m.position, a.id AS account, a.clock_offset_seconds AS ahead FROM messages m CROSS JOIN accounts a
       WHERE a.id = m.account_id AND m.status = 'queued' AND m.waiting = 0
-        AND m.position <= (SELECT max(i."upTo") FROM ${dialect.jsonRows('i', { upTo: 'bigint' })})
-      ORDER BY m.position LIMIT ${SETTLE_SIZE} ${lockBoth}`, inputs)
-    if (due.length === 0) return inputs.map(() => ({ record: false }))
+        AND m.position <= (SELECT i."upTo" FROM ${dialect.jsonRows('i', { upTo: 'bigint' })})
+      ORDER BY m.position LIMIT ${SETTLE_SIZE} ${lockBoth}`, [input])
+    if (due.length === 0) return { record: false }
     for (const { account, ahead } of due) advanceClock(account, ahead * 1000)
     const delivered = await query<{ position: number, account: number, record: string }>(`
       UPDATE messages SET status = ${dialect.toEnum("'delivered'", 'message_status')}, version = ${nextVersionSql('version', 'version_floor')}
@@ -34,7 +34,7 @@ export const deliverUnsubscribedMessages: Command<{ upTo: number }, boolean> = {
     delivered.sort((a, b) => a.position - b.position)
     const events = delivered.map(({ account, record }) =>
       ({ ...messageEvents.delivered({ message: JSON.parse(record) as Message }), account }))
-    return inputs.map((_input, i) => ({ record: delivered.length === SETTLE_SIZE, events: i === 0 ? events : [] }))
+    return { record: delivered.length === SETTLE_SIZE, events }
   }
 }
 

@@ -21,18 +21,13 @@ const STOCKS: Stock[] = [
 /** Returns the ids of the categories that `seedPets` needs: existing ones of the account, and new ones. */
 export const seedCategories: Command<{ account: number }, number[]> = {
   name: 'seedCategories',
-  async run (tx, inputs) {
-    const outcomes = []
-    for (const { account } of inputs) {
-      const existing = await tx.query<{ id: number }>(`
-        SELECT c.id FROM ${tx.dialect.jsonRows('i', { account: 'bigint' })} JOIN categories c ON c.account_id = i.account
-        ORDER BY c.id LIMIT ${ANIMALS.length}`, [{ account }])
-      const missing = ANIMALS.slice(existing.length)
-        .map(({ name, description }) => ({ category: { name, description } }))
-      const created = await runWithin(tx, account, createCategory, missing)
-      outcomes.push({ record: [...existing.map(({ id }) => id), ...created.map(({ record }) => record.id)] })
-    }
-    return outcomes
+  async run (tx, { account }) {
+    const existing = await tx.query<{ id: number }>(`
+      SELECT c.id FROM ${tx.dialect.jsonRows('i', { account: 'bigint' })} JOIN categories c ON c.account_id = i.account
+      ORDER BY c.id LIMIT ${ANIMALS.length}`, [{ account }])
+    const missing = ANIMALS.slice(existing.length).map(({ name, description }) => ({ category: { name, description } }))
+    const created = await runWithin(tx, account, createCategory, missing)
+    return { record: [...existing.map(({ id }) => id), ...created.map(({ record }) => record.id)] }
   }
 }
 
@@ -43,17 +38,14 @@ export const seedCategories: Command<{ account: number }, number[]> = {
 export const seedPets: Command<{ account: number, categories: number[], pets: number }, undefined> = {
   name: 'seedPets',
   locks: ({ categories }) => [{ table: tables.categories, ids: categories }],
-  async run ({ dialect, execute, allocateIdRanges }, inputs) {
-    for (const { account, categories, pets } of inputs) {
-      const ranges = (await allocateIdRanges(tables.pets, pets)).map((range) => ({ account, ...range }))
-      await execute(`INSERT INTO pets (id, account_id, category_id, name, status) ${rowsFrom(dialect)}
-        SELECT n.id, n.account, ${category(categories)}, ${NAME} || ' ' || n.id,
-          ${dialect.toEnum(STATUS, 'pet_status')}
-        FROM n`, ranges)
-      await execute(`INSERT INTO inventory_items (pet_id, account_id, quantity) ${rowsFrom(dialect)}
-        SELECT n.id, n.account, ${QUANTITY} FROM n WHERE ${QUANTITY} IS NOT NULL`, ranges)
-    }
-    return inputs.map(() => ({ record: undefined }))
+  async run ({ dialect, execute, allocateIdRanges }, { account, categories, pets }) {
+    const ranges = (await allocateIdRanges(tables.pets, pets)).map((range) => ({ account, ...range }))
+    await execute(`INSERT INTO pets (id, account_id, category_id, name, status) ${rowsFrom(dialect)}
+      SELECT n.id, n.account, ${category(categories)}, ${NAME} || ' ' || n.id, ${dialect.toEnum(STATUS, 'pet_status')}
+      FROM n`, ranges)
+    await execute(`INSERT INTO inventory_items (pet_id, account_id, quantity) ${rowsFrom(dialect)}
+      SELECT n.id, n.account, ${QUANTITY} FROM n WHERE ${QUANTITY} IS NOT NULL`, ranges)
+    return { record: undefined }
   }
 }
 

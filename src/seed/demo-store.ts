@@ -7,7 +7,7 @@ import { createAccount, createApiKey } from '../accounts/commands.ts'
 import { printable } from '../monitoring/printable.ts'
 import { ANIMALS } from '../pets/sample-data.ts'
 import { createCategory } from '../categories/commands.ts'
-import type { Command } from '../database/group-commit/command.ts'
+import { runCommand, type Command } from '../database/group-commit/command.ts'
 import type { CommandSuccess, NewEvent } from '../database/unit-of-work/success.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { updateInventory } from '../inventory/commands.ts'
@@ -124,12 +124,7 @@ The database has a store already: ${printable(JSON.stringify(name))}, account ${
 
 const openStore: Command<object, { apiKey: string }> = {
   name: 'openDemo',
-  async run (tx, inputs) {
-    // One store after the other, because they share the transaction and its ids.
-    const stores = []
-    for (let i = 0; i < inputs.length; i++) stores.push(await fill(tx))
-    return stores
-  }
+  run: async (tx) => await fill(tx)
 }
 
 async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }>> {
@@ -145,14 +140,11 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
   }
 
   async function perform<Input extends { account: number }, Record> (
-    { run }: Command<Input, Record>, input: Omit<Input, 'account'>
-  ): Promise<Record[]> {
-    const outcomes = await run(tx, [{ ...input, account } as Input])
-    return outcomes.map((outcome) => {
-      if (outcome instanceof Error) throw outcome
-      for (const event of outcome.events ?? []) events.push({ ...event, account })
-      return outcome.record
-    })
+    command: Command<Input, Record>, input: Omit<Input, 'account'>
+  ): Promise<void> {
+    const [outcome] = await runCommand(tx, command, [{ ...input, account } as Input])
+    if (outcome instanceof Error) throw outcome
+    for (const event of outcome!.events ?? []) events.push({ ...event, account })
   }
 
   const categories = await make(createCategory, [...ANIMALS, EMPTY_CATEGORY].map(({ name, description }) => (

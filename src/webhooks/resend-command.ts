@@ -2,7 +2,7 @@ import type { FastifyError } from 'fastify'
 import { oncePerDialect } from '../database/dialect.ts'
 import { etagOf } from '../database/entity-tag.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
-import { inSequence, type Transaction } from '../database/group-commit/transaction.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 import { DELIVERY_LIFETIME_MS } from '../deliveries/enqueue.ts'
 import { ValidationFailed } from '../errors.ts'
 import { EventsExpired } from '../events/errors.ts'
@@ -26,7 +26,7 @@ export const resendEvents: Command<ResendInput, ResentEvents> = {
   name: 'resendEvents',
   // Its 10,000 rows take a while, and it locks the webhook itself, after a look at whose it is.
   runsAlone: true,
-  run: async (tx, inputs) => await inSequence(inputs, async (input) => await resend(tx, input))
+  run: async (tx, input) => await resend(tx, input)
 }
 
 async function resend (tx: Transaction, input: ResendInput): Promise<CommandResult<ResentEvents>> {

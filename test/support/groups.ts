@@ -16,7 +16,7 @@ export async function holdWrites ({ commit, database }: Committing): Promise<() 
     await new Promise<void>((resolve, reject) => {
       const hold: Command<object, undefined> = {
         name: 'hold',
-        async run (_tx, inputs) {
+        async runAll (_tx, inputs) {
           resolve()
           await released
           return inputs.map(() => ({ record: undefined }))

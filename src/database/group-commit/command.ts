@@ -10,12 +10,25 @@ import type { Transaction } from './transaction.ts'
 /** The message of `Unauthorized` to a request that was authenticated before its account was deleted. */
 export const ACCOUNT_DELETED = 'The account of this API key was deleted'
 
-/**
- * What cannot be decided over a few rows in memory, as a `Write` is: it has statements of its own. `run` gets the
- * inputs of all requests of this command in the group, in order of arrival, and returns a result for each: it must
- * leave the rows as if the requests had come one after another.
- */
-export interface Command<Input, Record> {
+/** What cannot be decided over a few rows in memory, as a `Write` is: it has statements of its own. */
+export type Command<Input, Record> = CommandOptions<Input> & (RunOne<Input, Record> | RunAll<Input, Record>)
+
+interface RunOne<Input, Record> {
+  /** Runs the command for one request. */
+  run: (tx: Transaction, input: Input) => Promise<CommandResult<Record>>
+}
+
+interface RunAll<Input, Record> {
+  /**
+   * Runs the command for all its requests in the group, in order of arrival, where one statement can serve several. It
+   * must leave the rows as if the requests had come one after another.
+   *
+   * @returns a result for each
+   */
+  runAll: (tx: Transaction, inputs: Input[]) => Promise<Array<CommandResult<Record>>>
+}
+
+interface CommandOptions<Input> {
   name: string
   /** Returns accounts that it writes rows of, beside the writer's: they are locked in the same way. */
   accounts?: (input: Input) => number[]
@@ -33,7 +46,16 @@ export interface Command<Input, Record> {
   locksAccount?: true
   /** It is refused when its account stores more than the limit, as are writes that add to what it stores. */
   stores?: true
-  run: (tx: Transaction, inputs: Input[]) => Promise<Array<CommandResult<Record>>>
+}
+
+/** Runs a command for several requests. */
+export async function runCommand<Input, Record> (
+  tx: Transaction, command: Command<Input, Record>, inputs: Input[]
+): Promise<Array<CommandResult<Record>>> {
+  if ('runAll' in command) return await command.runAll(tx, inputs)
+  const results: Array<CommandResult<Record>> = []
+  for (const input of inputs) results.push(await command.run(tx, input))
+  return results
 }
 
 /** Rows that are locked for changes. */

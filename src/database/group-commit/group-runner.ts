@@ -1,13 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse } from '../../errors.ts'
-import { REAL_TIME } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
 import { classifyError, isLockTimeout } from '../error-classification.ts'
 import type { QueuedCommand } from './command.ts'
-import { runWrites, type QueuedWrite } from '../unit-of-work/run-writes.ts'
-import {
-  runInTransaction, type CommittedGroup, type GroupTransactionOptions, type QueuedPerform
-} from './group-transaction.ts'
+import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
 import { IdempotencyKeyLocked } from '../unit-of-work/first-message.ts'
 import { createLockWaiters, type LockWaiters } from './lock-waiters.ts'
 
@@ -63,19 +59,12 @@ export class GroupRunner {
     if (writes.length === 0 || writes.length === group.length) return await this.#commit(group)
     const committed = await this.#commit(writes)
     if (committed !== undefined) this.#onCommit(committed)
-    return await this.#commit(group.filter(({ command }) => 'run' in command))
+    return await this.#commit(group.filter(({ command }) => !('decide' in command)))
   }
 
   /** Runs writes of one sort in a transaction. */
   async #attempt (group: QueuedCommand[], lockTimeoutMs?: number): Promise<CommittedGroup> {
-    const { tables, clocks = REAL_TIME, eventLog, storedBytesLimit = 0 } = this.#options
-    if ('run' in group[0]!.command) {
-      return await runInTransaction(this.#database, group as QueuedPerform[], { ...this.#options, lockTimeoutMs })
-    }
-    const names = tables.map(({ name }) => name)
-    return await runWrites(this.#database, group as QueuedWrite[], {
-      tables: names, clocks, eventLog, lockTimeoutMs, storedBytesLimit
-    })
+    return await runInTransaction(this.#database, group, { ...this.#options, lockTimeoutMs })
   }
 
   async #commit (group: QueuedCommand[], lockTimeoutMs?: number): Promise<CommittedGroup | undefined> {

@@ -1,20 +1,24 @@
-import { Unauthorized } from '../../errors.ts'
+import { Unauthorized, isApiError } from '../../errors.ts'
 import { REAL_TIME, type AccountClocks } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
 import type { Dialect } from '../dialect.ts'
 import type { OwnStatement } from '../statements.ts'
 import { idOf, type Table } from '../table.ts'
+import { AccountRows, IdentityMap, type Row } from '../unit-of-work/account-rows.ts'
 import { sendFirstMessage } from '../unit-of-work/first-message.ts'
 import { responsesOf } from '../unit-of-work/idempotency.ts'
-import {
-  ACCOUNT_DELETED, type Command, type CompletedCommand, type EventLog, type QueuedCommand, type RowLock
-} from './command.ts'
-import { mergeChanges, type Changes, type CommandSuccess } from '../unit-of-work/success.ts'
+import { loadsOf, positionOf } from '../unit-of-work/load.ts'
+import { createdBy, savesOf } from '../unit-of-work/save.ts'
 import { StoredBytes } from '../unit-of-work/stored-bytes.ts'
+import { mergeChanges, type Changes, type CommandSuccess } from '../unit-of-work/success.ts'
+import type { Write } from '../unit-of-work/write.ts'
+import {
+  ACCOUNT_DELETED, runCommand, type Command, type CompletedCommand, type EventLog, type QueuedCommand
+} from './command.ts'
 import { createTransaction, type Transaction } from './transaction.ts'
 
 export interface GroupTransactionOptions {
-  /** All tables of accounts, in the order in which rows are locked. */
+  /** All tables of accounts, in the order in which rows are locked: parents first. */
   tables: readonly Table[]
   eventLog: EventLog
   /** Maximum bytes that an account stores; by default there is no limit. */
@@ -25,8 +29,10 @@ export interface GroupTransactionOptions {
   lockTimeoutMs?: number | undefined
 }
 
+type QueuedWrite = QueuedCommand & { command: Write<unknown, unknown> }
+
 /** A queued command that runs statements of its own. */
-export type QueuedPerform = QueuedCommand & { command: Command<unknown, unknown> }
+type QueuedPerform = QueuedCommand & { command: Command<unknown, unknown> }
 
 /** What a committed group owes: an answer to each entry, and announcements to other parts of the service. */
 export interface CommittedGroup {
@@ -35,47 +41,131 @@ export interface CommittedGroup {
 }
 
 /**
- * Runs commands with statements of their own in one transaction. The caller gives the answers, once COMMIT has
- * returned.
+ * Runs a group in one transaction: writes that decide in memory, or commands with statements of their own. The first
+ * message to the database locks the accounts and claims the Idempotency-Keys. For writes, it also loads all rows. The
+ * last one stores what the writes have changed, the events and the responses, and commits. The caller then gives the
+ * answers.
+ *
+ * @param group all of one sort
+ * @throws IdempotencyKeyLocked when another process keeps a key of the group locked
  */
 export async function runInTransaction (
-  database: Database, group: QueuedPerform[],
+  database: Database, group: readonly QueuedCommand[],
   { tables, eventLog, clocks = REAL_TIME, lockTimeoutMs, storedBytesLimit = 0 }: GroupTransactionOptions
 ): Promise<CommittedGroup> {
   const { dialect } = database
+  const names = tables.map(({ name }) => name)
+  const writes = group.filter((entry): entry is QueuedWrite => 'decide' in entry.command)
+  const performs = group.filter((entry): entry is QueuedPerform => !('decide' in entry.command))
   return await database.transact(async (transaction) => {
-    const answers: Array<() => void> = []
-    const accounts = new Set(group.flatMap(({ command, input, context: { account } }) =>
-      [...account === null ? [] : [account], ...command.accounts?.(input) ?? []]))
-    const lock = group.some(({ command }) => command.locksAccount) ? 'update' : 'key share'
-    const rowLocks = rowLocksOf(dialect, tables, group)
-    const { fresh, offsets, stored } = await sendFirstMessage(
-      transaction.run, dialect, group, [...accounts], rowLocks, { clocks, lockTimeoutMs, lock }, answers)
-    const bytes = new StoredBytes(storedBytesLimit, stored)
+    const map = new IdentityMap()
+    const outcomes = new Outcomes()
+    const loads = loadsOf(dialect, names, needsOf(writes), createdBy(writes.map(({ command }) => command)), map)
+    const behind = [...rowLocksOf(dialect, names, performs), ...loads.map(({ statement }) => statement)]
+    const { fresh, offsets, stored, rows: loaded, isSubscribed } = await sendFirstMessage(
+      transaction.run, dialect, group, accountsOf(group), behind, {
+        clocks,
+        lockTimeoutMs,
+        lock: performs.some(({ command }) => command.locksAccount) ? 'update' : 'key share',
+        hasSubscriber: eventLog.hasSubscriber('a.id')
+      }, outcomes.answers)
+    loads.forEach(({ onRows }, i) => { onRows(loaded[i + behind.length - loads.length] as Row[]) })
+    const bytes = map.storedBytes = new StoredBytes(storedBytesLimit, stored)
     const tx = createTransaction(transaction.run, dialect, tables, clocks, offsets, bytes)
-    const accepted: QueuedPerform[] = []
-    const rejected: QueuedCommand[] = []
-    for (const entry of fresh) {
+    const accepted = fresh.filter((entry) => {
       const { account, rejection } = entry.context
-      const error = account === null || offsets.has(account)
-        ? rejection ?? (account !== null && entry.command.stores ? bytes.refusalOf(account) : undefined)
-        : new Unauthorized(ACCOUNT_DELETED)
-      if (error === undefined) {
-        accepted.push(entry)
-      } else {
-        rejected.push(entry)
-        answers.push(() => { entry.reject(error) })
-      }
-    }
-    const { completed, refused } = await runCommands(tx, accepted, answers)
+      const error = account === null || offsets.has(account) ? rejection : new Unauthorized(ACCOUNT_DELETED)
+      if (error !== undefined) outcomes.refuse(entry, error)
+      return error === undefined
+    })
+    if (performs.length > 0) await perform(tx, accepted as QueuedPerform[], outcomes)
+    else decide(tx, accepted as QueuedWrite[], map, outcomes)
+
+    const { answers, completed, refused } = outcomes
     const changes: Changes = {}
     for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
-    const responses = responsesOf(dialect, completed, [...rejected, ...refused], bytes)
-    const { statements, changesOf } = eventLog.write(dialect, completed, tx.now, true, bytes)
-    const rows = await tx.run([...statements, ...responses])
-    if (statements.length > 0) mergeChanges(changes, changesOf(rows))
+    // A subscriber that another transaction adds meanwhile begins with the next events.
+    const mayBeSubscribed = isSubscribed || performs.length > 0 ||
+      [...map.tables.keys()].some(({ name }) => name === eventLog.subscribers)
+    const responses = responsesOf(dialect, completed, refused, bytes)
+    const events = eventLog.write(dialect, completed, tx.now, mayBeSubscribed, bytes)
+    const saves = savesOf(dialect, names, map)
+    const rows = await transaction.commit([...saves, ...events.statements, ...responses])
+    if (events.statements.length > 0) mergeChanges(changes, events.changesOf(rows.slice(saves.length)))
     return { answers, changes }
   })
+}
+
+/** What became of the writes of a group. */
+class Outcomes {
+  readonly completed: CompletedCommand[] = []
+  readonly refused: QueuedCommand[] = []
+  readonly answers: Array<() => void> = []
+
+  complete (entry: QueuedCommand, success: CommandSuccess<unknown>): void {
+    const { record, etag } = success
+    this.completed.push({ entry, success })
+    this.answers.push(() => { entry.resolve({ record, etag, replayed: false }) })
+  }
+
+  refuse (entry: QueuedCommand, error: Error): void {
+    this.refused.push(entry)
+    this.answers.push(() => { entry.reject(error) })
+  }
+}
+
+/** Returns the accounts whose rows the group writes. */
+function accountsOf (group: readonly QueuedCommand[]): number[] {
+  return [...new Set(group.flatMap(({ command, input, context: { account } }) =>
+    [...account === null ? [] : [account], ...'decide' in command ? [] : command.accounts?.(input) ?? []]))]
+}
+
+function needsOf (writes: readonly QueuedWrite[]): Parameters<typeof loadsOf>[2] {
+  return writes.flatMap(({ command, input, context: { account } }) =>
+    account === null || command.needs === undefined ? [] : [{ account, needs: command.needs(input) }])
+}
+
+/** Decides about the writes in order of arrival. */
+function decide (tx: Transaction, writes: readonly QueuedWrite[], map: IdentityMap, outcomes: Outcomes): void {
+  const bytes = tx.storedBytes
+  const views = new Map<number | null, AccountRows>()
+  for (const entry of writes) {
+    const { command, input, context: { account } } = entry
+    let rows = views.get(account)
+    if (rows === undefined) views.set(account, rows = new AccountRows(map, account, tx.now(account)))
+    try {
+      outcomes.complete(entry, map.attempt(() => {
+        const earlier = account === null ? 0 : bytes.of(account)
+        const success = command.decide(input, rows)
+        const refusal = account !== null && bytes.of(account) > earlier ? bytes.refusalOf(account) : undefined
+        if (refusal !== undefined) throw refusal
+        return success
+      }))
+    } catch (error) {
+      if (!isApiError(error)) throw error
+      outcomes.refuse(entry, error as Error)
+    }
+  }
+}
+
+/** Runs commands: the entries of each together. */
+async function perform (tx: Transaction, entries: readonly QueuedPerform[], outcomes: Outcomes): Promise<void> {
+  const byCommand = new Map<Command<unknown, unknown>, QueuedPerform[]>()
+  for (const entry of entries) {
+    const { command, context: { account } } = entry
+    const refusal = account !== null && command.stores ? tx.storedBytes.refusalOf(account) : undefined
+    if (refusal !== undefined) outcomes.refuse(entry, refusal)
+    else byCommand.set(command, [...byCommand.get(command) ?? [], entry])
+  }
+  for (const [command, entries] of byCommand) {
+    const results = await runCommand(tx, command, entries.map(({ input }) => input))
+    entries.forEach((entry, i) => {
+      const result = results[i]
+      if (result === undefined) throw new Error(`${command.name} has no result for input ${i}`)
+      if (result instanceof Error) outcomes.refuse(entry, result)
+      else outcomes.complete(entry, result)
+    })
+  }
 }
 
 /**
@@ -84,56 +174,22 @@ export async function runInTransaction (
  *
  * @throws when a table is not registered
  */
-function rowLocksOf (dialect: Dialect, tables: readonly Table[], group: readonly QueuedPerform[]): OwnStatement[] {
-  const byTable = new Map<string, { table: RowLock['table'], ids: Set<number> }>()
+function rowLocksOf (dialect: Dialect, tables: readonly string[], group: readonly QueuedPerform[]): OwnStatement[] {
+  const byTable = new Map<Table, Set<number>>()
   for (const { command, input } of group) {
     for (const { table, ids } of command.locks?.(input) ?? []) {
-      const locked = byTable.get(table.name) ?? { table, ids: new Set() }
-      byTable.set(table.name, locked)
-      for (const id of ids) locked.ids.add(id)
+      byTable.set(table, new Set([...byTable.get(table) ?? [], ...ids]))
     }
   }
-  const positions = new Map(tables.map(({ name }, i) => [name, i]))
-  for (const name of byTable.keys()) {
-    if (!positions.has(name)) throw new Error(`rows of ${name} cannot be locked: no resource registers this table`)
-  }
+  const ordered = Array.from(byTable, ([table, ids]) => ({ table, ids, position: positionOf(tables, table) }))
+    .sort((a, b) => a.position - b.position)
   if (!dialect.hasRowLocks) return []
-  return [...byTable.values()].sort((a, b) => positions.get(a.table.name)! - positions.get(b.table.name)!)
-    .map(({ table, ids }) => {
-      const id = idOf(table)
-      const wanted = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
-      return {
-        sql: `SELECT r.${id} ${dialect.fromByIds(table.name, 'r', id, wanted)} ORDER BY r.${id} ${dialect.forUpdate}`,
-        values: [JSON.stringify(Array.from(ids, (id) => ({ id })))]
-      }
-    })
-}
-
-async function runCommands (
-  tx: Transaction, group: QueuedPerform[], answers: Array<() => void>
-): Promise<{ completed: CompletedCommand[], refused: QueuedCommand[] }> {
-  const completed: CompletedCommand[] = []
-  const refused: QueuedCommand[] = []
-  const byCommand = new Map<Command<unknown, unknown>, QueuedPerform[]>()
-  for (const entry of group) byCommand.set(entry.command, [...byCommand.get(entry.command) ?? [], entry])
-  for (const [command, entries] of byCommand) {
-    const results = await command.run(tx, entries.map(({ input }) => input))
-    entries.forEach((entry, i) => {
-      const result = results[i]
-      if (result === undefined) throw new Error(`${command.name} has no result for input ${i}`)
-      if (result instanceof Error) {
-        refused.push(entry)
-        answers.push(() => { entry.reject(result) })
-      } else {
-        completed.push({ entry, success: result })
-        answers.push(answerOf(entry, result))
-      }
-    })
-  }
-  return { completed, refused }
-}
-
-/** Returns what gives a write its answer. */
-export function answerOf (entry: QueuedCommand, { record, etag }: CommandSuccess<unknown>): () => void {
-  return () => { entry.resolve({ record, etag, replayed: false }) }
+  return ordered.map(({ table, ids }) => {
+    const id = idOf(table)
+    const wanted = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
+    return {
+      sql: `SELECT r.${id} ${dialect.fromByIds(table.name, 'r', id, wanted)} ORDER BY r.${id} ${dialect.forUpdate}`,
+      values: [JSON.stringify(Array.from(ids, (id) => ({ id })))]
+    }
+  })
 }

@@ -2,7 +2,7 @@ import { timeText } from '../account-clocks.ts'
 import { idempotencyRecords } from '../../generated/tables.ts'
 import { bytesSql } from '../unit-of-work/stored-bytes.ts'
 import type { Command } from './command.ts'
-import { inSequence, type Transaction } from './transaction.ts'
+import type { Transaction } from './transaction.ts'
 
 /**
  * How long a response is stored: 24 hours, as the contract says. A record expires after its `expires_at`, and not at
@@ -24,7 +24,7 @@ interface Deleted { account: number, bytes: number }
 /** Deletes some of the expired records. Returns `true` when there may be more. */
 export const deleteExpiredIdempotencyRecords: Command<object, boolean> = {
   name: 'deleteExpiredIdempotencyRecords',
-  async run ({ dialect, query, storedBytes, startedAt: now }, inputs) {
+  async run ({ dialect, query, storedBytes, startedAt: now }) {
     const deleted = await query<Deleted>(`
       DELETE FROM idempotency_records WHERE (account_id, key) IN (
         SELECT r.account_id, r.key FROM idempotency_records r
@@ -32,7 +32,7 @@ export const deleteExpiredIdempotencyRecords: Command<object, boolean> = {
         LIMIT ${SWEEP_SIZE} ${dialect.forUpdateSkipLocked})
       RETURNING account_id AS account, ${BYTES} AS bytes`, [{ now }])
     for (const { account, bytes } of deleted) storedBytes.add(account, -bytes)
-    return inputs.map(() => ({ record: deleted.length === SWEEP_SIZE }))
+    return { record: deleted.length === SWEEP_SIZE }
   }
 }
 
@@ -51,7 +51,7 @@ export async function renewClaim ({ dialect, execute, now }: Transaction, accoun
  */
 export const deleteExpiredRecordsOfAccount: Command<{ account: number, after: string }, string | undefined> = {
   name: 'deleteExpiredRecordsOfAccount',
-  run: async ({ dialect, query, storedBytes, now }, inputs) => await inSequence(inputs, async ({ account, after }) => {
+  run: async ({ dialect, query, storedBytes, now }, { account, after }) => {
     const { where, orderBy } = dialect.keyset(
       [['r.account_id', '(SELECT i.account FROM i)']], 'r.key', '(SELECT i.after FROM i)', false)
     const rows = await query<{ key: string, expired: boolean | number }>(`
@@ -71,5 +71,5 @@ export const deleteExpiredRecordsOfAccount: Command<{ account: number, after: st
       RETURNING account_id AS account, ${BYTES} AS bytes`, expired.map(({ key }) => ({ account, key })))
     for (const { bytes } of deleted) storedBytes.add(account, -bytes)
     return { record: rows.length === SWEEP_SIZE ? rows.at(-1)!.key : undefined }
-  })
+  }
 }

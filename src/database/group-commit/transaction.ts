@@ -107,12 +107,3 @@ export function idsOf ({ first, last }: IdRange): number[] {
 export function distinct<Input extends object> (inputs: Input[]): Input[] {
   return [...new Map(inputs.map((input) => [JSON.stringify(input), input])).values()]
 }
-
-/** Handles the inputs of a command one after the other, each after the effects of those before it. */
-export async function inSequence<Input, Result> (
-  inputs: Input[], handle: (input: Input) => Promise<Result>
-): Promise<Result[]> {
-  const results: Result[] = []
-  for (const input of inputs) results.push(await handle(input))
-  return results
-}

@@ -1,5 +1,5 @@
 import { checkQueueLimit } from '../queue-limit.ts'
-import type { QueuedCommand } from './command.ts'
+import type { Command, QueuedCommand } from './command.ts'
 
 /** The number of writes that an account may have in a group even if the other accounts have fewer. */
 const MIN_SHARE_OF_GROUP = 16
@@ -57,13 +57,13 @@ export class WriteQueue {
     const [oldest] = this.#entries
     if (oldest === undefined) return []
     const order = this.#entries.length > maxSize ? inTurn(this.#entries) : this.#entries
-    const startAlone = this.#groupsSinceAlone >= GROUPS_PER_ALONE && runsAlone(oldest)
+    const startAlone = this.#groupsSinceAlone >= GROUPS_PER_ALONE && runsAlone(oldest) !== undefined
     for (const isAlone of [startAlone, !startAlone]) {
       const group: QueuedCommand[] = []
       const shares = new GroupShares(this.#counts)
       for (const entry of order) {
         if (group.length === maxSize) break
-        if (runsAlone(entry) !== isAlone || (isAlone && !mayJoin(entry, group))) continue
+        if ((runsAlone(entry) !== undefined) !== isAlone || (isAlone && !mayJoin(entry, group))) continue
         if (shares.tryCount(entry) && tryStart(entry)) group.push(entry)
       }
       if (group.length === 0) continue
@@ -126,13 +126,13 @@ class GroupShares {
   }
 }
 
-function runsAlone ({ command }: QueuedCommand): boolean {
-  return 'run' in command && command.runsAlone !== undefined
+function runsAlone ({ command }: QueuedCommand): Command<unknown, unknown>['runsAlone'] {
+  return 'decide' in command ? undefined : command.runsAlone
 }
 
 /** Tells whether a command that runs alone may be in a group of such commands. */
-function mayJoin ({ command }: QueuedCommand, [first]: QueuedCommand[]): boolean {
-  return first === undefined || (command === first.command && 'run' in command && command.runsAlone === 'with its kind')
+function mayJoin (entry: QueuedCommand, [first]: QueuedCommand[]): boolean {
+  return first === undefined || (entry.command === first.command && runsAlone(entry) === 'with its kind')
 }
 
 /** Returns the lane of an entry: its account, or the name of a command without one, such as a sign-up. */

@@ -158,7 +158,7 @@ function converted (dialect: Dialect, { columns }: Table, row: Row): Row {
 }
 
 /** @throws when no resource registers the table */
-function positionOf (tables: readonly string[], { name }: Table): number {
+export function positionOf (tables: readonly string[], { name }: Table): number {
   const position = tables.indexOf(name)
   if (position < 0) throw new Error(`rows of ${name} cannot be locked: no resource registers this table`)
   return position

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import { NO_EVENTS, type Command } from '../../../src/database/group-commit/command.ts'
+import { NO_EVENTS, runCommand, type Command } from '../../../src/database/group-commit/command.ts'
 import { createCommitter, type Commit } from '../../../src/database/group-commit/committer.ts'
 import type { Dialect } from '../../../src/database/dialect.ts'
 import type { Table } from '../../../src/database/table.ts'
@@ -60,7 +60,7 @@ const insertInto = ({ jsonRows }: Dialect): string => `
 function addCategory (seen: string[][] = []): Command<{ account: number, name: string }, string> {
   return {
     name: 'addCategory',
-    async run ({ dialect, execute }, inputs) {
+    async runAll ({ dialect, execute }, inputs) {
       seen.push(inputs.map(({ name }) => name))
       const outcomes = []
       for (const { account, name } of inputs) {
@@ -93,7 +93,7 @@ t.test('a command is answered while others keep arriving', async (t) => {
   const { commit, account } = await open(t, { queueLimit: 1_000_000 })
   const command: Command<object, undefined> = {
     name: 'doNothing',
-    run: async (_tx, inputs) => inputs.map(() => ({ record: undefined }))
+    runAll: async (_tx, inputs) => inputs.map(() => ({ record: undefined }))
   }
   let isAnswered = false
   const answers = [1, 2].map(async () => { await commit(command, {}, { account }) })
@@ -171,7 +171,7 @@ t.test('a COMMIT that fails rejects its commands, and loses no later write', asy
   }
   const failing: Command<{ name: string }, string> = {
     name: 'failAtCommit',
-    async run ({ dialect, query, execute }, inputs) {
+    async runAll ({ dialect, query, execute }, inputs) {
       // The foreign key is deferred, so that COMMIT checks it and fails.
       if (databaseName === 'sqlite') await query('PRAGMA defer_foreign_keys = ON')
       await execute(insertInto(dialect), inputs.map(({ name }) => ({ account: 0, name })))
@@ -196,7 +196,7 @@ t.test('a write that is acknowledged during another transaction survives its rol
   const mayLeave = new Promise<void>((resolve) => { leave = resolve })
   const slow: Command<{ account: number }, undefined> = {
     name: 'slowAndDoomed',
-    async run ({ dialect, execute }, inputs) {
+    async runAll ({ dialect, execute }, inputs) {
       await execute(insertInto(dialect), inputs.map(({ account }) => ({ account, name: 'doomed' })))
       enter()
       await mayLeave
@@ -224,7 +224,7 @@ t.test('events have gapless numbers in the order of commits', async (t) => {
   const { database, commit, account } = await open(t, { queueLimit: 1_000 })
   const note: Command<{ n: number }, number> = {
     name: 'note',
-    run: async (_session, inputs) => inputs.map(({ n }) => n % 5 === 0
+    runAll: async (_session, inputs) => inputs.map(({ n }) => n % 5 === 0
       ? new UnknownCategory()
       : { record: n, events: [{ type: 'pet.created', data: { n } }, { type: 'pet.updated', data: { n } }] })
   }
@@ -254,7 +254,7 @@ t.test('a command can lock rows of a registered table only', async (t) => {
   const lock = (table: Table): Command<object, undefined> => ({
     name: 'lock',
     locks: () => [{ table, ids: [1] }],
-    run: async (_tx, inputs) => inputs.map(() => ({ record: undefined }))
+    runAll: async (_tx, inputs) => inputs.map(() => ({ record: undefined }))
   })
   await commit(lock(pets), {}, { account })
   await t.rejects(commit(lock(categories), {}, { account }), { message: /no resource registers this table/ })
@@ -267,7 +267,7 @@ function insertCategory (
 ): Command<{ account: number }, number | undefined> {
   return {
     name,
-    async run ({ allocateIds, insert }, inputs) {
+    async runAll ({ allocateIds, insert }, inputs) {
       const ids = await allocateIds(categories, inputs.length)
       await insert(
         categories,
@@ -286,7 +286,7 @@ t.test('a write is visible to the next statement of its group, and after COMMIT'
   const seen: string[][] = []
   const look = (name: string, through: 'query' | 'execute'): Command<{ account: number }, undefined> => ({
     name,
-    async run ({ dialect, query, execute }, inputs) {
+    async runAll ({ dialect, query, execute }, inputs) {
       if (through === 'execute') {
         await execute(
           `UPDATE categories SET name = name || '!' FROM ${dialect.jsonRows('i', { account: 'bigint' })} WHERE account_id = i.account AND name = 'c'`,
@@ -342,7 +342,7 @@ t.test('the committing connection waits until the disk has synced', async (t) =>
   let setting: unknown
   const look: Command<object, undefined> = {
     name: 'look',
-    async run ({ query }, inputs) {
+    async runAll ({ query }, inputs) {
       const [row] = await query<Record<string, unknown>>(
         databaseName === 'sqlite' ? 'PRAGMA synchronous' : 'SHOW synchronous_commit'
       )
@@ -361,8 +361,8 @@ t.test('a group that meets a conflict is tried again', async (t) => {
   let runs = 0
   const contended: typeof add = {
     name: 'contended',
-    async run (tx, inputs) {
-      const outcomes = await add.run(tx, inputs)
+    async runAll (tx, inputs) {
+      const outcomes = await runCommand(tx, add, inputs)
       // serialization_failure: PostgreSQL has rolled the transaction back.
       if (++runs < 3) throw Object.assign(new Error('could not serialize access'), { code: '40001' })
       return outcomes
@@ -394,7 +394,7 @@ t.test('a group has at most 256 commands', async (t) => {
   const sizes: number[] = []
   const note: Command<object, undefined> = {
     name: 'note',
-    async run (_tx, inputs) {
+    async runAll (_tx, inputs) {
       sizes.push(inputs.length)
       return inputs.map(() => ({ record: undefined }))
     }

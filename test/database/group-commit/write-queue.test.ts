@@ -5,13 +5,13 @@ import type { Command, QueuedCommand } from '../../../src/database/group-commit/
 import { WriteQueue } from '../../../src/database/group-commit/write-queue.ts'
 
 const COMMANDS: Record<string, Command<any, any>> = {
-  erase: { name: 'erase', runsAlone: true, run: async () => [] },
-  deleteAccount: { name: 'deleteAccount', runsAlone: 'with its kind', run: async () => [] }
+  erase: { name: 'erase', runsAlone: true, run: async () => ({ record: undefined }) },
+  deleteAccount: { name: 'deleteAccount', runsAlone: 'with its kind', run: async () => ({ record: undefined }) }
 }
 
 /** Returns a write of an account; `name` stands for its command. */
 function write (account: number | null, name = 'add', since = 0): QueuedCommand {
-  const command = COMMANDS[name] ?? { name, run: async () => [] }
+  const command = COMMANDS[name] ?? { name, run: async () => ({ record: undefined }) }
   return { command, input: {}, context: { account }, since, resolve () {}, reject () {} }
 }
 

@@ -38,7 +38,7 @@ t.test(
     /** Runs two statements with an action between them. */
     const addTwo: Command<{ name: string, between: () => void }, undefined> = {
       name: 'addTwo',
-      async run ({ dialect, execute }, inputs) {
+      async runAll ({ dialect, execute }, inputs) {
         const insert = `INSERT INTO categories (account_id, name)
           SELECT i.account, i.name FROM ${dialect.jsonRows('i', { account: 'bigint', name: 'text' })}`
         for (const { name, between } of inputs) {

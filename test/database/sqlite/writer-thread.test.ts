@@ -198,7 +198,7 @@ t.test('a group of writes is committed by the thread with its last statements', 
   })
   const openAccount: Command<string, string> = {
     name: 'openAccount',
-    async run ({ run }, inputs) {
+    async runAll ({ run }, inputs) {
       await run([{
         sql: `INSERT INTO accounts (name, created_at)
           SELECT value, '2026-11-21T10:00:00.000Z' FROM json_each(?)`,
