@@ -1,7 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import type { ErrorClass } from './errors.ts'
-import type { EventLog } from './database/group-commit/command.ts'
+import type { ChangeLog, EventLog } from './database/group-commit/command.ts'
 import type { Table } from './database/table.ts'
 
 /** A part of the service as the rest of it needs to know it: the manifest that each resource's folder exports. */
@@ -17,6 +17,7 @@ export interface Resource {
   events?: Record<string, EventDefinition>
   /** Writes the events of all resources. */
   eventLog?: EventLog
+  changeLog?: ChangeLog
   /** Errors that every operation with an API key can answer with. */
   errorsOfAll?: ErrorClass[]
   /** Adds hooks that see every request with an API key, also one that a limit or its key refuses. */

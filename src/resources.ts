@@ -1,7 +1,7 @@
 import { accounts } from './accounts/resource.ts'
 import { categories } from './categories/resource.ts'
 import type { Config } from './config.ts'
-import type { EventLog } from './database/group-commit/command.ts'
+import type { ChangeLog, EventLog } from './database/group-commit/command.ts'
 import type { Table } from './database/table.ts'
 import { webhookSubscribers } from './deliveries/enqueue.ts'
 import { events } from './events/resource.ts'
@@ -28,9 +28,12 @@ export function createResources (config: Config): Resource[] {
 }
 
 /** Returns what group commits need to know of the resources. */
-export function commitOptions (resources: Resource[]): { tables: Table[], eventLog: EventLog } {
+export function commitOptions (
+  resources: Resource[]
+): { tables: Table[], eventLog: EventLog, changeLog: ChangeLog | undefined } {
   return {
     tables: resources.flatMap(({ tables }) => tables),
-    eventLog: resources.find(({ eventLog }) => eventLog !== undefined)!.eventLog!
+    eventLog: resources.find(({ eventLog }) => eventLog !== undefined)!.eventLog!,
+    changeLog: resources.find(({ changeLog }) => changeLog !== undefined)?.changeLog
   }
 }

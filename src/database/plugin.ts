@@ -5,7 +5,7 @@ import { AccountClocks } from './account-clocks.ts'
 import { ACCOUNT_TABLES } from './account-tables.ts'
 import { createNotifier } from './change-notifications.ts'
 import { withDeadline } from './error-classification.ts'
-import type { EventLog } from './group-commit/command.ts'
+import type { ChangeLog, EventLog } from './group-commit/command.ts'
 import type { Changes } from './unit-of-work/success.ts'
 import { createCommitter, type Commit } from './group-commit/committer.ts'
 import { deleteExpiredIdempotencyRecords } from './group-commit/idempotency-records.ts'
@@ -47,6 +47,7 @@ export interface DatabasePluginOptions extends DatabaseOptions {
   /** The resources' tables, in the order in which rows are locked. */
   tables: readonly Table[]
   eventLog: EventLog
+  changeLog: ChangeLog | undefined
 }
 
 const SWEEP_INTERVAL_MS = 60_000

@@ -5,7 +5,6 @@ import { bytesOfTexts } from '../database/unit-of-work/stored-bytes.ts'
 import { recordedRequests, type RecordedRequestRow } from '../generated/tables.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { pageEtag } from '../http/responses.ts'
-import { markChanged } from '../lab/state-commands.ts'
 import { JournalNotFound } from './errors.ts'
 import { journalEtag, requestList, type StoredJournal } from './queries.ts'
 import { attemptAfter, type Attempt } from './rules.ts'
@@ -193,7 +192,6 @@ async function put (tx: Transaction, { account, keep, conditions }: JournalChang
     Object.assign(journal, { keep, version: journal.version + 1 })
     await trim(tx, journal)
     await saveJournals(tx, [journal])
-    await markChanged(tx, [{ account }])
   }
   const { requests, bytes, dropped } = journal
   return { record: { keep, requests, bytes, dropped }, etag: journalEtag(journal), changes: { lab: [account] } }
@@ -216,7 +214,6 @@ export const deleteJournal: Command<{ account: number, conditions: Conditions },
       return { record: undefined, changes: { lab: [account] } }
     })
     await empty(tx, [...ended])
-    await markChanged(tx, [...ended])
     return results
   }
 }

@@ -8,7 +8,6 @@ import { ValidationFailed } from '../errors.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { offsetAfter, type Advance } from './rules.ts'
 import { clockEvents, type AdvancedClock } from './schemas.ts'
-import { markChanged } from './state-commands.ts'
 
 export interface ClockMove {
   account: number
@@ -49,7 +48,6 @@ async function move (
   const now = tx.now(account)
   if (idempotencyKey !== undefined) await renewClaim(tx, account, idempotencyKey)
   await shiftLeases(tx, account, offsetSeconds - before)
-  await markChanged(tx, [{ account }])
   const { dialect, execute } = tx
   await execute(`
     UPDATE accounts SET clock_offset_seconds = i.ahead

@@ -1,15 +1,15 @@
 import { countRows } from '../accounts/quota.ts'
 import { runCommand, type Command, type CommandResult } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
+import { forUpdate, type Write } from '../database/unit-of-work/write.ts'
 import * as tables from '../generated/tables.ts'
-import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
+import { checkPreconditions, requirePreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { pageEtag } from '../http/responses.ts'
 import type { Effect } from './effects.ts'
 import { FaultLimitReached, FaultNotFound, UnknownApiKey } from './errors.ts'
 import { faultEtag, faultRecord, lasts } from './queries.ts'
 import { isOpen, judge, type OpenFault, type Target } from './rules.ts'
 import { faultEvents, type Fault, type NewFault } from './schemas.ts'
-import { markChanged } from './state-commands.ts'
 
 /** Maximum number of open faults of an account. */
 const MAX_OPEN_FAULTS = 100
@@ -45,7 +45,6 @@ export const createScenario: Command<NewFaults, Fault[]> = {
     })
     await tx.insert(tables.faults, rows)
     await forgetUsed(tx, created)
-    await markChanged(tx, created)
     return results
   }
 }
@@ -127,29 +126,16 @@ async function forgetUsed (
           ORDER BY x.id DESC LIMIT ${MAX_USED_FAULTS}) AS u))`, distinct(accounts))
 }
 
-export const deleteFault: Command<{ account: number, faultId: number, conditions: Conditions }, undefined> = {
+export const deleteFault: Write<{ account: number, faultId: number, conditions: Conditions }, undefined> = {
   name: 'deleteFault',
-  runsAlone: 'with its kind',
-  async runAll (tx, inputs) {
-    const { dialect, query, execute } = tx
-    const rows = await query<{ id: number, account: number, passed: number, hits: number }>(`
-      SELECT f.id, f.account_id AS account, f.passed + f.spared AS passed, f.hits FROM faults f
-      WHERE f.id IN (SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })})
-      ORDER BY f.id ${dialect.forUpdate}`, inputs.map(({ faultId }) => ({ id: faultId })))
-    const faults = new Map(rows.map((row) => [row.id, row]))
-    const deleted: Array<{ id: number, account: number }> = []
-    const results = inputs.map(({ account, faultId: id, conditions }): CommandResult<undefined> => {
-      const fault = faults.get(id)
-      if (fault?.account !== account) return new FaultNotFound()
-      const failed = checkPreconditions(conditions, faultEtag(fault))
-      if (failed !== undefined) return failed
-      faults.delete(id)
-      deleted.push({ id, account })
-      return { record: undefined, changes: { lab: [account] } }
-    })
-    await execute(`DELETE FROM faults WHERE id IN (SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })})`, deleted)
-    await markChanged(tx, deleted)
-    return results
+  needs: ({ faultId }) => [forUpdate(tables.faults, faultId)],
+  decide ({ account, faultId, conditions }, rows) {
+    const fault = rows.get(tables.faults, faultId)
+    if (fault === undefined) throw new FaultNotFound()
+    const { passed, spared, hits } = fault
+    requirePreconditions(conditions, faultEtag({ passed: passed + spared, hits }))
+    rows.delete(tables.faults, fault)
+    return { record: undefined, changes: { lab: [account] } }
   }
 }
 
@@ -192,7 +178,6 @@ export const deleteFaults: Command<DeleteFaults, undefined> = {
     })
     const ids = rows.filter(({ account }) => deleted.has(account)).map(({ id }) => ({ id }))
     await execute(`DELETE FROM faults WHERE id IN (SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })})`, ids)
-    await markChanged(tx, [...deleted].map((account) => ({ account })))
     return results
   }
 }
@@ -219,7 +204,6 @@ export const matchFaults: Command<MatchInput, Fault | null> = {
   async runAll (tx, inputs) {
     const faults = await loadOpenFaults(tx, inputs)
     const counted = new Set<LoadedFault>()
-    const usedUp: Array<{ account: number }> = []
     const results = inputs.map((input): CommandResult<Fault | null> => {
       const { account, requestId, operation, isImmediate } = input
       const own = faults.filter((fault) => fault.account === account)
@@ -231,7 +215,7 @@ export const matchFaults: Command<MatchInput, Fault | null> = {
       const fault: Fault = { ...JSON.parse(hit.record) as Fault, passed: passed + spared, hits }
       const events = isImmediate(fault.effect) ? [faultEvents.hit({ fault, requestId, operation })] : []
       if (hits < hit.times) return { record: fault, events }
-      usedUp.push({ account })
+      // Requests pay for a fault as long as a process believes it to be open.
       return { record: fault, events, changes: { lab: [account] } }
     })
     const { dialect, execute } = tx
@@ -240,8 +224,6 @@ export const matchFaults: Command<MatchInput, Fault | null> = {
       FROM ${dialect.jsonRows('i', { id: 'bigint', passed: 'bigint', spared: 'bigint', hits: 'bigint' })}
       WHERE faults.id = i.id`,
     [...counted].map(({ id, passed, spared, hits }) => ({ id, passed, spared, hits })))
-    // Requests pay for a fault as long as a process believes it to be open.
-    await markChanged(tx, usedUp)
     return results
   }
 }

@@ -8,6 +8,7 @@ import { labHooks, movedClocks } from './plugin.ts'
 import { labRoutes } from './routes.ts'
 import * as rows from './row-schemas.ts'
 import * as schemas from './schemas.ts'
+import { labChanges } from './state-commands.ts'
 
 const { INJECTED, ...errorClasses } = errors
 
@@ -37,6 +38,7 @@ export function lab (config: Pick<Config, 'LAB' | 'DEMO'>): Resource {
     errors: { ...errorClasses, ...INJECTED },
     errorsOfAll: isOn ? Object.values(INJECTED) : [],
     events: schemas.labEvents,
+    changeLog: labChanges,
     hooks: isOn ? labHooks : movedClocks,
     routes: isOn ? labRoutes : async () => {}
   }

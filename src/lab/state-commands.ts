@@ -1,20 +1,22 @@
-import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
+import type { ChangeLog } from '../database/group-commit/command.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 
 /**
- * Tells every process that the lab of these accounts changed: processes poll for the latest changes. The time of a
+ * Tells every process that the lab of some accounts changed: processes poll for the latest changes. The time of a
  * change is later than that of the one before it, so that a process never takes one for the other.
  */
-export async function markChanged (
-  { dialect, execute, startedAt }: Transaction, accounts: Array<{ account: number }>
-): Promise<void> {
-  await execute(`
-    INSERT INTO lab_states (account_id, changed_at)
-    SELECT i.account, ${dialect.toTime('i.now')} FROM ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })}
-    WHERE true ORDER BY i.account
-    ON CONFLICT (account_id) DO UPDATE SET changed_at =
-      CASE WHEN excluded.changed_at > lab_states.changed_at THEN excluded.changed_at
-      ELSE ${dialect.nextInstant('lab_states.changed_at')} END`,
-  distinct(accounts.map(({ account }) => ({ account, now: startedAt }))))
+export const labChanges: ChangeLog = {
+  channel: 'lab',
+  write: (dialect, accounts, now) => ({
+    sql: `
+      INSERT INTO lab_states (account_id, changed_at)
+      SELECT i.account, ${dialect.toTime('i.now')} FROM ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })}
+      WHERE true ORDER BY i.account
+      ON CONFLICT (account_id) DO UPDATE SET changed_at =
+        CASE WHEN excluded.changed_at > lab_states.changed_at THEN excluded.changed_at
+        ELSE ${dialect.nextInstant('lab_states.changed_at')} END`,
+    values: [JSON.stringify(accounts.map((account) => ({ account, now })))]
+  })
 }
 
 /** Counts a restore of an account's store, this one included. */

@@ -119,6 +119,17 @@ export interface EventLog {
   ) => EventWrites
 }
 
+/** Stores that rows of a channel have changed, for processes that miss the announcement. */
+export interface ChangeLog {
+  channel: string
+  /**
+   * Returns the statement that stores the ids of a group, which are ascending.
+   *
+   * @param now the real time
+   */
+  write: (dialect: Dialect, ids: readonly number[], now: string) => OwnStatement
+}
+
 /** Writes no events. */
 export const NO_EVENTS: EventLog = {
   hasSubscriber: () => 'false',

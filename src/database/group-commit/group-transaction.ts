@@ -13,7 +13,7 @@ import { StoredBytes } from '../unit-of-work/stored-bytes.ts'
 import { mergeChanges, type Changes, type CommandSuccess } from '../unit-of-work/success.ts'
 import type { Write } from '../unit-of-work/write.ts'
 import {
-  ACCOUNT_DELETED, runCommand, type Command, type CompletedCommand, type EventLog, type QueuedCommand
+  ACCOUNT_DELETED, runCommand, type ChangeLog, type Command, type CompletedCommand, type EventLog, type QueuedCommand
 } from './command.ts'
 import { createTransaction, type Transaction } from './transaction.ts'
 
@@ -21,6 +21,7 @@ export interface GroupTransactionOptions {
   /** All tables of accounts, in the order in which rows are locked: parents first. */
   tables: readonly Table[]
   eventLog: EventLog
+  changeLog?: ChangeLog | undefined
   /** Maximum bytes that an account stores; by default there is no limit. */
   storedBytesLimit?: number
   /** The clocks of accounts; by default, all are in real time. */
@@ -51,7 +52,7 @@ export interface CommittedGroup {
  */
 export async function runInTransaction (
   database: Database, group: readonly QueuedCommand[],
-  { tables, eventLog, clocks = REAL_TIME, lockTimeoutMs, storedBytesLimit = 0 }: GroupTransactionOptions
+  { tables, eventLog, changeLog, clocks = REAL_TIME, lockTimeoutMs, storedBytesLimit = 0 }: GroupTransactionOptions
 ): Promise<CommittedGroup> {
   const { dialect } = database
   const names = tables.map(({ name }) => name)
@@ -89,11 +90,19 @@ export async function runInTransaction (
       [...map.tables.keys()].some(({ name }) => name === eventLog.subscribers)
     const responses = responsesOf(dialect, completed, refused, bytes)
     const events = eventLog.write(dialect, completed, tx.now, mayBeSubscribed, bytes)
-    const saves = savesOf(dialect, names, map)
+    const logged = ascending(changeLog === undefined ? [] : changes[changeLog.channel] ?? [])
+    const saves = [
+      ...savesOf(dialect, names, map),
+      ...logged.length === 0 ? [] : [changeLog!.write(dialect, logged, tx.startedAt)]
+    ]
     const rows = await transaction.commit([...saves, ...events.statements, ...responses])
     if (events.statements.length > 0) mergeChanges(changes, events.changesOf(rows.slice(saves.length)))
     return { answers, changes }
   })
+}
+
+function ascending (ids: readonly number[]): number[] {
+  return [...new Set(ids)].sort((a, b) => a - b)
 }
 
 /** What became of the writes of a group. */
