@@ -8,7 +8,7 @@ import { printable } from '../monitoring/printable.ts'
 import { ANIMALS } from '../pets/sample-data.ts'
 import { createCategory } from '../categories/commands.ts'
 import { runCommand, type Command } from '../database/group-commit/command.ts'
-import type { CommandSuccess, NewEvent } from '../database/unit-of-work/success.ts'
+import { mergeChanges, type Changes, type CommandSuccess, type NewEvent } from '../database/unit-of-work/success.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { updateInventory } from '../inventory/commands.ts'
 import { putJournal, recordRequests, type EndedRequest } from '../journal/commands.ts'
@@ -132,6 +132,7 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
   const [opened] = await runWithin(tx, null, createAccount, [input])
   const { id: account } = opened!.record
   const events: NewEvent[] = []
+  const changes: Changes = {}
 
   async function make<Input, Record> (write: Write<Input, Record>, inputs: Input[]): Promise<Record[]> {
     const successes = await runWithin(tx, account, write, inputs)
@@ -145,6 +146,7 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
     const [outcome] = await runCommand(tx, command, [{ ...input, account } as Input])
     if (outcome instanceof Error) throw outcome
     for (const event of outcome!.events ?? []) events.push({ ...event, account })
+    mergeChanges(changes, outcome!.changes ?? {})
   }
 
   const categories = await make(createCategory, [...ANIMALS, EMPTY_CATEGORY].map(({ name, description }) => (
@@ -168,7 +170,7 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
   await perform(createFault, { fault: FAULT })
   await perform(putJournal, { keep: KEEP, conditions: {} })
   await perform(recordRequests, { requests: [recordedRead(Date.parse(tx.startedAt))], dropped: 0 })
-  return { record: opened!.record, events }
+  return { record: opened!.record, events, changes }
 }
 
 function recordedRead (now: number): EndedRequest {
