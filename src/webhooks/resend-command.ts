@@ -107,18 +107,18 @@ const sqlOf = oncePerDialect((dialect) => {
   // Subqueries: a join would make PostgreSQL expect 100 ranges.
   const of = (column: string): string => `(SELECT i.${column} FROM i)`
   const inRange = (column: string): string => `${column} BETWEEN ${of('first')} AND ${of('last')}`
-  const isWanted = `e.account_id = ${of('account')} AND ${inRange('e.id')}
-    AND ${of('types')} LIKE '%"' || e.type || '"%'`
+  const isOfType = `${of('types')} LIKE '%"' || e.type || '"%'`
   // The state as a subquery keeps PostgreSQL from the index of waiting deliveries, where it does not find those of a
   // range of events. The condition after it is that of the index.
   const isOf = (state: string): string => `d.webhook_id = ${of('webhook')}
-    AND d.state = (SELECT ${dialect.toEnum(`'${state}'`, 'delivery_state')}) AND d.state <> 'delivered'
-    AND ${inRange('d.event_id')}`
+    AND d.state = (SELECT ${dialect.toEnum(`'${state}'`, 'delivery_state')}) AND d.state <> 'delivered'`
+  // By subqueries: without statistics, PostgreSQL compares all pairs of a join. That of `restart` looks up an event for
+  // each delivery; that of NOT IN runs once.
   const restart = (state: string, condition: string, changes: string): string => `${withRange}
     UPDATE deliveries SET attempts = 0, next_try_at = ${of('now')}${changes}
     WHERE ${dialect.inSubquery('id', `
-      SELECT d.id FROM deliveries d CROSS JOIN events e
-      WHERE ${isOf(state)} ${condition} AND e.id = d.event_id AND ${isWanted}`)}
+      SELECT d.id FROM deliveries d WHERE ${isOf(state)} AND ${inRange('d.event_id')} ${condition}
+        AND (SELECT ${isOfType} FROM events e WHERE e.account_id = ${of('account')} AND e.id = d.event_id)`)}
     RETURNING id`
   return {
     // The status of a message is final once one of its deliveries has failed.
@@ -128,7 +128,8 @@ const sqlOf = oncePerDialect((dialect) => {
     enqueueOthers: `${withRange}
       INSERT INTO deliveries (account_id, webhook_id, event_id, next_try_at, give_up_at)
       SELECT ${of('account')}, ${of('webhook')}, e.id, ${of('now')}, ${of('give_up')} FROM events e
-      WHERE ${isWanted} AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE ${isOf('waiting')} AND d.event_id = e.id)
+      WHERE e.account_id = ${of('account')} AND ${inRange('e.id')} AND ${isOfType}
+        AND e.id NOT IN (SELECT d.event_id FROM deliveries d WHERE ${isOf('waiting')} AND ${inRange('d.event_id')})
       ORDER BY e.id
       RETURNING id`
   }

@@ -282,7 +282,7 @@ function backgroundWork (
     },
     'send events again': async () => {
       const { lastEventId } = await database.prisma.account.findUniqueOrThrow({ where: { id: account } })
-      const [from, to] = [Number(lastEventId) - 1, Number(lastEventId)]
+      const [from, to] = [Math.max(1, Number(lastEventId) - 299), Number(lastEventId)]
       const input = { account, webhookId: webhook, conditions: {}, selection: { from, to } }
       await commit(resendEvents, input, { account })
     },
