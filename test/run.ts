@@ -24,7 +24,8 @@ const ALONE = 'test/client/silent-feed.test.ts'
 
 /** Short files that take long. They start first. */
 const LONG = [
-  'test/torture/torture.test.ts', 'test/database/postgresql/plan-buffers.test.ts', 'test/exam/exam.test.ts'
+  'test/torture/torture.test.ts', 'test/database/postgresql/plan-buffers.test.ts', 'test/exam/exam.test.ts',
+  'test/fuzz/fuzz.test.ts', 'test/database/postgresql/prepared-statements.test.ts'
 ]
 
 /** What the files of all tests need at most, with room. */
