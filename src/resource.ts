@@ -17,6 +17,7 @@ export interface Resource {
   events?: Record<string, EventDefinition>
   /** Writes the events of all resources. */
   eventLog?: EventLog
+  /** Stores which rows of a channel changed. */
   changeLog?: ChangeLog
   /** Errors that every operation with an API key can answer with. */
   errorsOfAll?: ErrorClass[]

@@ -176,7 +176,7 @@ export interface JournalChange { account: number, keep: number, conditions: Cond
 export const putJournal: Command<JournalChange, Journal> = {
   name: 'putJournal',
   runsAlone: 'with its kind',
-  run: async (tx, input) => await put(tx, input)
+  run: put
 }
 
 async function put (tx: Transaction, { account, keep, conditions }: JournalChange): Promise<CommandResult<Journal>> {
@@ -188,13 +188,15 @@ async function put (tx: Transaction, { account, keep, conditions }: JournalChang
   const journal = (await lockJournals(tx, [{ account }])).get(account)!
   const failed = checkPreconditions(conditions, journal.keep === null ? undefined : journalEtag(journal))
   if (failed !== undefined) return failed
-  if (journal.keep !== keep) {
+  const isChanged = journal.keep !== keep
+  if (isChanged) {
     Object.assign(journal, { keep, version: journal.version + 1 })
     await trim(tx, journal)
     await saveJournals(tx, [journal])
   }
   const { requests, bytes, dropped } = journal
-  return { record: { keep, requests, bytes, dropped }, etag: journalEtag(journal), changes: { lab: [account] } }
+  const record = { keep, requests, bytes, dropped }
+  return { record, etag: journalEtag(journal), ...isChanged && { changes: { lab: [account] } } }
 }
 
 /** Turns a journal off and deletes its requests. */

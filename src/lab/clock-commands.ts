@@ -28,7 +28,7 @@ export const advanceClock: Command<ClockMove, AdvancedClock> = {
   stores: true,
   runsAlone: true,
   locksAccount: true,
-  run: async (tx, input) => await move(tx, input)
+  run: move
 }
 
 /** The account is locked, so its clock is known and no other write of the account runs. */

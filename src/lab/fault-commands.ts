@@ -245,6 +245,6 @@ export interface Hit { account: number, fault: Fault, requestId: string, operati
 /** Writes the event of a hit, after the events of the request itself. */
 export const recordHit: Command<Hit, undefined> = {
   name: 'recordHit',
-  runAll: async (_tx, inputs) => inputs.map(({ fault, requestId, operation }) =>
-    ({ record: undefined, events: [faultEvents.hit({ fault, requestId, operation })] }))
+  run: async (_tx, { fault, requestId, operation }) =>
+    ({ record: undefined, events: [faultEvents.hit({ fault, requestId, operation })] })
 }

@@ -124,7 +124,7 @@ The database has a store already: ${printable(JSON.stringify(name))}, account ${
 
 const openStore: Command<object, { apiKey: string }> = {
   name: 'openDemo',
-  run: async (tx) => await fill(tx)
+  run: fill
 }
 
 async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }>> {

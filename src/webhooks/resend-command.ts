@@ -26,7 +26,7 @@ export const resendEvents: Command<ResendInput, ResentEvents> = {
   name: 'resendEvents',
   // Its 10,000 rows take a while, and it locks the webhook itself, after a look at whose it is.
   runsAlone: true,
-  run: async (tx, input) => await resend(tx, input)
+  run: resend
 }
 
 async function resend (tx: Transaction, input: ResendInput): Promise<CommandResult<ResentEvents>> {

@@ -1,4 +1,4 @@
-// Only on SQLite: no record decides these errors, and no statement.
+// Only on SQLite: no record decides these errors; the tests of keys and faults run the statements.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'

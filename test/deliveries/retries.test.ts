@@ -10,7 +10,7 @@ import { startDeliveryWorker } from './workers.ts'
 
 const WAKE: Command<object, undefined> = {
   name: 'wake',
-  runAll: async (_tx, inputs) => inputs.map(() => ({ record: undefined, changes: { deliveries: [] } }))
+  run: async () => ({ record: undefined, changes: { deliveries: [] } })
 }
 
 /** Lets the service look for due deliveries again and again, as it does while messages arrive. */

@@ -1,4 +1,4 @@
-// Only on SQLite: answers are held back in memory.
+// Only on SQLite: answers are held back in memory; the tests of faults run the statements.
 
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'

@@ -1,4 +1,4 @@
-// Only on SQLite: the order of the checks is that of the hooks, and no statement decides it.
+// Only on SQLite: hooks and `decide` give the order; the tests of conditions and idempotency run the statements.
 
 import t from 'tap'
 import { startApp } from '../support/app.ts'

@@ -68,7 +68,8 @@ export async function runInTransaction (
         clocks,
         lockTimeoutMs,
         lock: performs.some(({ command }) => command.locksAccount) ? 'update' : 'key share',
-        hasSubscriber: eventLog.hasSubscriber('a.id')
+        // The events of commands can be of accounts that only their statements know.
+        ...writes.length > 0 && { hasSubscriber: eventLog.hasSubscriber('a.id') }
       }, outcomes.answers)
     loads.forEach(({ onRows }, i) => { onRows(loaded[i + behind.length - loads.length] as Row[]) })
     const bytes = map.storedBytes = new StoredBytes(storedBytesLimit, stored)

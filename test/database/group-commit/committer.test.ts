@@ -93,7 +93,7 @@ t.test('a command is answered while others keep arriving', async (t) => {
   const { commit, account } = await open(t, { queueLimit: 1_000_000 })
   const command: Command<object, undefined> = {
     name: 'doNothing',
-    runAll: async (_tx, inputs) => inputs.map(() => ({ record: undefined }))
+    run: async () => ({ record: undefined })
   }
   let isAnswered = false
   const answers = [1, 2].map(async () => { await commit(command, {}, { account }) })
@@ -254,7 +254,7 @@ t.test('a command can lock rows of a registered table only', async (t) => {
   const lock = (table: Table): Command<object, undefined> => ({
     name: 'lock',
     locks: () => [{ table, ids: [1] }],
-    runAll: async (_tx, inputs) => inputs.map(() => ({ record: undefined }))
+    run: async () => ({ record: undefined })
   })
   await commit(lock(pets), {}, { account })
   await t.rejects(commit(lock(categories), {}, { account }), { message: /no resource registers this table/ })
