@@ -3,8 +3,8 @@
 
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { withSchemaEngine } from '../src/database/migrations/schema-engine.ts'
 import { startPostgres } from '../test/support/postgres.ts'
+import { differenceOf } from '../test/support/schema-difference.ts'
 
 const MODELS = 'prisma/models'
 const [name = ''] = process.argv.slice(2)
@@ -35,12 +35,8 @@ write('postgresql', postgresql + ids.map(([, table, id]) =>
 
 async function difference (database: string, url: string): Promise<string> {
   const path = `prisma/${database}/datasource.prisma`
-  const schema = (models: typeof from) =>
-    ({ tag: 'schemaDatamodel' as const, files: [{ path, content: readFileSync(path, 'utf8') }, ...models] })
-  const filters = { externalTables: [], externalEnums: [] }
-  const options = { from: schema(from), to: schema(to), script: true, shadowDatabaseUrl: null, exitCode: null, filters }
-  return await withSchemaEngine(url, async (engine) =>
-    (await engine.diff(options as Parameters<typeof engine.diff>[0])).stdout ?? '')
+  const datasource = { path, content: readFileSync(path, 'utf8') }
+  return await differenceOf(url, [datasource, ...from], [datasource, ...to])
 }
 
 function write (database: string, script: string): void {

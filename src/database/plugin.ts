@@ -9,7 +9,7 @@ import type { ChangeLog, EventLog } from './group-commit/command.ts'
 import type { Changes } from './unit-of-work/success.ts'
 import { createCommitter, type Commit } from './group-commit/committer.ts'
 import { deleteExpiredIdempotencyRecords } from './group-commit/idempotency-records.ts'
-import { migrationNames } from './migrations/history.ts'
+import { FINISHED_MIGRATIONS, migrationNames } from './migrations/history.ts'
 import { openDatabase } from './open-database.ts'
 import { type Database, type DatabaseOptions } from './database.ts'
 import { createReads } from './read-batching.ts'
@@ -138,7 +138,6 @@ function checkTables (tables: readonly Table[]): void {
 }
 
 async function finishedMigrations (read: Run): Promise<Set<string>> {
-  const rows = await queryRows<{ name: string }>(read, `
-    SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL`)
+  const rows = await queryRows<{ name: string }>(read, FINISHED_MIGRATIONS)
   return new Set(rows.map(({ name }) => name))
 }

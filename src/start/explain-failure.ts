@@ -107,13 +107,12 @@ export function explainFailure (error: unknown): string {
 }
 
 /**
- * Explains an error by its reason and, where Prisma names it, the call that failed. The schema engine appends its
- * source location after "0: "; Prisma's client puts the reason into the last paragraph, behind lines of the code.
+ * Explains an error by its reason and, where Prisma names it, the call that failed: Prisma Client puts the reason into
+ * the last paragraph, behind lines of the code.
  */
 function explainUnknown ({ name, message = '' }: Error): string {
-  const [text = ''] = message.split(/\n\s*0: /)
-  const call = /^Invalid `([^`]+)` invocation/m.exec(text)?.[1]
-  const reason = text.trim().split(/\n\s*\n/).at(-1)!.split('\n').map((line) => line.trim()).join(' ')
+  const call = /^Invalid `([^`]+)` invocation/m.exec(message)?.[1]
+  const reason = message.trim().split(/\n\s*\n/).at(-1)!.split('\n').map((line) => line.trim()).join(' ')
   return `Unexpected error${call === undefined ? '' : ` in ${call}`}: ${reason === '' ? name : reason}`
 }
 

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
-import { withSchemaEngine } from '../../src/database/migrations/schema-engine.ts'
 import { sqlite } from '../../src/database/sqlite/dialect.ts'
 import { AccountRows, IdentityMap } from '../../src/database/unit-of-work/account-rows.ts'
 import { insertSql, loadAllSql, updateSql } from '../../src/database/unit-of-work/row-statements.ts'
 import type * as tables from '../../src/generated/tables.ts'
 import { ROOT } from '../support/cli.ts'
+import { differenceOf } from '../support/schema-difference.ts'
 
 const MODEL = 'categories.prisma'
 const GENERATED = 'src/generated/tables.ts'
@@ -56,15 +56,8 @@ t.test('a nullable column takes a line in its model and a migration: statements 
 async function migrationOf (before: string, after: string): Promise<string> {
   const datasource = 'datasource db {\n  provider = "sqlite"\n}\n'
   // The other models stay the same, so they do not matter: without them, the model has no relations.
-  const schema = (model: string) => ({
-    tag: 'schemaDatamodel' as const,
-    files: [{ path: 'schema.prisma', content: datasource + model.replace(/^ +(account|pets) .*$/gm, '') }]
-  })
-  const filters = { externalTables: [], externalEnums: [] }
-  const options = {
-    from: schema(before), to: schema(after), script: true, shadowDatabaseUrl: null, exitCode: null, filters
-  }
-  const { stdout } = await withSchemaEngine('file::memory:', async (engine) =>
-    await engine.diff(options as Parameters<typeof engine.diff>[0]))
-  return (stdout ?? '').replace(/^--.*$/gm, '').replace(/\s+/g, ' ').trim()
+  const files = (model: string) =>
+    [{ path: 'schema.prisma', content: datasource + model.replace(/^ +(account|pets) .*$/gm, '') }]
+  const script = await differenceOf('file::memory:', files(before), files(after))
+  return script.replace(/^--.*$/gm, '').replace(/\s+/g, ' ').trim()
 }

@@ -1,66 +1,75 @@
+import { createHash, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { databaseOf } from '../dialect.ts'
-import { isLocked } from '../error-classification.ts'
-import { migrationNames, migrationsFolder, pendingMigrations } from './history.ts'
-import { withSchemaEngine } from './schema-engine.ts'
+import { databaseOf, type DatabaseName } from '../dialect.ts'
+import { migrationsFolder, openMigrationSession, pendingIn } from './history.ts'
+import type { MigrationSession } from './session.ts'
 
-const FILTERS = { externalTables: [], externalEnums: [] }
-
-/** Maximum time that a process waits for the migration lock of another process. */
-const LOCK_WAIT_MS = 60_000
-
-/** Maximum pause between two attempts to acquire the migration lock. */
-const LOCK_PAUSE_MS = 200
+/** The type of times in Prisma's table, and the present one as Prisma writes it. */
+const TIMES: Record<DatabaseName, { type: string, now: string }> = {
+  sqlite: { type: 'DATETIME', now: "strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now')" },
+  postgresql: { type: 'TIMESTAMPTZ', now: 'clock_timestamp()' }
+}
 
 /**
  * Applies all pending migrations to the database at `url`, and creates a missing SQLite file. Several processes may
  * call it at once: one of them migrates, and the others then have nothing to do. Each migration is one transaction, so
- * a killed process leaves no partial migration.
+ * a killed process leaves no partial migration. It records them as `prisma migrate deploy` does.
  *
  * @returns the names of the applied migrations, oldest first
  * @throws if a migration fails, or the service cannot reach the database
  */
 export async function migrate (url: string): Promise<string[]> {
-  const latest = performance.now() + LOCK_WAIT_MS
-  for (;;) {
-    try {
-      return (await pendingMigrations(url)).length === 0 ? [] : await applyMigrations(url)
-    } catch (error) {
-      if (performance.now() > latest || !isLockedOut(error)) throw error
-    }
-    await sleep(Math.random() * LOCK_PAUSE_MS)
-  }
-}
-
-/** Returns true if another process holds the lock: the engine reports P1002 on PostgreSQL and SQLITE_BUSY on SQLite. */
-function isLockedOut (error: unknown): boolean {
-  return isLocked(error) || /P1002|SQLITE_BUSY|SocketTimeout|database is locked/.test(String(error))
-}
-
-async function applyMigrations (url: string): Promise<string[]> {
   const database = databaseOf(url)
-  const { releaseClosedFiles } = await import('../sqlite/driver.ts')
-  // The connection that read the history would keep the engine out, and the engine's would keep everybody out.
-  await releaseClosedFiles()
-  const folder = migrationsFolder(database)
-  const migrationDirectories = await Promise.all((await migrationNames(database)).map(async (path) => ({
-    path,
-    migrationFile: {
-      path: 'migration.sql',
-      content: { tag: 'ok' as const, value: await readFile(`${folder}/${path}/migration.sql`, 'utf8') }
+  const session = await openMigrationSession(url)
+  const applied: string[] = []
+  try {
+    while ((await pendingIn(session, database)).length > 0) {
+      await session.begin()
+      // Another process may have migrated before the lock was this one's.
+      const [next] = await pendingIn(session, database)
+      if (next !== undefined) applied.push(await apply(session, database, next))
+      else await session.rollback()
     }
-  })))
-  return await withSchemaEngine(url, async (engine) => {
-    const { appliedMigrationNames } = await engine.applyMigrations({
-      migrationsList: {
-        baseDir: folder,
-        lockfile: { path: 'migration_lock.toml', content: `provider = "${database}"\n` },
-        shadowDbInitScript: '',
-        migrationDirectories
-      },
-      filters: FILTERS
-    })
-    return appliedMigrationNames
-  }).finally(releaseClosedFiles)
+  } finally {
+    await session.close()
+  }
+  return applied
+}
+
+/** Applies a migration and commits. @returns its name */
+async function apply (session: MigrationSession, database: DatabaseName, name: string): Promise<string> {
+  const script = await readFile(`${migrationsFolder(database)}/${name}/migration.sql`, 'utf8')
+  const { now } = TIMES[database]
+  const id = randomUUID()
+  try {
+    await session.script(createHistory(database))
+    // An unfinished migration has changed nothing: it failed, or its process was killed.
+    await session.script(`
+      UPDATE _prisma_migrations SET rolled_back_at = ${now} WHERE finished_at IS NULL AND rolled_back_at IS NULL;
+      INSERT INTO _prisma_migrations (id, checksum, migration_name, started_at, applied_steps_count)
+      VALUES ('${id}', '${createHash('sha256').update(script).digest('hex')}', '${name}', ${now}, 1)`)
+    await session.script(script)
+    await session.script(`UPDATE _prisma_migrations SET finished_at = ${now} WHERE id = '${id}'`)
+    await session.commit()
+  } catch (error) {
+    // It fails if the connection is lost, or SQLite has rolled back by itself.
+    await session.rollback().catch(() => {})
+    throw new Error(`The migration ${name} failed: ${(error as Error).message}`, { cause: error })
+  }
+  return name
+}
+
+function createHistory (database: DatabaseName): string {
+  const { type } = TIMES[database]
+  return `
+    CREATE TABLE IF NOT EXISTS _prisma_migrations (
+      id                  VARCHAR(36)  NOT NULL PRIMARY KEY,
+      checksum            VARCHAR(64)  NOT NULL,
+      finished_at         ${type},
+      migration_name      VARCHAR(255) NOT NULL,
+      logs                TEXT,
+      rolled_back_at      ${type},
+      started_at          ${type}      NOT NULL DEFAULT current_timestamp,
+      applied_steps_count INTEGER      NOT NULL DEFAULT 0
+    )`
 }

@@ -1,19 +1,13 @@
-import type { SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory, Transaction } from '@prisma/driver-adapter-utils'
-import { SqliteConnection } from './connection.ts'
+import type { SqlDriverAdapter, SqlDriverAdapterFactory, Transaction } from '@prisma/driver-adapter-utils'
+import type { SqliteConnection } from './connection.ts'
 import { LOCK_TIMEOUT_MS, openConnection } from './open-connection.ts'
 import { Transactions } from './transactions.ts'
 
 const NAMES = { provider: 'sqlite', adapterName: 'petstore-sqlite' } as const
 
-/** Connects Prisma Client and Prisma's schema engine to a SQLite file, each on a connection of its own. */
-export function sqliteAdapterFactory (
-  url: string, lockTimeout = LOCK_TIMEOUT_MS
-): SqlMigrationAwareDriverAdapterFactory {
-  return {
-    ...NAMES,
-    connect: async () => adapterOver(await openConnection(url, lockTimeout), lockTimeout),
-    connectToShadowDb: async () => adapterOver(new SqliteConnection(':memory:'), lockTimeout)
-  }
+/** Connects Prisma Client to a SQLite file. */
+export function sqliteAdapterFactory (url: string, lockTimeout = LOCK_TIMEOUT_MS): SqlDriverAdapterFactory {
+  return { ...NAMES, connect: async () => adapterOver(await openConnection(url, lockTimeout), lockTimeout) }
 }
 
 function adapterOver (connection: SqliteConnection, lockTimeout: number): SqlDriverAdapter {

@@ -30,7 +30,7 @@ let gc: (() => void) | undefined
 
 /**
  * Makes SQLite give up the files that were closed, with their locks, in 4 to 90 ms. The package finalizes a statement
- * only when the garbage collector takes it; until then SQLite keeps the file open, and no process can migrate it.
+ * only when the garbage collector takes it; until then SQLite keeps the file open.
  */
 export async function releaseClosedFiles (): Promise<void> {
   if (!isPackage) return

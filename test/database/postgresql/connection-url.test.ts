@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { runChecks } from '../../../src/cli/doctor-checks.ts'
-import { adapterFactory, rowsOf } from '../../../src/database/migrations/history.ts'
+import { openMigrationSession } from '../../../src/database/migrations/history.ts'
 import { migrate } from '../../../src/database/migrations/migrate.ts'
 import { verifyMigrations } from '../../../src/database/migrations/startup-check.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
@@ -91,9 +91,9 @@ t.test('what DATABASE_URL says', { skip: database === 'sqlite' && 'SQLite has fi
   await t.test('options and the name of the application', async (t) => {
     const url = `${local}?options=-c%20work_mem%3D7MB%20-c%20geqo%3Doff&application_name=mine`
     t.same(await read(url), [{ memory: '7MB' }])
-    const adapter = await (await adapterFactory(url)).connect()
-    t.same(await rowsOf(adapter, "SELECT current_setting('work_mem')"), [['7MB']])
-    await adapter.dispose()
+    const session = await openMigrationSession(url)
+    t.same(await session.rows("SELECT current_setting('work_mem') AS memory"), [{ memory: '7MB' }])
+    await session.close()
     for (const { application } of await sessionsOf(t, url)) t.equal(application, 'mine')
     t.match(await lastCheck(`${local}?options=-c%20nothing%3D1`), { subject: 'database', failed: true, text: /nothing/ })
   })
@@ -104,7 +104,7 @@ t.test('what DATABASE_URL says', { skip: database === 'sqlite' && 'SQLite has fi
     await verifyMigrations(url)
     const { openAccount, app } = await startApp(t, { DATABASE_URL: url })
     t.equal((await (await openAccount()).post('/messages', { message: 'Hello' })).status, 201)
-    const adapter = await (await adapterFactory(url)).connect()
+    const session = await openMigrationSession(url)
     const admin = new pg.Client({ ...connectionOf(server.url), database: NAME })
     await admin.connect()
     let sessions: Session[] = []
@@ -118,7 +118,7 @@ t.test('what DATABASE_URL says', { skip: database === 'sqlite' && 'SQLite has fi
       sessions = rows
       return rows.length >= 3 && rows.some(({ query }) => /\b(LISTEN|NOTIFY) petstore_changes/.test(query))
     })
-    await Promise.all([admin.end(), adapter.dispose()])
+    await Promise.all([admin.end(), session.close()])
     await app.close()
     return sessions
   }

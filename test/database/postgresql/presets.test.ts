@@ -3,7 +3,7 @@
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { runChecks } from '../../../src/cli/doctor-checks.ts'
-import { adapterFactory, rowsOf } from '../../../src/database/migrations/history.ts'
+import { openMigrationSession } from '../../../src/database/migrations/history.ts'
 import { migrate } from '../../../src/database/migrations/migrate.ts'
 import { migrateOrVerify } from '../../../src/database/migrations/startup-check.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
@@ -41,10 +41,10 @@ t.test('what a role presets changes no answer', { skip }, async (t) => {
   presetUrl.username = presetUrl.password = 'preset'
   t.ok((await migrate(presetUrl.href)).length > 5, 'migrations are applied')
   await migrateOrVerify({ DATABASE_URL: presetUrl.href, MIGRATE_ON_START: false })
-  const migrating = await (await adapterFactory(presetUrl.href)).connect()
-  const limit = await rowsOf(migrating, "SELECT current_setting('statement_timeout')")
-  t.same(limit, [['0']], 'a migration has no time limit')
-  await migrating.dispose()
+  const migrating = await openMigrationSession(presetUrl.href)
+  const limit = await migrating.rows("SELECT current_setting('statement_timeout') AS timeout")
+  t.same(limit, [{ timeout: '0' }], 'a migration has no time limit')
+  await migrating.close()
 
   const there = await startApp(t, { DATABASE_URL: presetUrl.href })
   const here = await startApp(t, { DATABASE_URL: url })

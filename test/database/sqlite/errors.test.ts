@@ -70,15 +70,15 @@ t.test('an error of the driver that is not of SQLite stays as it is', { skip }, 
   t.same(connection.all('SELECT 9007199254740991 AS id', []), [{ id: 9007199254740991 }], 'and the next one works')
 })
 
-t.test('a closed connection gives up its file and the lock of the schema engine on demand', { skip }, async (t) => {
+t.test('a closed connection gives up its file and its locks on demand', { skip }, async (t) => {
   const url = await emptyDatabase(t)
   const factory = sqliteAdapterFactory(url, 0)
-  const engine = await factory.connect()
-  await engine.executeScript('PRAGMA main.locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; CREATE TABLE kept (id); COMMIT')
+  const first = await factory.connect()
+  await first.executeScript('PRAGMA main.locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; CREATE TABLE kept (id); COMMIT')
   await t.rejects(factory.connect(), { code: 'SQLITE_BUSY' })
   const count = { sql: 'SELECT count(*) FROM kept', args: [], argTypes: [] }
-  t.match(await engine.queryRaw(count), { rows: [[0]] })
-  await engine.dispose()
+  t.match(await first.queryRaw(count), { rows: [[0]] })
+  await first.dispose()
   await releaseClosedFiles()
   t.notOk(existsSync(`${fileOf(url)}-wal`), 'the last connection deletes the write-ahead log')
   const next = await factory.connect()

@@ -1,0 +1,44 @@
+import pg from 'pg'
+import { classifyError } from '../error-classification.ts'
+import { LOCK_WAIT_MS, type MigrationSession } from '../migrations/session.ts'
+import { connectionOf } from './connection-url.ts'
+import { prepareSession, quotedSchemaOf } from './session.ts'
+
+const CONNECT_TIMEOUT_MS = 10_000
+
+/** The key of the advisory lock: that of `prisma migrate deploy`. */
+const ADVISORY_LOCK = 72707369
+
+/** @throws an error with the kind `DatabaseNotReachable`, if so: a HOST can have no address, too */
+export async function openSession (url: string): Promise<MigrationSession> {
+  const client = new pg.Client({ ...connectionOf(url), connectionTimeoutMillis: CONNECT_TIMEOUT_MS })
+  // A lost connection fails its statements.
+  client.on('error', () => {})
+  const close = async (): Promise<void> => { await client.end().catch(() => {}) }
+  try {
+    await client.connect()
+    // A migration takes as long as it takes, whatever the role presets.
+    await prepareSession(client, url, { settings: ['statement_timeout=0', 'lock_timeout=0'], canMissSchema: true })
+  } catch (error) {
+    await close()
+    if (classifyError(error) === 'unavailable') Object.assign(error as Error, { kind: 'DatabaseNotReachable' })
+    throw error
+  }
+  const rows = async (sql: string): Promise<object[]> => (await client.query<object>(sql)).rows
+  const script = async (sql: string): Promise<void> => { await client.query(sql) }
+  return {
+    rows,
+    script,
+    begin: async () => {
+      await script(`
+        BEGIN; SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; SELECT pg_advisory_xact_lock(${ADVISORY_LOCK});
+        SET LOCAL lock_timeout = 0`)
+      // Most users may use their schema, and create none.
+      const [exists] = await rows('SELECT 1 WHERE current_schema() IS NOT NULL')
+      if (exists === undefined) await script(`CREATE SCHEMA IF NOT EXISTS ${quotedSchemaOf(url)}`)
+    },
+    commit: async () => { await script('COMMIT') },
+    rollback: async () => { await script('ROLLBACK') },
+    close
+  }
+}
