@@ -20,7 +20,8 @@ const contractsBySettings = new Map<string, Contract>()
 /** Settings that leave no trace in the document. To build it takes as long as to start the service. */
 const UNDOCUMENTED_SETTINGS = [
   'DATABASE_URL', 'DATABASE_POOL', 'DELIVERY', 'WEBHOOKS_ALLOW_PRIVATE', 'REQUEST_TIMEOUT_MS', 'SHUTDOWN_GRACE_MS',
-  'CORS_ORIGINS', 'TRUST_PROXY', 'BODY_LIMIT', 'SIGNUP'
+  'CORS_ORIGINS', 'TRUST_PROXY', 'BODY_LIMIT', 'SIGNUP', 'HOST', 'METRICS_PORT', 'QUEUE_LIMIT', 'SLOW_READER_MS',
+  'STREAMS_PER_ACCOUNT'
 ]
 
 /** Returns the contract of an app. Reads its document only for the first app with the same settings. */

@@ -7,6 +7,7 @@ export async function openSession (url: string): Promise<MigrationSession> {
   // Foreign keys are checked at the end of each migration, because a table that a migration recreates is missing for a
   // moment. SQLite ignores this pragma within a transaction.
   connection.runScript('PRAGMA foreign_keys = OFF')
+  let isChanged = false
   return {
     rows: async (sql) => connection.all(sql, []),
     script: async (sql) => { connection.runScript(sql) },
@@ -17,8 +18,13 @@ export async function openSession (url: string): Promise<MigrationSession> {
       const [broken] = connection.all('PRAGMA foreign_key_check', []) as Array<{ table: string }>
       if (broken !== undefined) throw new Error(`it leaves rows of ${broken.table} without the row that they refer to`)
       connection.runScript('COMMIT')
+      isChanged = true
     },
     rollback: async () => { connection.runScript('ROLLBACK') },
-    close: async () => { connection.close() }
+    close: async () => {
+      // Makes the file alone a copy of the database, also while the closed connection keeps its write-ahead log.
+      if (isChanged) connection.runScript('PRAGMA wal_checkpoint(TRUNCATE)')
+      connection.close()
+    }
   }
 }

@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { copyFileSync, existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { pendingMigrations } from '../../../src/database/migrations/history.ts'
 import { migrate } from '../../../src/database/migrations/migrate.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
+import { fileOf } from '../../../src/database/sqlite/database-file.ts'
 import type { Prisma } from '../../../src/generated/sqlite/client.ts'
 import { explainFailure } from '../../../src/start/explain-failure.ts'
 import { build, CLI } from '../../support/cli.ts'
@@ -35,7 +36,7 @@ async function namesIn (url: string): Promise<string[]> {
 
 /** Returns a function that says whether a migration of an empty database has written something. */
 async function watch (t: Test, url: string): Promise<() => Promise<boolean>> {
-  if (database === 'sqlite') return async () => existsSync(url.replace('file:', ''))
+  if (database === 'sqlite') return async () => existsSync(fileOf(url))
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   t.teardown(async () => { await client.end() })
@@ -84,6 +85,17 @@ t.test('a migration that fails changes nothing, and succeeds when its obstacle i
   t.same(await migrate(url), [MIGRATION])
   t.same(await namesIn(url), await namesIn(await freshDatabase(t)))
 })
+
+t.test(
+  'the file of a new database has everything, without its write-ahead log',
+  { skip: database !== 'sqlite' && 'SQLite has files' },
+  async (t) => {
+    const [url, copy] = [await emptyDatabase(t), await emptyDatabase(t)]
+    await migrate(url)
+    copyFileSync(fileOf(url), fileOf(copy))
+    t.same(await pendingMigrations(copy), [])
+  }
+)
 
 t.test('a process that is killed during a migration does not block the next one', { timeout: 600_000 }, async (t) => {
   const expected = await namesIn(await freshDatabase(t))
