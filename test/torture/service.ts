@@ -1,9 +1,10 @@
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { build } from '../support/cli.ts'
 import { freePort } from '../support/port.ts'
 
 /** The project whose service runs. `TORTURE_ROOT` is a built copy of another version, to see the scenarios fail. */
@@ -44,18 +45,16 @@ export interface ServiceOptions {
 let built = false
 
 /** Compiles src if it changed since the last build. */
-function build (): void {
+function buildOnce (): void {
   if (built || process.env['TORTURE_ROOT'] !== undefined) return
-  const stdio = ['ignore' as const, 'ignore' as const, 'inherit' as const]
-  const { status } = spawnSync(process.execPath, ['scripts/prepare.mjs'], { cwd: ROOT, stdio })
-  if (status !== 0) throw new Error('the service cannot be built')
+  build()
   built = true
 }
 
 export async function startService (
   settings: Record<string, string>, { preload = false }: ServiceOptions = {}
 ): Promise<Service> {
-  build()
+  buildOnce()
   let child: ChildProcess
   let exited: Promise<number | NodeJS.Signals>
   let output = ''
