@@ -1,4 +1,4 @@
-import { checkQueueLimit } from '../queue-limit.ts'
+import { QueueLimit } from '../queue-limit.ts'
 import type { Command, QueuedCommand } from './command.ts'
 
 /** The number of writes that an account may have in a group even if the other accounts have fewer. */
@@ -15,15 +15,13 @@ type Lane = number | string
 
 /** The writes that wait for a group. Accounts take turns, so that one with many writes does not delay the others. */
 export class WriteQueue {
-  readonly #limit: number
-  /** Number of entries by lane. */
-  readonly #counts = new Map<Lane, number>()
+  readonly #limit: QueueLimit<Lane>
   #entries: QueuedCommand[] = []
   /** Number of groups since the last command that ran alone. */
   #groupsSinceAlone = GROUPS_PER_ALONE
 
   constructor (limit: number) {
-    this.#limit = limit
+    this.#limit = new QueueLimit(limit)
   }
 
   /** Returns the number of writes that wait. */
@@ -38,10 +36,7 @@ export class WriteQueue {
 
   /** @throws Overloaded if other writes of the account wait, and the queue, or the account's share of it, is full */
   add (entry: QueuedCommand): void {
-    const lane = laneOf(entry)
-    const count = this.#counts.get(lane) ?? 0
-    checkQueueLimit(this.#limit, { all: this.#entries.length, ofAccount: count })
-    this.#counts.set(lane, count + 1)
+    this.#limit.enter(laneOf(entry))
     this.#entries.push(entry)
   }
 
@@ -60,7 +55,7 @@ export class WriteQueue {
     const startAlone = this.#groupsSinceAlone >= GROUPS_PER_ALONE && runsAlone(oldest) !== undefined
     for (const isAlone of [startAlone, !startAlone]) {
       const group: QueuedCommand[] = []
-      const shares = new GroupShares(this.#counts)
+      const shares = new GroupShares(this.#limit.counts)
       for (const entry of order) {
         if (group.length === maxSize) break
         if ((runsAlone(entry) !== undefined) !== isAlone || (isAlone && !mayJoin(entry, group))) continue
@@ -83,18 +78,10 @@ export class WriteQueue {
   }
 
   #remove (taken: QueuedCommand[]): void {
-    if (taken.length === this.#entries.length) {
-      this.#entries = []
-      this.#counts.clear()
-      return
-    }
     const left = new Set(this.#entries)
     for (const entry of taken) {
       left.delete(entry)
-      const lane = laneOf(entry)
-      const count = this.#counts.get(lane)! - 1
-      if (count === 0) this.#counts.delete(lane)
-      else this.#counts.set(lane, count)
+      this.#limit.leave(laneOf(entry))
     }
     this.#entries = [...left]
   }

@@ -2,7 +2,7 @@ import { DatabaseUnavailable } from '../../errors.ts'
 import type { Instrumentation } from '../../monitoring/instrumentation.ts'
 import type { Database } from '../database.ts'
 import { classifyError, withDeadline } from '../error-classification.ts'
-import { checkQueueLimit } from '../queue-limit.ts'
+import { QueueLimit } from '../queue-limit.ts'
 import { queryRows, type OwnStatement } from '../statements.ts'
 import type { AnyQuery, Batch, Call } from './query.ts'
 import { QueryTexts } from './query-texts.ts'
@@ -25,14 +25,14 @@ export class StatementRunner {
   readonly #options: RunnerOptions
   readonly #texts: QueryTexts
   #waiting = 0
-  /** Number of reads that have not settled, without those that are never refused, in all and by account. */
-  #counted = 0
-  readonly #countedOf = new Map<unknown, number>()
+  /** Counts the reads that have not settled, without those that are never refused. */
+  readonly #limit: QueueLimit<unknown>
 
   constructor (database: Database, options: RunnerOptions) {
     this.#database = database
     this.#options = options
     this.#texts = new QueryTexts(database.dialect)
+    this.#limit = new QueueLimit(options.queueLimit)
     options.instrumentation?.queue('read', () => this.#waiting)
   }
 
@@ -67,26 +67,13 @@ export class StatementRunner {
    * @throws Overloaded if others of its account wait, and the queue, or the account's share of it, is full
    */
   admit ({ isNeverRefused }: AnyQuery, input: object): void {
-    if (isNeverRefused !== true) {
-      const account = accountOf(input)
-      const ofAccount = this.#countedOf.get(account) ?? 0
-      checkQueueLimit(this.#options.queueLimit, {
-        all: this.#counted, ofAccount: account === undefined ? undefined : ofAccount
-      })
-      this.#countedOf.set(account, ofAccount + 1)
-      this.#counted++
-    }
+    if (isNeverRefused !== true) this.#limit.enter(accountOf(input))
     this.#waiting++
   }
 
   #settled ({ query, input }: Call): void {
     this.#waiting--
-    if (query.isNeverRefused === true) return
-    this.#counted--
-    const account = accountOf(input)
-    const left = this.#countedOf.get(account)! - 1
-    if (left === 0) this.#countedOf.delete(account)
-    else this.#countedOf.set(account, left)
+    if (query.isNeverRefused !== true) this.#limit.leave(accountOf(input))
   }
 
   /** Rejects an admitted read that has waited longer than the time-out. @returns whether it has */

@@ -1,7 +1,7 @@
 import { DatabaseUnavailable } from '../../errors.ts'
 import type { Database, View } from '../database.ts'
 import { classifyError } from '../error-classification.ts'
-import { checkQueueLimit } from '../queue-limit.ts'
+import { QueueLimit } from '../queue-limit.ts'
 import { RoundRobinQueue } from '../round-robin-queue.ts'
 import type { LargeReads } from './large-reads.ts'
 import type { Call, Query, Read } from './query.ts'
@@ -25,9 +25,8 @@ export class Views {
   readonly #large: LargeReads
   readonly #options: RunnerOptions
   readonly #waiting = new RoundRobinQueue<number, Waiter>()
-  /** Number of callers that have not settled, in all and by account. */
-  #count = 0
-  readonly #countOf = new Map<number, number>()
+  /** Counts the callers that have not settled. */
+  readonly #limit: QueueLimit<number>
   #isOpen = false
 
   constructor (database: Database, runner: StatementRunner, large: LargeReads, options: RunnerOptions) {
@@ -35,14 +34,12 @@ export class Views {
     this.#runner = runner
     this.#large = large
     this.#options = options
+    this.#limit = new QueueLimit(options.queueLimit)
   }
 
   /** @throws Overloaded if too many callers wait, DatabaseUnavailable if the database does not respond */
   async run<Result> (account: number, use: (read: Read) => Promise<Result>): Promise<Result> {
-    const ofAccount = this.#countOf.get(account) ?? 0
-    checkQueueLimit(this.#options.queueLimit, { all: this.#count, ofAccount })
-    this.#countOf.set(account, ofAccount + 1)
-    this.#count++
+    this.#limit.enter(account)
     try {
       await new Promise<void>((resolve, reject) => {
         this.#waiting.add(account, { account, since: performance.now(), begin: resolve, reject })
@@ -50,7 +47,7 @@ export class Views {
       })
       return await this.#use(use)
     } finally {
-      this.#settled(account)
+      this.#limit.leave(account)
     }
   }
 
@@ -62,13 +59,6 @@ export class Views {
       if (performance.now() - next.since < this.#options.timeout) return next.begin()
       next.reject(new DatabaseUnavailable())
     }
-  }
-
-  #settled (account: number): void {
-    this.#count--
-    const left = this.#countOf.get(account)! - 1
-    if (left === 0) this.#countOf.delete(account)
-    else this.#countOf.set(account, left)
   }
 
   async #use<Result> (use: (read: Read) => Promise<Result>): Promise<Result> {
