@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { explainFailure } from '../../src/start/explain-failure.ts'
 import { build, ROOT } from '../support/cli.ts'
-import { database, freshDatabase } from '../support/database.ts'
+import { database, freshDatabase, hasOwnSqlite } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
 import { ON_SQLITE, answers, failed, folder, run, start, type Options } from './process.ts'
 
@@ -57,10 +57,8 @@ t.test(
   }
 )
 
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-
 t.test('a missing or unusable package for SQLite is explained by what helps', {
-  skip: ON_SQLITE || ((major > 22 || (major === 22 && minor >= 18)) && 'this version of Node has SQLite')
+  skip: ON_SQLITE || (hasOwnSqlite() && 'this version of Node has SQLite')
 }, async (t) => {
   const cwd = folder(t)
   const DATABASE_URL = `file:${join(cwd, 'petstore.db')}`
@@ -68,7 +66,7 @@ t.test('a missing or unusable package for SQLite is explained by what helps', {
   const table: Array<[name: string, error: string, says: RegExp]> = [
     ['missing', "{ code: 'MODULE_NOT_FOUND' }", /Run `npm install @photostructure\/sqlite@1`/],
     ['foreign', "{ message: 'No native build was found for libc=musl\\n    loaded from: /x' }",
-      /cannot load it: No native build was found for libc=musl\. Use Node 22\.18 or newer\.$/m]
+      /cannot load it: No native build was found for libc=musl\. Use Node 22\.22\.2, 24\.13\.1 or newer\.$/m]
   ]
   for (const [name, error, says] of table) {
     const file = join(cwd, `${name}.mjs`)

@@ -14,6 +14,17 @@ interface Teardown {
 /** The database of this process. */
 export const database: DatabaseName = process.env['DATABASE'] === 'postgresql' ? 'postgresql' : 'sqlite'
 
+/** Returns whether the SQLite of this Node can run the statements of the service. */
+export function hasOwnSqlite (): boolean {
+  const sqlite = process.getBuiltinModule('node:sqlite') as typeof import('@photostructure/sqlite') | undefined
+  try {
+    return sqlite?.DatabaseSync !== undefined && new sqlite.DatabaseSync(':memory:').prepare(
+      "SELECT * FROM jsonb_each('[]')").all().length === 0
+  } catch {
+    return false
+  }
+}
+
 let ownServer: Promise<string> | undefined
 
 /** Returns the URL of the suite's PostgreSQL server. A file that runs without the suite starts a server of its own. */

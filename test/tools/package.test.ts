@@ -2,17 +2,13 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { answers, build, folder, launch, npmSettings, ROOT, until, type Ended } from '../support/cli.ts'
-import { database } from '../support/database.ts'
+import { database, hasOwnSqlite } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
 
 t.before(build)
 
 /** Messages of npm if it cannot reach a registry. */
 const OFFLINE = /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT)\b/
-
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-/** Whether the SQLite of this Node is complete. */
-const hasSqlite = major >= 24 || (major === 22 && minor >= 18)
 
 t.test('the package, installed in an empty folder', { skip: database !== 'sqlite' && 'as on SQLite' }, async (t) => {
   const cwd = folder(t)
@@ -56,7 +52,7 @@ t.test('the package, installed in an empty folder', { skip: database !== 'sqlite
   t.equal(installed.code, 0, installed.err)
 
   await t.test('names the package that this version of Node needs for SQLite', {
-    skip: hasSqlite && 'this version of Node has SQLite'
+    skip: hasOwnSqlite() && 'this version of Node has SQLite'
   }, async (t) => {
     const { code, err } = await launch(t, 'npx', ['--no', 'petstore', 'start'], { cwd, env: npmSettings() }).ended
     t.equal(code, 1)

@@ -88,11 +88,7 @@ export class WriterThread {
   }
 
   #start (): void {
-    const worker = new Worker(PROGRAM, {
-      workerData: this.#options,
-      // On Node 22, the main thread has printed the warning of node:sqlite.
-      execArgv: ['--disable-warning=ExperimentalWarning']
-    })
+    const worker = new Worker(PROGRAM, { workerData: this.#options })
     // It keeps the process alive only while a request waits.
     worker.unref()
     worker.on('message', (reply: WriterReply) => { this.#settle(reply) })
