@@ -11,6 +11,9 @@ export async function openWithWriterThread (options: DatabaseOptions): Promise<D
   const database = await openSqlite({ ...options, onSlowDisk: started }, SLOW_DISK)
   // The first transaction starts the thread.
   await database.transact(async () => {})
+  // The thread keeps no process alive until it is ready, and a file that runs alone has nothing else that does.
+  const alive = setInterval(() => {}, 60_000)
   await ready
+  clearInterval(alive)
   return database
 }

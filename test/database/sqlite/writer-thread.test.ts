@@ -3,6 +3,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Worker } from 'node:worker_threads'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Database } from '../../../src/database/database.ts'
@@ -166,15 +167,25 @@ t.test('a COMMIT that fails reports its reason, and changes nothing', { skip }, 
 t.test('a thread that cannot open the database is started again after a pause', { skip }, async (t) => {
   const folder = join(dirname(fileOf(await freshDatabase(t))), 'created later')
   const options = { url: `file:${join(folder, 'petstore.db')}`, lockTimeout: TIMEOUT_MS }
-  const [soon, late] = [200, 60_000].map((restartDelay) => new WriterThread(options, { restartDelay }))
-  t.teardown(async () => { await Promise.all([soon!.dispose(), late!.dispose()]) })
+  const workers = { started: 0, ended: 0 }
+  const observe = (worker: Worker): void => {
+    workers.started++
+    worker.once('exit', () => { workers.ended++ })
+  }
+  process.on('worker', observe)
+  const [soon, late] = [200, 600_000].map((restartDelay) => new WriterThread(options, { restartDelay }))
+  t.teardown(async () => {
+    process.off('worker', observe)
+    await Promise.all([soon!.dispose(), late!.dispose()])
+  })
   t.same([soon!.start(), late!.start()], [false, false])
-  await sleep(1_000)
+  while (workers.ended < 2) await sleep(5)
   mkdirSync(folder)
-  t.equal(late!.start(), false)
   await untilStarted(soon!)
-  await sleep(300)
   t.equal(late!.start(), false)
+  // Node emits the event in the next tick.
+  await sleep(0)
+  t.same(workers, { started: 3, ended: 2 }, 'one has been started again')
 })
 
 t.test('a transaction on an ended thread fails as unavailable', { skip }, async (t) => {
