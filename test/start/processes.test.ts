@@ -6,12 +6,14 @@ import { createServer, type AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { build } from '../support/cli.ts'
-import { emptyDatabase, freshDatabase } from '../support/database.ts'
+import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
 import { eventually } from '../support/receiver.ts'
 import { failed, run, type Running } from './process.ts'
 
 t.before(build)
+
+const skip = database === 'sqlite' && 'a SQLite file has one process'
 
 /** Number of requests of the test, and in the demo store, before those that the test counts. */
 const REQUESTS_BEFORE = 2
@@ -88,7 +90,7 @@ async function logged ({ lines }: Group, msg: RegExp, count = 1): Promise<void> 
   await eventually(() => lines().filter((line) => msg.test(line.msg)).length >= count, PATIENCE_MS)
 }
 
-t.test('two processes share a port, a demo store and what is said about them', async (t) => {
+t.test('two processes share a port, a demo store and what is said about them', { skip }, async (t) => {
   const metricsPort = await freePort()
   const DATABASE_URL = await emptyDatabase(t)
   const group = await startGroup(t, {
@@ -210,7 +212,7 @@ t.test('two processes share a port, a demo store and what is said about them', a
   })
 })
 
-t.test('an interrupt of the terminal, which reaches every process, stops all with code 0', async (t) => {
+t.test('an interrupt of the terminal, which reaches every process, stops all with code 0', { skip }, async (t) => {
   const DATABASE_URL = await freshDatabase(t)
   const group = await startGroup(t, { DATABASE_URL })
 
@@ -232,7 +234,7 @@ t.test('an interrupt of the terminal, which reaches every process, stops all wit
   await ended(group.pids())
 })
 
-t.test('a process that does not stop is killed after the grace period, and the code is 1', async (t) => {
+t.test('a process that does not stop is killed after the grace period, and the code is 1', { skip }, async (t) => {
   const group = await startGroup(t, { SHUTDOWN_GRACE_MS: '100' })
   process.kill(group.pids()[1]!, 'SIGSTOP')
   t.equal(await group.stop(), 1)
@@ -240,7 +242,7 @@ t.test('a process that does not stop is killed after the grace period, and the c
   t.match(group.out(), /"worker":2,.*"worker 2 does not stop; killing it"/)
 })
 
-t.test('when the first process is killed, the others answer the requests in flight, and end', async (t) => {
+t.test('when the first process is killed, the others answer the requests in flight, and end', { skip }, async (t) => {
   const group = await startGroup(t, { DEMO: 'true' })
   const { send } = group
   const body = { operation: 'listOrders', effect: { type: 'delay', ms: 2_000 } }
@@ -252,7 +254,7 @@ t.test('when the first process is killed, the others answer the requests in flig
   await ended(group.pids())
 })
 
-t.test('a start that fails ends with one message, and is not repeated', async (t) => {
+t.test('a start that fails ends with one message, and is not repeated', { skip }, async (t) => {
   const DATABASE_URL = await emptyDatabase(t)
   await failed(t, await run(t, 'start', { PROCESSES: '2', DATABASE_URL }), /misses \d+ migration/)
   const other = createServer().listen(0, '127.0.0.1')
