@@ -45,61 +45,42 @@ const LOST_CONNECTION = new RegExp([
   'not queryable'
 ].join('|'), 'i')
 
-/** Kinds of errors that the driver adapters report without a code. */
-const UNAVAILABLE_KINDS = new Set([
-  'SocketTimeout', 'ConnectionClosed', 'DatabaseNotReachable', 'TlsConnectionError', 'TooManyConnections',
-  'AuthenticationFailed', 'DatabaseDoesNotExist', 'DatabaseAccessDenied', 'TransactionAlreadyClosed'
-])
-
-/** Prisma: unreachable, timed out, no connection from the pool, transaction closed or not started in time. */
-const UNAVAILABLE_PRISMA = new Set([
-  'P1000', 'P1001', 'P1002', 'P1003', 'P1008', 'P1010', 'P1011', 'P1017', 'P2024', 'P2028', 'P2037'
-])
-
 export function classifyError (error: unknown): ErrorKind {
   // A new connection that cannot serve: its schema is gone.
   if (error instanceof DatabaseUnavailable || error instanceof OperationalError) return 'unavailable'
-  const { prisma, driver, kind, message } = traits(error)
-  if (CONFLICTS.has(driver) || kind === 'TransactionWriteConflict' || prisma === 'P2034') return 'conflict'
-  if (UNAVAILABLE_SQLITE.test(driver) || driver === READ_ONLY) return 'unavailable'
-  if (/^[0-9A-Z]{5}$/.test(driver) && UNAVAILABLE_CLASSES.has(driver.slice(0, 2))) return 'unavailable'
-  if (UNAVAILABLE_KINDS.has(kind) || UNAVAILABLE_PRISMA.has(prisma)) return 'unavailable'
-  if (UNREACHABLE.test(`${driver} ${message}`) || LOST_CONNECTION.test(message)) return 'unavailable'
+  const { code, message } = traits(error)
+  if (CONFLICTS.has(code)) return 'conflict'
+  if (UNAVAILABLE_SQLITE.test(code) || code === READ_ONLY) return 'unavailable'
+  if (/^[0-9A-Z]{5}$/.test(code) && UNAVAILABLE_CLASSES.has(code.slice(0, 2))) return 'unavailable'
+  if (UNREACHABLE.test(`${code} ${message}`) || LOST_CONNECTION.test(message)) return 'unavailable'
   return 'statement error'
 }
 
-/** Collects the properties of nested errors: Prisma wraps the driver's error at a depth that differs by call. */
-function traits (error: unknown): { prisma: string, driver: string, kind: string, message: string } {
-  const found = { prisma: '', driver: '', kind: '', message: '' }
+/** Returns the first code of an error and its causes, and all of their messages. */
+function traits (error: unknown): { code: string, message: string } {
+  const found = { code: '', message: '' }
   for (let at = error as Nested | undefined, depth = 0; at instanceof Object && depth < 6; depth++) {
-    if (typeof at.code === 'string') found[/^P\d{4}$/.test(at.code) ? 'prisma' : 'driver'] ||= at.code
-    found.driver ||= at.originalCode ?? ''
-    found.kind ||= at.kind ?? ''
-    found.message += ` ${at.message ?? ''} ${at.originalMessage ?? ''}`
-    at = at.meta?.driverAdapterError ?? at.cause
+    if (typeof at.code === 'string') found.code ||= at.code
+    found.message += ` ${at.message ?? ''}`
+    at = at.cause
   }
   return found
 }
 
 interface Nested {
-  code?: string
-  originalCode?: string
-  originalMessage?: string
-  kind?: string
+  code?: unknown
   message?: string
   cause?: Nested
-  meta?: { driverAdapterError?: Nested }
 }
 
 /** Returns true if another transaction had a lock on PostgreSQL for longer than `lock_timeout`: lock_not_available. */
 export function isLockTimeout (error: unknown): boolean {
-  return traits(error).driver === '55P03'
+  return traits(error).code === '55P03'
 }
 
-/** Returns true if another process holds SQLite's lock: the adapter reports most SQLITE_BUSY as `SocketTimeout`. */
+/** Returns true if another process holds SQLite's lock. */
 export function isLocked (error: unknown): boolean {
-  const { kind, driver } = traits(error)
-  return kind === 'SocketTimeout' || driver.startsWith('SQLITE_BUSY')
+  return traits(error).code.startsWith('SQLITE_BUSY')
 }
 
 /**

@@ -1,4 +1,3 @@
-import { DriverAdapterError } from '@prisma/driver-adapter-utils'
 import type { OwnStatement } from '../statements.ts'
 
 /** What the writer thread needs to open the database. */
@@ -22,19 +21,17 @@ export interface WriterRequest {
 /** A message of the writer thread. The first says that it has opened the database, the others are replies. */
 export type WriterReply = 'ready' | { id: number, result: object[][] } | { id: number, error: PlainError }
 
-/** The parts of an error that the service reads. A message would keep neither its code nor its class. */
+/** The parts of an error that the service reads. A message would not keep its code. */
 interface PlainError {
   message: string
   code: unknown
-  /** The error in the terms of Prisma's adapters, if it is SQLite's. */
-  cause: DriverAdapterError['cause'] | undefined
 }
 
 export function toPlainError (error: unknown): PlainError {
   const { message, code } = error as { message: string, code?: unknown }
-  return { message, code, cause: error instanceof DriverAdapterError ? error.cause : undefined }
+  return { message, code }
 }
 
-export function fromPlainError ({ message, code, cause }: PlainError): Error {
-  return Object.assign(cause === undefined ? new Error() : new DriverAdapterError(cause), { message, code })
+export function fromPlainError ({ message, code }: PlainError): Error {
+  return Object.assign(new Error(message), { code })
 }
