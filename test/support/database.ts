@@ -14,12 +14,12 @@ interface Teardown {
 /** The database of this process. */
 export const database: DatabaseName = process.env['DATABASE'] === 'postgresql' ? 'postgresql' : 'sqlite'
 
-/** Returns whether the SQLite of this Node can run the statements of the service. */
+/** Returns whether Node has a SQLite of its own that can run the statements of the service. */
 export function hasOwnSqlite (): boolean {
   const sqlite = process.getBuiltinModule('node:sqlite') as typeof import('@photostructure/sqlite') | undefined
   try {
-    return sqlite?.DatabaseSync !== undefined && new sqlite.DatabaseSync(':memory:').prepare(
-      "SELECT * FROM jsonb_each('[]')").all().length === 0
+    new sqlite!.DatabaseSync(':memory:').prepare("SELECT * FROM jsonb_each('[]')")
+    return true
   } catch {
     return false
   }
