@@ -159,6 +159,7 @@ t.test('a client that disconnects gets no further request handled', async (t) =>
 t.test('a client that takes nothing is disconnected after SLOW_READER_MS, not a multiple of it', async (t) => {
   const service = await startService(t, { SLOW_READER_MS: 1_000 })
   const { closed } = await open(t, service, ['/large'])
+  await eventually(() => service.handled.length > 0)
   let isLate = false
   const late = setTimeout(() => { isLate = !closed() }, 1_900)
   await eventually(closed)
