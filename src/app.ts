@@ -85,7 +85,7 @@ export async function buildApp (config: Config, siblings?: Siblings): Promise<Fa
   await app.register(deliveryCleanup, { days: config.EVENT_RETENTION_DAYS })
   await app.register(retention, { days: config.EVENT_RETENTION_DAYS })
   await app.register(expiry)
-  await app.register(erasure)
+  await app.register(erasure, config)
   await app.register(authentication)
   await app.register(openapi, { config, resources })
   await app.register(homeRoutes, { prefix: config.BASE_PATH, signup: config.SIGNUP, lab: hasLab(config) })

@@ -17,6 +17,9 @@ export interface Credential {
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const FORM = /^psk_([0-9A-Za-z]{8})_[0-9A-Za-z]{32}([0-9A-Za-z]{6})$/
 
+/** Time until a process reads a cached key again. The contract revokes a key in every process within 5 s. */
+export const KEY_CACHE_TTL_MS = 4_000
+
 export function createCredential (): Credential {
   const prefix = randomText(8)
   const body = `psk_${prefix}_${randomText(32)}`

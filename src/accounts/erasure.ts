@@ -1,17 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import type { Config } from '../config.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
-import type { Query, Read } from '../database/reads/query.ts'
 import { startSweep } from '../database/sweep.ts'
 import { columnOf, type Table } from '../database/table.ts'
-
-/**
- * No process uses the API keys of an account for longer after its deletion, so that no client sees a part of its rows:
- * processes cache keys for 4 s, and a request may wait for the database for 10 s.
- */
-const KEPT_MS = 15_000
+import { KEY_CACHE_TTL_MS } from './api-key.ts'
+import { findAccountsBy } from './queries.ts'
 
 const INTERVAL_MS = 5_000
 
@@ -104,33 +99,20 @@ async function eraseAccount ({ dialect, query, tables }: Transaction, account: n
   return erased.length > 0
 }
 
-/** Not a model call: the first one in a process loads Prisma's query compiler, and blocks all requests for 60 ms. */
-const deletedAccounts: Query<{ before: string }, { accounts: string }> = {
-  isNeverRefused: true,
-  sql: (dialect) => `
-    SELECT i.ord, (
-      SELECT '[' || coalesce(${dialect.join('CAST(x.id AS text)', 'x.deleted_at')}, '') || ']' FROM (
-        SELECT a.id, a.deleted_at FROM accounts a WHERE a.deleted_at <= ${dialect.toTime('i.before')}
-        ORDER BY a.deleted_at LIMIT ${ACCOUNTS_PER_SEARCH}) AS x
-    ) AS accounts
-    FROM ${dialect.jsonRows('i', { ord: 'ordinality', before: 'text' })}`
-}
-
-/** Returns accounts whose rows no process uses any more, those that were deleted first. */
-export async function findDeletedAccounts (read: Read): Promise<number[]> {
-  const row = await read(deletedAccounts, { before: new Date(Date.now() - KEPT_MS).toISOString() })
-  return JSON.parse(row!.accounts) as number[]
-}
+export const findDeletedAccounts = findAccountsBy('deleted_at', ACCOUNTS_PER_SEARCH)
 
 /** Erases deleted accounts, in every process. After a crash, any of them continues. */
-export const erasure = fp(async function erasure (app: FastifyInstance) {
+export const erasure = fp<Pick<Config, 'REQUEST_TIMEOUT_MS'>>(async function erasure (app, { REQUEST_TIMEOUT_MS }) {
+  // Until then, a request with a cached key may arrive and wait for the database, and must not see a part of the rows.
+  const keptMs = KEY_CACHE_TTL_MS + 2 * REQUEST_TIMEOUT_MS
+
   startSweep(app, eraseDeletedAccounts, { intervalMs: INTERVAL_MS, failure: 'cannot erase deleted accounts' })
 
   async function eraseDeletedAccounts (stopped: AbortSignal): Promise<void> {
     let erased: boolean
     do {
       erased = false
-      const accounts = await findDeletedAccounts(app.read)
+      const accounts = await findDeletedAccounts(app.read, Date.now() - keptMs)
       for (const account of accounts) erased = await eraseAll(account, stopped) || erased
     } while (erased && !stopped.aborted)
   }

@@ -1,32 +1,17 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Query, Read } from '../database/reads/query.ts'
 import { startSweep } from '../database/sweep.ts'
 import { isApiError } from '../errors.ts'
 import { deleteAccount } from './commands.ts'
 import { pauseAfterStep } from './erasure.ts'
+import { findAccountsBy } from './queries.ts'
 
 const INTERVAL_MS = 5_000
 
 /** Limits the accounts that one transaction deletes. Thousands that were opened together expire together. */
 const ACCOUNTS_PER_STEP = 10
 
-const expiredAccounts: Query<{ now: string }, { accounts: string }> = {
-  isNeverRefused: true,
-  sql: (dialect) => `
-    SELECT i.ord, (
-      SELECT '[' || coalesce(${dialect.join('CAST(x.id AS text)', 'x.expires_at')}, '') || ']' FROM (
-        SELECT a.id, a.expires_at FROM accounts a WHERE a.expires_at <= ${dialect.toTime('i.now')}
-        ORDER BY a.expires_at LIMIT ${ACCOUNTS_PER_STEP}) AS x
-    ) AS accounts
-    FROM ${dialect.jsonRows('i', { ord: 'ordinality', now: 'text' })}`
-}
-
-/** Returns accounts that have expired, those that did so first. */
-export async function findExpiredAccounts (read: Read): Promise<number[]> {
-  const row = await read(expiredAccounts, { now: new Date().toISOString() })
-  return JSON.parse(row!.accounts) as number[]
-}
+export const findExpiredAccounts = findAccountsBy('expires_at', ACCOUNTS_PER_STEP)
 
 /** Deletes accounts that have expired, in every process. Their API keys have ended before, at the time itself. */
 export const expiry = fp(async function expiry (app: FastifyInstance) {
@@ -36,7 +21,7 @@ export const expiry = fp(async function expiry (app: FastifyInstance) {
     let deleted: boolean
     do {
       const began = performance.now()
-      const accounts = await findExpiredAccounts(app.read)
+      const accounts = await findExpiredAccounts(app.read, Date.now())
       deleted = (await Promise.all(accounts.map(deleteOne))).includes(true)
       if (deleted) await pauseAfterStep(began)
     } while (deleted && !stopped.aborted)

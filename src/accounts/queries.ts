@@ -42,6 +42,31 @@ export async function findAccount (read: Read, account: number): Promise<Seriali
   return { record: row.record, etag: ACCOUNT_ETAG }
 }
 
+/**
+ * Defines a search for the accounts whose time in a column has passed, the earliest first.
+ *
+ * @returns a function that takes a time in ms since 1970, and returns ids
+ */
+export function findAccountsBy (
+  column: 'deleted_at' | 'expires_at', limit: number
+): (read: Read, until: number) => Promise<number[]> {
+  // Not a model call: the first one in a process loads Prisma's query compiler, and blocks all requests for 60 ms.
+  const accounts: Query<{ until: string }, { ids: string }> = {
+    isNeverRefused: true,
+    sql: (dialect) => `
+      SELECT i.ord, (
+        SELECT '[' || coalesce(${dialect.join('CAST(x.id AS text)', `x.${column}`)}, '') || ']' FROM (
+          SELECT a.id, a.${column} FROM accounts a WHERE a.${column} <= ${dialect.toTime('i.until')}
+          ORDER BY a.${column} LIMIT ${limit}) AS x
+      ) AS ids
+      FROM ${dialect.jsonRows('i', { ord: 'ordinality', until: 'text' })}`
+  }
+  return async (read, until) => {
+    const row = await read(accounts, { until: new Date(until).toISOString() })
+    return JSON.parse(row!.ids) as number[]
+  }
+}
+
 interface KeyRow {
   account: bigint
   key: bigint

@@ -1,18 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FastifyBaseLogger } from 'fastify'
 import { AccountClocks } from '../database/account-clocks.ts'
-import type { Commit } from '../database/group-commit/committer.ts'
 import type { Read } from '../database/reads/query.ts'
 import { deliverUnsubscribedMessages } from '../messages/delivery-status.ts'
-import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import { createCompletionBuffer } from './completion-buffer.ts'
-import type { AroundCall } from './delivery-attempt.ts'
-import type { DispatchContext, WebhookDispatcher } from './dispatch-context.ts'
+import type { DispatchContext, SendingOptions, WebhookDispatcher } from './dispatch-context.ts'
 import { createEndingPace } from './ending-pace.ts'
 import { findDueWork, type DueWebhook } from './find-due.ts'
-import type { WebhookClient } from './http-client.ts'
 import { createRequestSlots } from './request-slots.ts'
 import { createWebhookDispatcher } from './webhook-dispatcher.ts'
 
@@ -23,20 +18,10 @@ export interface DeliveryWorker {
   close: () => Promise<void>
 }
 
-export interface WorkerOptions {
+export interface WorkerOptions extends SendingOptions {
   read: Read
   /** The clocks of accounts; by default, all are in real time. */
   clocks?: AccountClocks
-  commit: Commit
-  client: WebhookClient
-  log: FastifyBaseLogger
-  instrumentation?: Instrumentation | undefined
-  /** Returns what makes the call of a delivery; by default, the call itself. */
-  aroundCall?: AroundCall | undefined
-  /** Duration of a lease; `LEASE_MS` by default. */
-  leaseMs?: number | undefined
-  /** Pauses between attempts; `RETRY_SCHEDULE` by default. */
-  retrySchedule?: readonly number[] | undefined
 }
 
 /** Minimum pause between two polls. After a long poll it is a multiple of its time: polls take a fifth of the time. */

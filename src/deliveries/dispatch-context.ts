@@ -15,19 +15,24 @@ export interface WebhookDispatcher {
   release: () => void
 }
 
-/** State and functions that the dispatchers of a worker share. */
-export interface DispatchContext {
-  /** Name of the worker in the leases of its deliveries. */
-  worker: string
+/** What it takes to send deliveries. */
+export interface SendingOptions {
   commit: Commit
   client: WebhookClient
   log: FastifyBaseLogger
   instrumentation?: Instrumentation | undefined
+  /** Returns what makes the call of a delivery; by default, the call itself. */
   aroundCall?: AroundCall | undefined
   /** Duration of a lease; `LEASE_MS` by default. */
   leaseMs?: number | undefined
   /** Pauses between attempts; `RETRY_SCHEDULE` by default. */
   retrySchedule?: readonly number[] | undefined
+}
+
+/** State and functions that the dispatchers of a worker share. */
+export interface DispatchContext extends SendingOptions {
+  /** Name of the worker in the leases of its deliveries. */
+  worker: string
   /** A receiver that takes longer for a request, with or without a response, is slow; `SLOW_MS` by default. */
   slowMs?: number
   /** Aborts when the worker stops. */

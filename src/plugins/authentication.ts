@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import { LRUCache } from 'lru-cache'
 import { markKeyUsed } from '../accounts/commands.ts'
 import { findKey, hasExpiredAccount, type ApiKeyCredential } from '../accounts/queries.ts'
-import { hashOf, isCredential, prefixOf } from '../accounts/api-key.ts'
+import { hashOf, isCredential, KEY_CACHE_TTL_MS, prefixOf } from '../accounts/api-key.ts'
 import { ReadOnlyKey, Unauthorized } from '../errors.ts'
 import { STRANGERS } from './admission.ts'
 
@@ -19,9 +19,6 @@ declare module 'fastify' {
   }
 }
 
-/** Time until a cached key is read again. The contract revokes a key in every process within 5 s. */
-const CACHE_TTL_MS = 4_000
-
 /** Precision of the expiry. With lru-cache's default of 1 ms, a busy service sets a timer every millisecond. */
 const CACHE_RESOLUTION_MS = 100
 
@@ -33,7 +30,7 @@ const HOUR_MS = 3_600_000
 /** Adds bearer keys (RFC 6750): `verifyBearerAuth` and `requireWriteAccess`, the hooks of the `authenticated` scope. */
 export const authentication = fp(async function authentication (app: FastifyInstance) {
   const cache = new LRUCache<string, ApiKeyCredential>({
-    max: CACHE_SIZE, ttl: CACHE_TTL_MS, ttlResolution: CACHE_RESOLUTION_MS
+    max: CACHE_SIZE, ttl: KEY_CACHE_TTL_MS, ttlResolution: CACHE_RESOLUTION_MS
   })
   // Ids are never reused, so entries need no removal. They also reject a key whose query began before its revocation.
   const revoked = new LRUCache<string, true>({ max: CACHE_SIZE })
@@ -42,7 +39,7 @@ export const authentication = fp(async function authentication (app: FastifyInst
   app.decorate('requireWriteAccess', requireWriteAccess)
   /** When another process last said that it revoked a key, by `performance.now()`. */
   let hintedAt = -Infinity
-  // Called before the answer to the request. Other processes are notified, and otherwise notice within `CACHE_TTL_MS`.
+  // Called before the answer to the request. Other processes are notified, or notice within `KEY_CACHE_TTL_MS`.
   app.onChange(({ apiKeys = [], accounts = [] }, isHint) => {
     if (apiKeys.length + accounts.length === 0) return
     if (isHint) return forget(new Set(apiKeys), new Set(accounts))

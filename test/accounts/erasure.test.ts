@@ -10,17 +10,17 @@ import { startSweepAlone } from '../support/sweeps.ts'
 
 t.test('erasing pauses after each step for three times its duration', async (t) => {
   const steps: Array<{ began: number, ended: number }> = []
-  let accounts = '[7]'
-  const read = (async () => ({ accounts })) as unknown as Read
+  let ids = '[7]'
+  const read = (async () => ({ ids })) as unknown as Read
   const commit = (async () => {
     const began = performance.now()
     await sleep(20)
     steps.push({ began, ended: performance.now() })
     if (steps.length < 4) return { record: { state: 'erasing', position: {} } }
-    accounts = '[]'
+    ids = '[]'
     return { record: { state: 'erased' } }
   }) as unknown as Commit
-  const pass = await startSweepAlone(t, { read, commit }, (app) => app.register(erasure))
+  const pass = await startSweepAlone(t, { read, commit }, (app) => app.register(erasure, { REQUEST_TIMEOUT_MS: 1_000 }))
   pass(5_000)
   await eventually(() => steps.length === 4)
   for (const [i, { began }] of steps.slice(1).entries()) {

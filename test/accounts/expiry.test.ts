@@ -105,7 +105,7 @@ t.test('accounts that expire together are deleted a few at a time', async (t) =>
   let inFlight = 0
   const read = (async () => {
     steps.push(0)
-    return { accounts: JSON.stringify([...left].slice(0, 10)) }
+    return { ids: JSON.stringify([...left].slice(0, 10)) }
   }) as never
   const commit = (async (_command: unknown, { account }: { account: number }) => {
     inFlight++

@@ -110,8 +110,8 @@ function reads ({ app: { clocks, read } }: TestApp, { account, pet }: Owner): Ac
     'poll the lab': async (read) => await findActiveStates(read),
     'poll changes of the lab': async (read) => await findChanges(read, ago(15_000)),
     'read the lab of an account': async (read) => await findStateOf(read, account),
-    'search deleted accounts': async (read) => await findDeletedAccounts(read),
-    'search expired accounts': async (read) => await findExpiredAccounts(read)
+    'search deleted accounts': async (read) => await findDeletedAccounts(read, Date.now()),
+    'search expired accounts': async (read) => await findExpiredAccounts(read, Date.now())
   }
   return Object.fromEntries(Object.entries(finds).map(([name, find]) =>
     [name, async () => { await inEachForm(read, find) }]))
