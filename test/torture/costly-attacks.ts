@@ -4,6 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { count, EARLIER, LATER, openLargeStore, run, type Attack, type Target } from './neighbour-attacks.ts'
 import { flood, inParallel, openAccount, openConnection, repeat, requests, send } from './neighbour-traffic.ts'
 
+/**
+ * Pause between waves of connections. A server of Node with nothing else takes 1.4 to 2.5 s here until it accepts one
+ * more connection after 4,800 that arrive at once with 131 KB each.
+ */
+const WAVE_MS = 250
+
 /** Attacks whose requests are few or refused, and cost more than others: their bytes, their answers, what they keep. */
 export const COSTLY_ATTACKS: Record<string, (target: Target) => Promise<Attack>> = {
   'N11 bodies of one-byte chunks that go on after the answer': async (target) => {
@@ -67,8 +73,12 @@ export const COSTLY_ATTACKS: Record<string, (target: Target) => Promise<Attack>>
     const { key } = await openAccount(target)
     const head = `POST /messages HTTP/1.1\r\nHost: petstore\r\nAuthorization: Bearer ${key}\r\n`
     const bytes = `${head}Content-Type: application/json\r\nContent-Length: 131072\r\n\r\n${'x'.repeat(131_000)}`
+    const [waves, connections] = target.context.quick ? [1, 200] : [12, 400]
     return async (stopped) => {
-      await repeat(target, target.context.quick ? 200 : 4_800, stopped, (socket) => { socket.resume().write(bytes) })
+      await Promise.all(Array.from({ length: waves }, async (_, i) => {
+        await sleep(WAVE_MS * i)
+        await repeat(target, connections, stopped, (socket) => { socket.resume().write(bytes) })
+      }))
     }
   },
 
