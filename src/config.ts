@@ -110,7 +110,8 @@ export const ConfigSchema = Type.Object({
     default: false, description: 'Allow webhooks to call private, loopback and link-local addresses'
   }),
   STREAMS_PER_ACCOUNT: integer(
-    100, 1, 1_000_000, 'Maximum event streams that each account can have open, in each process'
+    100, 1, 1_000_000,
+    'Maximum streams of events, and of recorded requests, that each account can have open, in each process'
   ),
   SLOW_READER_MS: integer(
     30000, 100, 3_600_000,

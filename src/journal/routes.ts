@@ -191,8 +191,8 @@ export function journalRoutes (
       const { auth, method } = request
       if (isNotModified(conditionsOf(request))) return sendStreamNotModified(reply)
       if (method === 'HEAD') return sendStream(reply, emptyStream())
-      if (streams.countOf(auth.account) >= streamsPerAccount) throw new StreamLimitReached(streamsPerAccount)
       const newest = (await streamRequests(app.read, auth.account, from ?? 0))?.newest ?? 0
+      if (streams.countOf(auth.account) >= streamsPerAccount) throw new StreamLimitReached(streamsPerAccount)
       const socket = reply.raw.socket!
       // Followers that do not read have limits of their own. The socket of `inject` has no time-out.
       if ('setTimeout' in socket) socket.setTimeout(0)

@@ -4,7 +4,9 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { ApiKeyCredential } from '../../src/accounts/queries.ts'
 import type { Read } from '../../src/database/reads/query.ts'
-import { createEventStreams, STREAM_TIMINGS, type EventStreams } from '../../src/events/event-stream.ts'
+import {
+  createEventStreams, STREAM_TIMINGS, type EventStreams, type StreamSource
+} from '../../src/events/event-stream.ts'
 import { startApp, type Client, type TestApp } from '../support/app.ts'
 import { setClockBack } from '../support/machine-clock.ts'
 import { eventually } from '../support/receiver.ts'
@@ -194,6 +196,37 @@ t.test('a stream is sent what was committed while it began to follow', async (t)
   streams.follow(await credentialOf(store), 0, () => 0).on('data', (bytes: Buffer) => { text += bytes.toString() })
   await eventually(() => text.includes('id: 1\n'))
   t.match(text, /^id: 1$/m)
+})
+
+t.test('a stream joins others although what they were sent is gone', async (t) => {
+  const service = await startApp(t)
+  const credential = await credentialOf(await service.openAccount())
+  let stored = [1, 2, 3]
+  let reads = 0
+  const source: StreamSource = async (_read, _account, after) => {
+    reads++
+    await setImmediate()
+    const ids = stored.filter((id) => id > after)
+    const text = ids.map((id) => `id: ${id}\n\n`).join('')
+    return { newest: stored.at(-1) ?? 0, oldest: 0, text, last: ids.at(-1) ?? after }
+  }
+  const streams = createEventStreams(service.app.read, service.app.log, { pollMs: 3_600_000 }, undefined, source)
+  t.teardown(streams.close)
+  const texts = ['', '']
+  const follow = (i: number): void => {
+    streams.follow(credential, 0, () => 0).on('data', (bytes: Buffer) => { texts[i] += bytes.toString() })
+  }
+  follow(0)
+  await eventually(() => texts[0]!.includes('id: 3\n'))
+  stored = []
+  const before = reads
+  follow(1)
+  await eventually(() => reads > before)
+  for (let turn = 0; turn < 100; turn++) await setImmediate()
+  t.ok(reads - before < 10, `${reads - before} reads`)
+  stored = [4]
+  streams.wake(credential.account)
+  await eventually(() => texts.every((text) => text.includes('id: 4\n')))
 })
 
 t.test('a stream stays open after a failed read, and the read is repeated', async (t) => {
