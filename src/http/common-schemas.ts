@@ -50,7 +50,7 @@ export const PageQuery = {
     minimum: 1, maximum: 100, default: 20, description: 'Maximum number of records to return', example: 20
   })),
   cursor: Type.Optional(Type.String({
-    pattern: describedPattern('^[0-9a-z]{1,10}$', 'be the cursor of a Link header, 1 to 10 characters 0-9 and a-z'),
+    pattern: describedPattern('^[0-9a-z]{1,11}$', 'be the cursor of a Link header, 1 to 11 characters 0-9 and a-z'),
     description: 'Start of the page: the `cursor` of a `Link` header',
     example: '0'
   }))

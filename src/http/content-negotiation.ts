@@ -1,5 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
+/** A quoted value of a parameter, which may have a comma. Only the parameter `q` counts, and it is never quoted. */
+const QUOTED = /"[^"]*"/g
+
 const QUALITY = /^\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*$/i
 
 /**
@@ -8,7 +11,7 @@ const QUALITY = /^\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*$/i
  */
 export function qualityOf (accept: string, mediaType: string): number {
   const [group] = mediaType.split('/')
-  const qualities = new Map(accept.split(',').map((entry): [range: string, quality: number] => {
+  const qualities = new Map(accept.replace(QUOTED, '').split(',').map((entry): [range: string, quality: number] => {
     const [range = '', ...parameters] = entry.split(';')
     const quality = parameters.map((parameter) => QUALITY.exec(parameter)?.[1]).find((value) => value !== undefined)
     return [range.trim().toLowerCase(), Math.min(Number(quality ?? 1), 1)]

@@ -10,8 +10,8 @@ import { explainViolation, MAX_INT64, pointerOf, type HttpPart } from './validat
  */
 
 interface Part { schema: PartSchema, httpPart?: string }
-interface PartSchema { $ref?: string, properties?: Record<string, PropertySchema> }
-interface PropertySchema { type?: string, format?: string, maximum?: number, items?: PropertySchema }
+interface PartSchema { $ref?: string, properties?: Record<string, PropertySchema>, items?: PropertySchema }
+interface PropertySchema extends PartSchema { type?: string, format?: string, maximum?: number }
 
 type Data = Record<string, unknown>
 type Result = { value: unknown } | { error: Error }
@@ -36,8 +36,8 @@ export function buildValidatorCompiler (schemas: Record<string, unknown>): Valid
     const properties = (schema.properties ?? components[schema.$ref?.replace('#', '') ?? '']?.properties) ?? {}
     const part = httpPart as HttpPart
     if (part === 'body') {
-      const ids = Object.keys(properties).filter((name) => properties[name]?.format === 'int64')
-      return (data) => validateBody(findViolation, data as Data, ids)
+      const limitIds = idLimit(schema, components)
+      return (data) => validateBody(findViolation, data as Data, limitIds)
     }
     const repeatable = Object.keys(properties).filter((name) => properties[name]?.type === 'array')
     return (data) => validate(findViolation, coerceStrings(data as Data, properties), part, repeatable)
@@ -90,7 +90,7 @@ function valueAt (data: unknown, pointer: string): unknown {
   return value
 }
 
-function validateBody (findViolation: FindViolation, data: Data, ids: string[]): Result {
+function validateBody (findViolation: FindViolation, data: Data, limitIds: LimitIds | undefined): Result {
   const result = validate(findViolation, data, 'body')
   if ('error' in result) return result
   const field = findLoneSurrogate(data, '')
@@ -98,10 +98,32 @@ function validateBody (findViolation: FindViolation, data: Data, ids: string[]):
     const error = new ValidationFailed(`${field} must not contain one half of a surrogate pair`)
     return { error: withProblem(error, `/body/${field.replaceAll('.', '/')}`, 'pattern') }
   }
-  for (const name of ids) {
-    if (Number(data[name]) > Number.MAX_SAFE_INTEGER) data[name] = NEVER_ASSIGNED
+  return { value: limitIds === undefined ? data : limitIds(data) }
+}
+
+/** Replaces the ids of a value by `limitId`, in place. */
+type LimitIds = (value: unknown) => unknown
+
+/** Returns a function that replaces the ids in values of a schema, or `undefined` if there are none. */
+function idLimit (schema: PropertySchema, components: Record<string, PartSchema>): LimitIds | undefined {
+  if (schema.format === 'int64') return limitId
+  const { properties = {}, items } = schema.$ref === undefined ? schema : components[schema.$ref.replace('#', '')] ?? {}
+  const ofItem = items && idLimit(items, components)
+  if (ofItem !== undefined) return (list) => Array.isArray(list) ? list.map(ofItem) : list
+  const limits = Object.entries(properties).flatMap(([name, property]) => {
+    const limit = idLimit(property, components)
+    return limit === undefined ? [] : [{ name, limit }]
+  })
+  if (limits.length === 0) return undefined
+  return (value) => {
+    const members = value as Data | undefined
+    for (const { name, limit } of limits) if (members?.[name] !== undefined) members[name] = limit(members[name])
+    return value
   }
-  return result
+}
+
+function limitId (id: unknown): unknown {
+  return Number(id) > Number.MAX_SAFE_INTEGER ? NEVER_ASSIGNED : id
 }
 
 /** Digits without a leading zero. Ids are at most 2^63-1. */

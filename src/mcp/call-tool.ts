@@ -58,7 +58,9 @@ export async function callTool (
 }
 
 /** Returns what is wrong with the arguments before their values: the operation validates those. */
-function problemOf ({ tool: { name, inputSchema } }: OperationTool, args: Record<string, unknown>): string | undefined {
+function problemOf (
+  { tool: { name, inputSchema }, parameters }: OperationTool, args: Record<string, unknown>
+): string | undefined {
   const { properties, required } = inputSchema
   for (const [argument, value] of Object.entries(args)) {
     if (!Object.hasOwn(properties, argument)) {
@@ -66,6 +68,10 @@ function problemOf ({ tool: { name, inputSchema } }: OperationTool, args: Record
     }
     if (argument !== 'body' && ![value].flat().every(isPlain)) {
       return `The argument "${argument}" must be a line of text, a number or a boolean`
+    }
+    // A URL has no other form of these: `%2E` is the same segment.
+    if (parameters.get(argument)?.in === 'path' && ['', '.', '..'].includes(String(value))) {
+      return `The argument "${argument}" must not be empty, "." or ".."`
     }
   }
   const missing = required.find((argument) => args[argument] === undefined)

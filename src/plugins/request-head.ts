@@ -77,7 +77,7 @@ function validateRequestHead (
   return new BadRequest('The URL contains an invalid percent-escape. Write "%" itself as "%25"')
 }
 
-/** Replaces paths that the router cannot decode: the router would reject them before any hook runs. */
+/** Replaces URLs with an invalid percent-escape: the router would reject some of them before any hook runs. */
 const UNDECODABLE = '/%25'
 
 /** Returns the path and query of a request. A proxy may send an absolute URL (RFC 9112 section 3.2.2). */
@@ -87,9 +87,8 @@ export function normalizeRequestTarget ({ url = '' }: IncomingMessage): string {
 }
 
 function isDecodable (url: string): boolean {
-  const [path = ''] = url.split('?')
   try {
-    decodeURIComponent(path)
+    decodeURIComponent(url)
     return true
   } catch {
     return false

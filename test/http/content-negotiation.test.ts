@@ -13,7 +13,8 @@ const QUALITIES: Array<[accept: string, stream: number, json: number]> = [
   ['text/*;q=0.3, */*;q=0.1', 0.3, 0.1],
   ['text/event-stream;q=0.2, text/*;q=0.9', 0.2, 0],
   ['*/*;q=1.000', 1, 1],
-  ['text/event-streams, application/jsonx', 0, 0]
+  ['text/event-streams, application/jsonx', 0, 0],
+  ['text/event-stream;q=0.5, application/json;profile="a,b;q=1";q=0.1', 0.5, 0.1]
 ]
 
 t.test('the most specific range decides the quality of a media type', async (t) => {

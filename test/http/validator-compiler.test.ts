@@ -182,7 +182,7 @@ t.test('every cursor of the documented form is accepted, with any filter and ord
     const orders = parameters.some(({ name }) => name === 'sort') ? ['', 'sort=id', 'sort=-id'] : ['']
     for (const filter of filters[path] ?? ['']) {
       for (const order of orders) {
-        const queries = ['0', '1', 'a', 'k', '00', '0000000000', 'gjdgxs', 'zzzzzzzzzz'].map((cursor) =>
+        const queries = ['0', '1', 'a', 'k', '00', '00000000000', 'gjdgxs', 'zzzzzzzzzzz'].map((cursor) =>
           [filter, order, `cursor=${cursor}`].filter((part) => part !== '').join('&')
         )
         const answers = await Promise.all(queries.map(async (query) => await client.get(`${path}?${query}`)))
@@ -199,7 +199,7 @@ t.test('every cursor of the documented form is accepted, with any filter and ord
       'cursor=A',
       'cursor=-1',
       'cursor=1.5',
-      'cursor=zzzzzzzzzzz',
+      'cursor=zzzzzzzzzzzz',
       'cursor=%00',
       'cursor=k%0A',
       'cursor=%C3%A4',
@@ -254,9 +254,6 @@ t.test('every operation rejects unknown query parameters', async (t) => {
       'constructor',
       'toString',
       '%00',
-      '%ED%A0%80',
-      '%',
-      '%zz',
       ''
     ]) {
       const answer = await client.request(operation.method, `${pathOf(operation, ids)}?${name}=1`, {

@@ -53,7 +53,7 @@ t.test('a check of recorded requests', async (t) => {
     for (const [match, actual] of [
       [{}, 5], [{ operation: 'listPets' }, 1], [{ method: 'POST' }, 3], [{ path: '/messages' }, 3],
       [{ path: '/pets' }, 1], [{ path: '/pets?limit=3' }, 1], [{ path: '/pets?limit=4' }, 0], [{ status: 503 }, 1],
-      [{ keyId }, 5], [{ keyId: 4_711 }, 0], [{ run: 'a' }, 3], [{ outcome: 'refused' }, 1],
+      [{ keyId }, 5], [{ keyId: 4_711 }, 0], [{ keyId: 1e300 }, 0], [{ run: 'a' }, 3], [{ outcome: 'refused' }, 1],
       [{ run: 'a', status: 201 }, 2]
     ] as const) {
       const { body } = await verify(ada, { match, times: { exactly: actual } })

@@ -51,9 +51,11 @@ t.test('faults', async (t) => {
   await t.test('a fault of a key that the account does not have is refused', async (t) => {
     const [ada, bob] = [await openAccount(), await openAccount()]
     const [{ id: foreign }] = (await bob.get('/account/keys')).body
-    for (const keyId of [foreign, 4_000_000]) {
+    for (const keyId of [foreign, 4_000_000, 2 ** 63, 1e300]) {
       const refused = await ada.post('/lab/faults', { operation: 'listPets', effect: { type: 'reset' }, keyId })
       assertError(t, refused, 409, 'unknown_api_key', 'keyId')
+      const faults = [{ operation: 'listPets', effect: { type: 'reset' }, keyId }]
+      assertError(t, await ada.post('/lab/scenarios', { faults }), 409, 'unknown_api_key', 'keyId')
     }
     assertResponse(t, await ada.get('/lab/faults'), 200, [])
   })

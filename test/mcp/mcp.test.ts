@@ -71,6 +71,7 @@ t.test('tools', async (t) => {
     for (const [name, args, status, code] of [
       ['getOrder', { orderId: 999_999 }, 404, 'order_not_found'],
       ['getOrder', { orderId: 'a/b?c' }, 400, 'validation_failed'],
+      ...['', '.', '..'].map((orderId) => ['getOrder', { orderId }, 400, 'validation_failed'] as const),
       ['getOrder', {}, 400, 'validation_failed'],
       ['getOrder', { orderID: 1 }, 400, 'validation_failed'],
       ['getOrder', { orderId: {} }, 400, 'validation_failed'],

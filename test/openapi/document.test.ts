@@ -187,7 +187,7 @@ t.test('the OpenAPI document', async (t) => {
             { type: 'integer', format: 'int64', minimum: 1, maximum: undefined }
           )
         }
-        if (name === 'cursor') t.equal(pattern, '^[0-9a-z]{1,10}$')
+        if (name === 'cursor') t.equal(pattern, '^[0-9a-z]{1,11}$')
         if (name === 'limit') t.match(schema, { type: 'integer', minimum: 1, maximum: 100, default: 20 })
       }
     }

@@ -41,7 +41,7 @@ t.test('pets', async (t) => {
       ['limit=Infinity', 'limit'],
       ['limit=1&limit=2', 'limit'],
       ['cursor=K', 'cursor'],
-      ['cursor=01234567890', 'cursor'],
+      ['cursor=012345678901', 'cursor'],
       ['sort=name', 'sort'],
       ['sort=+id', 'sort'],
       ['status=lost', 'status'],
@@ -146,8 +146,8 @@ t.test('pets', async (t) => {
       )
     }
     // Any position is a cursor, also one that no page gave out.
-    for (const cursor of ['0', 'zzzzzzzzzz', '0000000001']) { t.equal((await ada.get(`/pets?cursor=${cursor}`)).status, 200, cursor) }
-    assertListed(t, await ada.get('/pets?cursor=zzzzzzzzzz'), [])
+    for (const cursor of ['0', 'zzzzzzzzzzz', '00000000001']) { t.equal((await ada.get(`/pets?cursor=${cursor}`)).status, 200, cursor) }
+    assertListed(t, await ada.get('/pets?cursor=zzzzzzzzzzz'), [])
 
     const asked = ids.map((id) => `id=${id}`).join('&')
     const byId = await ada.get(`/pets?${asked}`)

@@ -28,5 +28,5 @@ export const OrderParams = Type.Object({ orderId: Id }, CLOSED)
 export const PetQuery = Type.Object({
   status: Type.Optional(Status),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
-  cursor: Type.Optional(Type.String({ pattern: '^[0-9a-z]{1,10}$' }))
+  cursor: Type.Optional(Type.String({ pattern: '^[0-9a-z]{1,11}$' }))
 }, CLOSED)
