@@ -76,8 +76,13 @@ export function recordWriteContext (request: FastifyRequest): WriteContext {
 /** Identifies a request by method, decoded path and JSON value, so that escapes and member order make no difference. */
 function fingerprint ({ method, url, body }: FastifyRequest): string {
   const [path = ''] = url.split('?')
-  const text = `${method} ${decodeURIComponent(path)} ${JSON.stringify(body, sortMembers)}`
+  const text = `${method} ${decodeURIComponent(path)} ${canonicalJson(body)}`
   return createHash('sha256').update(text).digest('hex')
+}
+
+/** Returns the JSON text of a value, the same whatever the order of its members. */
+export function canonicalJson (value: unknown): string {
+  return JSON.stringify(value, sortMembers)
 }
 
 function sortMembers (_name: string, value: unknown): unknown {

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Type } from '@sinclair/typebox'
 import type { Read } from '../database/reads/query.ts'
 import { InvalidJson } from '../errors.ts'
+import { canonicalJson } from '../http/idempotency.ts'
 import { parseJson } from '../http/json-text.ts'
 import { SnapshotTooLarge } from './errors.ts'
 import { recordsOf } from './row-records.ts'
@@ -31,8 +32,9 @@ export class FileLines {
     const number = this.values.length + 1
     if (number > MAX_STORE_ROWS) throw new SnapshotTooLarge(MAX_STORE_ROWS)
     if (line.length > MAX_LINE_BYTES) throw new InvalidJson(`line ${number} has more than ${MAX_LINE_BYTES} bytes`)
-    this.#hash.update(line).update('\n')
-    this.values.push(parseJson(line, `line ${number}: `))
+    const value = parseJson(line, `line ${number}: `)
+    this.#hash.update(canonicalJson(value)).update('\n')
+    this.values.push(value)
   }
 
   toJSON (): string {

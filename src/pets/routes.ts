@@ -21,7 +21,7 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
   return async function petRoutes (app) {
     const sunsetTime = new Date(`${sunset}T00:00:00Z`)
     const sunsetField = sunsetTime.toUTCString()
-    const isAfterSunset = (account: number): boolean => app.clocks.now(account) >= sunsetTime.getTime()
+    const isAfterSunset = (account: number, time = app.clocks.now(account)): boolean => time >= sunsetTime.getTime()
 
     app.get('/pets', {
       schema: {
@@ -54,8 +54,8 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
     }, async (request, reply) => {
       const { auth: { account }, body: pet } = request
       const created = await app.commit(createPet, { pet }, writeContext(request))
-      const { id } = created.record
-      return sendWriteResult(reply, 201, created, isAfterSunset(account) ? `/pets?id=${id}` : `/pets/${id}`)
+      const { record: { id }, firstAt } = created
+      return sendWriteResult(reply, 201, created, isAfterSunset(account, firstAt) ? `/pets?id=${id}` : `/pets/${id}`)
     })
 
     app.get('/pets/:petId', {

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { Webhook } from 'standardwebhooks'
 import { startApp, type Answer, type Client } from '../support/app.ts'
-import { assertError, assertRejectsInput, assertResponse } from '../support/checks.ts'
+import { assertError, assertRejectsInput, assertReplayed, assertResponse } from '../support/checks.ts'
 import { newPet } from '../support/fixtures.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
 import { openStream } from '../support/stream.ts'
@@ -86,7 +86,14 @@ t.test('the clock', async (t) => {
     const [ada, bob] = [await openAccount(), await openAccount()]
     const [hers, his] = [await newPet(ada), await newPet(bob)]
     const document = (await ada.get('/openapi.json')).text
-    await advance(ada, { to: '2030-12-06T00:00:00Z' })
+    const { body: [{ id: categoryId }] } = await ada.get('/categories')
+    const create = async (): Promise<Answer> =>
+      await ada.post('/pets', { name: 'Max', categoryId }, { 'idempotency-key': 'sunset' })
+    await advance(ada, { to: '2030-12-04T23:00:00Z' })
+    const first = await create()
+    await advance(ada, { to: '2030-12-05T00:00:00Z' })
+    assertReplayed(t, await create(), first, 'a replay after the sunset')
+    t.match(first.headers, { location: /^\/pets\/\d+$/ })
     const gone = await ada.get(`/pets/${hers}`)
     assertError(t, gone, 410, 'operation_sunset')
     const read = await bob.get(`/pets/${his}`)
@@ -94,8 +101,7 @@ t.test('the clock', async (t) => {
     t.equal(read.headers['petstore-clock'], undefined)
     for (const name of ['deprecation', 'sunset']) t.equal(gone.headers[name], read.headers[name])
     t.equal((await ada.get(`/pets?id=${hers}`)).body.length, 1)
-    t.match((await ada.post('/pets', { name: 'Rex', categoryId: (await ada.get('/categories')).body[0].id })).headers,
-      { location: /^\/pets\?id=\d+$/ })
+    t.match((await ada.post('/pets', { name: 'Rex', categoryId })).headers, { location: /^\/pets\?id=\d+$/ })
     t.equal((await ada.get('/openapi.json')).text, document)
   })
 

@@ -234,6 +234,8 @@ t.test('a store as a file', async (t) => {
     const first = await send(ada, file, key('one'))
     t.equal(first.status, 201)
     assertReplayed(t, await send(ada, file, key('one')), first, 'the same file')
+    const reversed = [CATEGORY, PET].map((row) => Object.fromEntries(Object.entries(row).reverse()))
+    assertReplayed(t, await send(ada, fileOf(...reversed).replaceAll(',', ' ,'), key('one')), first, 'the same values')
     const other = await send(ada, fileOf(CATEGORY), key('one'))
     assertError(t, other, 422, 'idempotency_key_reused')
     t.equal((await ada.get('/lab/snapshots')).body.length, 1)

@@ -81,6 +81,8 @@ export interface WriteResult<Record> {
   etag?: string | undefined
   /** Whether it is the answer of an earlier request with the same Idempotency-Key. */
   replayed: boolean
+  /** When that request came, by the account's clock, in ms since 1970. */
+  firstAt?: number
 }
 
 /** A write that waits in the queue or is in flight. */

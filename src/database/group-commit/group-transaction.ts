@@ -140,14 +140,18 @@ function decide (tx: Transaction, writes: readonly QueuedWrite[], map: IdentityM
   const bytes = tx.storedBytes
   const views = new Map<number | null, AccountRows>()
   for (const entry of writes) {
-    const { command, input, context: { account } } = entry
+    const { command, input, context: { account, idempotency } } = entry
     let rows = views.get(account)
     if (rows === undefined) views.set(account, rows = new AccountRows(map, account, tx.now(account)))
     try {
       outcomes.complete(entry, map.attempt(() => {
         const earlier = account === null ? 0 : bytes.of(account)
         const success = command.decide(input, rows)
-        const refusal = account !== null && bytes.of(account) > earlier ? bytes.refusalOf(account) : undefined
+        if (account === null) return success
+        const rowBytes = bytes.of(account) - earlier
+        // Whatever shrinks the account's rows may pass. Otherwise, the event and the response are stored for nothing.
+        const adds = rowBytes > 0 || (rowBytes === 0 && (success.events?.length || idempotency !== undefined))
+        const refusal = adds ? bytes.refusalOf(account) : undefined
         if (refusal !== undefined) throw refusal
         return success
       }))

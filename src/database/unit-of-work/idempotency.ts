@@ -30,6 +30,8 @@ interface StoredResponse {
   fingerprint: string
   record: string | null
   etag: string | null
+  /** When the key was first used, by the account's clock. */
+  createdAt: string
 }
 
 /**
@@ -119,7 +121,8 @@ const textsOf = oncePerDialect((dialect) => {
         WHERE idempotency_records.expires_at < excluded.created_at
       RETURNING account_id AS account, key`,
     load: `
-      SELECT r.account_id AS account, r.key, r.fingerprint, r.record, r.etag FROM ${dialect.jsonRows('i', keys)}
+      SELECT r.account_id AS account, r.key, r.fingerprint, r.record, r.etag, ${dialect.time('r.created_at')} AS "createdAt"
+      FROM ${dialect.jsonRows('i', keys)}
       JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL
       JOIN idempotency_records r ON r.account_id = i.account AND r.key = i.key`,
     store: `
@@ -139,5 +142,5 @@ function keyOf ({ account, key }: StoredResponse): string {
 function replayOf (stored: StoredResponse, fingerprint: string): Replay {
   if (stored.fingerprint !== fingerprint) return new IdempotencyKeyReused()
   const record = stored.record === null ? undefined : JSON.parse(stored.record) as unknown
-  return { record, etag: stored.etag ?? undefined, replayed: true }
+  return { record, etag: stored.etag ?? undefined, replayed: true, firstAt: Date.parse(stored.createdAt) }
 }
