@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { open, type FileHandle } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { ValidationFailed } from '../errors.ts'
 import type { AnyPaper } from '../exam/paper.ts'
@@ -28,6 +28,7 @@ export function addExam (program: Command): void {
       }
       const { holdExam } = await import('../exam/exam.ts')
       const { hasPassed, junitOf, linesOf, reportOf, summaryOf } = await import('../exam/report.ts')
+      const file = junit === undefined ? undefined : await create(junit)
       const stop = new AbortController()
       const stopped = new OperationalError('The exam was stopped.')
       for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => { stop.abort(stopped) })
@@ -37,9 +38,19 @@ export function addExam (program: Command): void {
         onResult (result) { if (!json) for (const line of linesOf(result)) console.log(line) }
       })
       console.log(json ? JSON.stringify(reportOf(client, results), null, 2) : summaryOf(results))
-      if (junit !== undefined) await writeFile(junit, junitOf(results))
+      await file?.writeFile(junitOf(results))
+      await file?.close()
       if (!hasPassed(results)) process.exitCode = 1
     })
+}
+
+/** Creates a file before the exam: it takes minutes, and its results would be lost. */
+async function create (path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'w')
+  } catch (error) {
+    throw new OperationalError(`Cannot write ${path}: ${(error as Error).message}`)
+  }
 }
 
 /** @throws {ValidationFailed} that names a paper which does not exist */

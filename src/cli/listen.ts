@@ -38,6 +38,8 @@ async function listen (client: Client, { forwardTo, types, from, secret }: Liste
   const forward = createForwarder({ client: sender, url: forwardTo, secret: signing, account, print, stop })
   try {
     for await (const event of client.followEvents({ after, signal: stop.signal })) {
+      // The service begins with the next event if there is none after that number yet.
+      if (event.id <= after) continue
       if (types === undefined || types.some((pattern) => matches(event, pattern))) await forward(event)
     }
   } finally {

@@ -4,7 +4,7 @@ import type { Command, CommandResult } from '../database/group-commit/command.ts
 import { renewClaim } from '../database/group-commit/idempotency-records.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { shiftLeases } from '../deliveries/leases.ts'
-import { ValidationFailed } from '../errors.ts'
+import { ValidationFailed, withProblem } from '../errors.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { offsetAfter, type Advance } from './rules.ts'
 import { clockEvents, type AdvancedClock } from './schemas.ts'
@@ -40,7 +40,8 @@ async function move (
   if (failed !== undefined) return failed
   const offsetSeconds = offsetAfter(Date.parse(tx.startedAt), before, advance, LAST_INSTANT)
   if (offsetSeconds === 'not later') {
-    return new ValidationFailed('to must be later than the clock, which never goes back')
+    const error = new ValidationFailed('to must be later than the clock, which never goes back')
+    return withProblem(error, '/body/to', 'minimum')
   }
   if (offsetSeconds === 'out of range') return new ValidationFailed('The clock cannot show a time after the year 9999')
   const from = tx.now(account)

@@ -4,7 +4,7 @@ import { etagOf } from '../database/entity-tag.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { DELIVERY_LIFETIME_MS } from '../deliveries/enqueue.ts'
-import { ValidationFailed } from '../errors.ts'
+import { ValidationFailed, withProblem } from '../errors.ts'
 import { EventsExpired } from '../events/errors.ts'
 import { describeStored, resolveStartPosition, type FeedState } from '../events/rules.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
@@ -70,8 +70,14 @@ function numbersOf (
   const last = Math.min(eventId ?? Infinity, to ?? stored.newest)
   const oldest = Math.max(stored.oldest ?? last + 1, last - MAX_RESENT_EVENTS + 1)
   const first = Math.max(eventId ?? 0, from ?? oldest)
-  if (last - first < MAX_RESENT_EVENTS) return [first, last]
-  return new ValidationFailed(`to must be at most ${MAX_RESENT_EVENTS - 1} more than from; by default, it is the newest event`)
+  return checkRange(first, last) ?? [first, last]
+}
+
+/** Returns the error of a range of too many events. */
+export function checkRange (first: number, last: number): FastifyError | undefined {
+  if (last - first < MAX_RESENT_EVENTS) return undefined
+  const rule = `to must be at most ${MAX_RESENT_EVENTS - 1} more than from; by default, it is the newest event`
+  return withProblem(new ValidationFailed(rule), '/body/to', 'maximum')
 }
 
 interface Found { version: number, enabled: boolean | number, events: string, newest: number, oldest: number | null }

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { pageRequest } from '../http/pagination.ts'
 import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
-import { ValidationFailed } from '../errors.ts'
+import { ValidationFailed, withProblem } from '../errors.ts'
 import { WebhookLimitReached, WebhookNotFound } from './errors.ts'
 import { recordWriteContext, writeContext } from '../http/idempotency.ts'
 import { NoContent, ref } from '../http/common-schemas.ts'
@@ -150,6 +150,7 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
 /** Rejects a host that is not public. Each attempt resolves any other name, and checks its addresses. */
 function checkTarget (url: string | undefined, allowPrivate: boolean): void {
   if (url === undefined || allowPrivate || !hasPrivateHost(url)) return
-  throw new ValidationFailed('url must not have a private, loopback, link-local or otherwise reserved address, ' +
-    'unless the service runs with WEBHOOKS_ALLOW_PRIVATE=true')
+  const rule = 'url must not have a private, loopback, link-local or otherwise reserved address, ' +
+    'unless the service runs with WEBHOOKS_ALLOW_PRIVATE=true'
+  throw withProblem(new ValidationFailed(rule), '/body/url', 'format')
 }

@@ -64,6 +64,20 @@ t.test('without --from, it begins with the next event; it repeats what failed; -
   t.same((await running.stop('SIGTERM')).code, 0)
 })
 
+t.test('--from a number that no event has yet waits for it', async (t) => {
+  const { ada, env } = await openStore(t)
+  const receiver = await openReceiver(t)
+  await ada.post('/messages', { message: 'Before' })
+  const running = listen(t, env, '--forward-to', receiver.url, '--from', '3')
+  await until(running, () => running.out().includes('after 2 to'))
+  receiver.secrets = [/^Secret: (whsec_\S+)$/m.exec(running.out())![1]!]
+  await ada.post('/messages', { message: 'Hello' })
+  await ada.post('/messages', { message: 'Hello again' })
+  await receiver.until(1)
+  t.same(receiver.received.map(({ event }) => event.id), [3])
+  await running.stop('SIGTERM')
+})
+
 t.test('it ends when the receiver wants no more events, and says why it cannot go on', async (t) => {
   const { ada, env } = await openStore(t)
   await ada.post('/messages', { message: 'Hello' })

@@ -61,6 +61,13 @@ t.test('a client that does not start fails with a sentence', { skip: process.pla
   t.match(out, /^sunset {9}failed\n {4}The client ended with code 127.*: .*no-such-program.*\n0 of 1 papers passed\.\n/)
 })
 
+t.test('a file that cannot be written is named before the exam', async (t) => {
+  const file = join(folder(t), 'missing', 'results.xml')
+  const { code, out, err } = await examine(t, 'no-such-program', '--only', 'sunset', '--junit', file)
+  t.same([code, out], [1, ''])
+  t.match(err, /^Cannot write .*results\.xml: /)
+})
+
 t.test('the papers are listed', async (t) => {
   const { code, out } = await petstore(t, ['exam', '--list'])
   t.equal(code, 0)
