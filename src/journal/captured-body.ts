@@ -1,3 +1,5 @@
+import { createHash, type Hash } from 'node:crypto'
+
 /** Number of bytes of a body that the journal has. */
 const MAX_BODY_BYTES = 16_384
 
@@ -8,11 +10,21 @@ export class CapturedBody {
   bytes = 0
   /** The size of what was captured. */
   capturedBytes = 0
+  readonly #hashesRest: boolean
+  #rest: Hash | undefined
+
+  constructor ({ hashesRest = false } = {}) {
+    this.#hashesRest = hashesRest
+  }
 
   add (chunk: string | Uint8Array): void {
     const length = typeof chunk === 'string' ? Buffer.byteLength(chunk) : chunk.length
     const room = MAX_BODY_BYTES - this.capturedBytes
     this.bytes += length
+    if (length > room && this.#hashesRest) {
+      this.#rest ??= createHash('sha256')
+      this.#rest.update(Buffer.from(chunk as Uint8Array).subarray(room))
+    }
     if (length === 0 || room === 0) return
     const part = beginningOf(chunk, length, room)
     this.capturedBytes += Math.min(length, room)
@@ -21,6 +33,11 @@ export class CapturedBody {
 
   get isTruncated (): boolean {
     return this.bytes > this.capturedBytes
+  }
+
+  /** Returns a hash of what was not captured, to compare bodies; `undefined` if everything was. Call it once. */
+  hashOfRest (): string | undefined {
+    return this.#rest?.digest('base64')
   }
 
   /** Returns the text; bytes that are not UTF-8 become U+FFFD. `undefined` without a body. */

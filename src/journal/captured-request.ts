@@ -35,7 +35,7 @@ export function captureRequest (
   onEnd: (captured: CapturedRequest) => void
 ): void {
   const { elapsedTime } = reply
-  const { method, originalUrl: url, raw: { socket, rawHeaders } } = request
+  const { method, url, raw: { socket, rawHeaders } } = request
   // A request of `inject` has another socket than its response, and no client that could leave.
   const isInjected = reply.raw.socket !== socket
   const began = performance.now() - elapsedTime
@@ -56,7 +56,8 @@ export function captureRequest (
       effect: fault?.effect.type,
       status,
       isFinished: response.isFinished,
-      isWhole: method === 'HEAD' || answer.bytes >= Number(answerFields['content-length'] ?? Infinity),
+      isWhole: method === 'HEAD' || status === 204 || status === 304 ||
+        answer.bytes >= Number(answerFields['content-length'] ?? Infinity),
       isClosedHere: isInjected || socket.writableEnded
     })
     onEnd(capturedOf({
@@ -77,6 +78,7 @@ export function captureRequest (
       endedMs: end.ms,
       rawHeaders,
       body,
+      isBodyMissing: !isInjected && !request.raw.complete,
       answerFields,
       answer,
       faultId: fault?.id,
@@ -96,6 +98,8 @@ interface Pieces {
   endedMs: number
   rawHeaders: string[]
   body: CapturedBody
+  /** Whether the request was answered before its body was here. The service does not parse the rest. */
+  isBodyMissing: boolean
   answerFields: AnswerFields
   answer: CapturedBody
   faultId: number | undefined
@@ -127,7 +131,7 @@ function describe (pieces: Pieces): EndedRequest {
     ...run === undefined ? {} : { run },
     fields: requestFields(pieces.rawHeaders),
     ...text === undefined ? {} : { body: hideSecrets(text) },
-    ...body.isTruncated ? { bodyTruncated: true } : {},
+    ...body.isTruncated || pieces.isBodyMissing ? { bodyTruncated: true } : {},
     ...status === undefined ? {} : { status, ...answerOf(answerFields, answer) },
     outcome,
     ...faultId === undefined ? {} : { faultId },
@@ -135,7 +139,9 @@ function describe (pieces: Pieces): EndedRequest {
     ...answerFields['idempotency-replayed'] === 'true' ? { replayed: true } : {},
     ...problem === undefined ? {} : { problem }
   }
-  const content = idempotencyKey === undefined ? `${method} ${url} ${body.bytes} ${text ?? ''}` : `key ${idempotencyKey}`
+  const content = idempotencyKey === undefined
+    ? `${method} ${url} ${body.bytes} ${body.hashOfRest()} ${text ?? ''}`
+    : `key ${idempotencyKey}`
   return {
     text: JSON.stringify(record),
     facts: { ...facts, path },
@@ -147,7 +153,7 @@ function describe (pieces: Pieces): EndedRequest {
 
 /** Captures the body, also of a request that is answered before its body is read. */
 function captureBody (raw: IncomingMessage, isInjected: boolean): CapturedBody {
-  const body = new CapturedBody()
+  const body = new CapturedBody({ hashesRest: true })
   const push = raw.push.bind(raw)
   raw.push = (part: string | Buffer | null) => {
     if (part !== null) body.add(part)

@@ -126,7 +126,9 @@ async function finish (
   }
   if (payload instanceof EventStream && fault.effect.type !== 'replace_answer') {
     const reserve = (bytes: number): (() => void) | undefined => held.reserve(account, bytes)
-    const changed = changeStream(payload, fault.effect, { socket: reply.raw.socket!, writeEvent, reserve })
+    const { raw } = reply
+    const sendHead = (): void => { raw.flushHeaders() }
+    const changed = changeStream(payload, fault.effect, { socket: raw.socket!, sendHead, writeEvent, reserve })
     if (changed !== undefined) return changed
     await writeEvent()
     return skip(reply, fault.id, payload)

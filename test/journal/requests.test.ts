@@ -80,6 +80,9 @@ t.test('recorded requests', async (t) => {
       await receive(running, ada, 'GET', '/categories').catch(() => {})
       expected.push({ ...outcome, faultId })
     }
+    const faultId = await newFault(ada, { operation: 'deleteCategory', effect: { type: 'truncate', bytes: 0 } })
+    await receive(running, ada, 'DELETE', `/categories/${await newCategory(ada)}`)
+    expected.push({ status: 201 }, { outcome: 'answered', status: 204, faultId })
     await eventually(async () => (await recorded(ada)).length === expected.length)
     t.match(await recorded(ada), expected)
   })
@@ -108,7 +111,53 @@ t.test('recorded requests', async (t) => {
     t.match((await recorded(ada, '&operation=listEvents')), [
       { outcome: 'cut', status: 200, answer: /category.created/ }
     ])
+    await newFault(ada, { operation: 'listEvents', effect: { type: 'truncate', bytes: 0 } })
+    const empty = await openStream(running, ada)
+    t.equal(empty.status, 200, 'the head is sent')
+    await empty.ended
+    await eventually(async () => (await recorded(ada)).length === 3)
+    t.match((await recorded(ada)).at(-1), { outcome: 'cut', status: 200, answer: undefined })
   })
+
+  await t.test('have the path alone of a target for a proxy, also in an archive with an odd Host', async (t) => {
+    const ada = await openAccount()
+    await turnOn(ada)
+    for (const target of ['http://x/pets?limit=3', 'http://[/pets', 'http://x:99999/pets']) await sendRaw(ada, target, '')
+    t.same((await recorded(ada)).map(({ path }) => path), ['/pets?limit=3', '/pets', '/pets'])
+    const har = await sendRaw(ada, '/lab/requests', 'Accept: application/har+json\r\n', 'x:99999')
+    t.match(har, /^HTTP\/1\.1 200 [^]*"http:\/\/localhost\/pets\?limit=3"/)
+  })
+
+  await t.test('are attempts of one only with the whole body', async (t) => {
+    const ada = await openAccount()
+    await turnOn(ada)
+    for (const end of ['a', 'b', 'b']) await ada.post('/messages', { message: `${'😀'.repeat(9_999)}${end}` })
+    const all = await recorded(ada)
+    t.same(all.map(({ attemptOf }) => attemptOf), [undefined, undefined, all[1].id])
+    t.equal(all[0].bodyTruncated, true)
+  })
+
+  await t.test('say that a body was not here when the response was sent', async (t) => {
+    const ada = await openAccount()
+    await turnOn(ada)
+    await newFault(ada, { operation: 'createMessage', effect: { type: 'refuse', status: 503 } })
+    const fields = 'Content-Type: application/json\r\nContent-Length: 20\r\n'
+    t.match(await sendRaw(ada, '/messages', fields, 'x', 'POST'), /^HTTP\/1\.1 503 /)
+    await eventually(async () => (await recorded(ada)).length === 1)
+    t.match(await recorded(ada), [{ status: 503, body: undefined, bodyTruncated: true }])
+  })
+
+  /** Sends a request, and returns the response up to the end of the connection. */
+  async function sendRaw (
+    { key }: Client, target: string, fields: string, host = 'x', method = 'GET'
+  ): Promise<string> {
+    const socket = connect(running.port, '127.0.0.1')
+    const own = `Host: ${host}\r\nAuthorization: Bearer ${key}\r\nConnection: close\r\n`
+    socket.write(`${method} ${target} HTTP/1.1\r\n${own}${fields}\r\n`)
+    let text = ''
+    for await (const bytes of socket) text += bytes
+    return text
+  }
 
   await t.test('are listed by filters, a page at a time', async (t) => {
     const ada = await openAccount()
