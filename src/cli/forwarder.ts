@@ -32,14 +32,18 @@ export function createForwarder ({ client, url, secret, account, print, stop }: 
   const waiting = new Set<Promise<void>>()
   const { signal } = stop
 
-  /** @returns the time in ms of the next attempt; `undefined` when there is none */
+  /**
+   * Times are by `performance.now()`.
+   *
+   * @returns the time of the next attempt; `undefined` when there is none
+   */
   async function attempt (event: Event, attempts: number, expiresAt: number): Promise<number | undefined> {
-    const startedAt = Date.now()
+    const startedAt = performance.now()
     const request = { url, id: `evt_${account}_${event.id}`, body: JSON.stringify(event), secrets: [secret] }
     const response = await client.send(request, signal).catch(() => undefined)
     if (response === undefined) return undefined
-    const now = Date.now()
-    const line = `${event.id} ${event.type} ${describe(response)} (${now - startedAt} ms)`
+    const now = performance.now()
+    const line = `${event.id} ${event.type} ${describe(response)} (${Math.round(now - startedAt)} ms)`
     const result = classifyResponse(response.status)
     if (result !== 'refused') {
       print(line)
@@ -48,7 +52,7 @@ export function createForwarder ({ client, url, secret, account, print, stop }: 
       }
       return undefined
     }
-    const retryAfter = retryAfterOf(response.retryAfter, now)
+    const retryAfter = retryAfterOf(response.retryAfter, Date.now())
     const next = nextAttemptAt({ attempts, now, expiresAt, retryAfter, random: Math.random(), schedule: PAUSES_MS })
     print(`${line}, ${next === undefined ? `given up after ${attempts} attempts` : `again in ${seconds(next - now)} s`}`)
     return next
@@ -57,14 +61,14 @@ export function createForwarder ({ client, url, secret, account, print, stop }: 
   async function retry (event: Event, first: number, expiresAt: number): Promise<void> {
     let next: number | undefined = first
     for (let attempts = 2; next !== undefined && !signal.aborted; attempts++) {
-      await sleep(next - Date.now(), undefined, { signal }).catch(() => {})
+      await sleep(next - performance.now(), undefined, { signal }).catch(() => {})
       next = signal.aborted ? undefined : await attempt(event, attempts, expiresAt)
     }
   }
 
   return async (event) => {
     while (waiting.size >= MAX_WAITING) await Promise.race(waiting)
-    const expiresAt = Date.now() + LIFETIME_MS
+    const expiresAt = performance.now() + LIFETIME_MS
     const next = await attempt(event, 1, expiresAt)
     if (next === undefined) return
     const retried = retry(event, next, expiresAt).finally(() => { waiting.delete(retried) })

@@ -1,7 +1,7 @@
 import { retryAfterOf } from './errors.ts'
 import type { OperationFacts } from './methods.ts'
 import { LONGEST_RETRY_AFTER_MS } from './retries.ts'
-import { now } from './timers.ts'
+import { monotonicNow } from './timers.ts'
 
 /** What the responses to a client said about the limit of its requests. */
 export interface RateLimit {
@@ -19,10 +19,10 @@ export function createRateLimit (): RateLimit {
       if (method !== 'get' && /^\/lab\/(clock|limits)/.test(path)) endsAt = 0
       const ms = Math.max(untilReset(headers), status === 429 ? retryAfterOf(headers) ?? 0 : 0)
       // After a longer time the caller decides: the request is sent, and its error says how long it is.
-      if (ms <= LONGEST_RETRY_AFTER_MS) endsAt = Math.max(endsAt, now() + ms)
+      if (ms <= LONGEST_RETRY_AFTER_MS) endsAt = Math.max(endsAt, monotonicNow() + ms)
     },
     // The limits of an account do not count what belongs to the lab.
-    waitMs: ({ path }) => path.startsWith('/lab/') ? 0 : endsAt - now()
+    waitMs: ({ path }) => path.startsWith('/lab/') ? 0 : endsAt - monotonicNow()
   }
 }
 

@@ -4,10 +4,13 @@ export const { setTimeout, clearTimeout } = globalThis
 
 const { Date: RealDate } = globalThis
 
-/** Returns the present time in ms. */
+/** Returns the present time in ms since 1970. */
 export function now (): number {
   return RealDate.now()
 }
+
+/** Returns a time in ms by a clock that is never set. Durations are differences of its times. */
+export const monotonicNow = performance.now.bind(performance)
 
 interface Util { transferableAbortController: () => AbortController }
 interface NodeProcess { getBuiltinModule?: (id: string) => Util }

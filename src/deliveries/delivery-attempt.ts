@@ -43,6 +43,8 @@ export function returnedCompletion (
 export interface AttemptContext {
   /** Time in ms at which the request was sent. */
   startedAt: number
+  /** Time until the response or the error. */
+  durationMs: number
   /** Pauses between attempts; `RETRY_SCHEDULE` by default. */
   retrySchedule?: readonly number[] | undefined
 }
@@ -53,7 +55,7 @@ export function sentCompletion (
 ): Completion {
   const { status, error, request, answer, postponedMs } = response
   if (postponedMs !== undefined) return returnedCompletion(delivery, postponedMs)
-  const { startedAt } = context
+  const { startedAt, durationMs } = context
   const now = Date.now()
   const responseClass = classifyResponse(status)
   const nextAt = responseClass === 'refused' ? retryTime(delivery, response, now, context) : undefined
@@ -65,7 +67,7 @@ export function sentCompletion (
       at: new Date(startedAt).toISOString(),
       ...(status === undefined ? {} : { status }),
       ...(error === undefined ? {} : { error }),
-      durationMs: now - startedAt,
+      durationMs,
       ...(nextAt === undefined ? {} : { nextTryAt: new Date(nextAt).toISOString() }),
       ...(request === undefined ? {} : { request }),
       ...(answer === undefined ? {} : { answer }),

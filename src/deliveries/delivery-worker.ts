@@ -52,7 +52,7 @@ interface Worker {
   context: DispatchContext
   /** By webhook. */
   dispatchers: Map<number, WebhookDispatcher>
-  /** Time in ms of the last check of a disabled webhook. */
+  /** Time of the last check of a disabled webhook, by `performance.now()`. */
   disabledCheckedAt: Map<number, number>
   /** Number of these that the current poll may still check. The next passes check the others. */
   checksLeft: number
@@ -62,6 +62,7 @@ interface Worker {
     /** Position of the newest message that a poll has seen since the last pass began; 0 without one. */
     upTo: number
   }
+  /** Its times are by `performance.now()`: the clock of the machine may be set. */
   polls: {
     /** Id of the webhook after which the next poll goes on; 0 before a new pass over all webhooks. */
     after: number
@@ -69,11 +70,11 @@ interface Worker {
     seen: number | undefined
     /** The poll in flight. While there is one, no poll is scheduled. */
     current: Promise<void> | undefined
-    /** Time in ms before which no poll starts. */
+    /** Time before which no poll starts. */
     notBefore: number
-    /** Time in ms at which work is known to be due. */
+    /** Time at which work is known to be due. */
     dueAt: number
-    /** Time in ms at which `timer` starts a poll. */
+    /** Time at which `timer` starts a poll. */
     scheduledAt: number
     timer: NodeJS.Timeout | undefined
   }
@@ -112,7 +113,7 @@ export function createDeliveryWorker (options: WorkerOptions): DeliveryWorker {
         .catch((error: unknown) => { log.error({ err: error }, 'a delivery failed') })
         .finally(() => { pending.delete(work) })
     },
-    schedulePollBefore: (time) => { schedulePollBefore(worker, time) }
+    schedulePollWithin: (ms) => { schedulePollWithin(worker, ms) }
   }
   const worker: Worker = {
     read,
@@ -134,25 +135,25 @@ export function createDeliveryWorker (options: WorkerOptions): DeliveryWorker {
     stop,
     pending
   }
-  schedulePollBefore(worker, 0)
+  schedulePollWithin(worker, 0)
   return {
     wake (changed) {
       for (const id of changed) worker.dispatchers.get(id)?.release()
-      schedulePollBefore(worker, 0)
+      schedulePollWithin(worker, 0)
     },
     close: async () => { await close(worker) }
   }
 }
 
-function schedulePollBefore (worker: Worker, time: number): void {
+function schedulePollWithin (worker: Worker, ms: number): void {
   const { polls } = worker
-  polls.dueAt = Math.min(polls.dueAt, time)
+  polls.dueAt = Math.min(polls.dueAt, performance.now() + ms)
   if (polls.current === undefined) schedulePoll(worker)
 }
 
 function schedulePoll (worker: Worker): void {
   const { polls, stop } = worker
-  const now = Date.now()
+  const now = performance.now()
   const time = Math.max(polls.notBefore, polls.after > 0 ? now : Math.min(polls.dueAt, now + MAX_POLL_INTERVAL_MS))
   if (time >= polls.scheduledAt || stop.signal.aborted) return
   polls.scheduledAt = time
@@ -175,35 +176,37 @@ function startPoll (worker: Worker): void {
 }
 
 async function poll (worker: Worker): Promise<void> {
-  const began = Date.now()
+  const began = performance.now()
   const { read, clocks, context, unsubscribed, polls, polls: { after, seen } } = worker
   const found = await findDueWork(read, clocks, context.worker, after, seen)
   const { newestMessage, webhooks, fresh, next } = found
-  const now = Date.now()
-  const pause = Math.max(MIN_POLL_INTERVAL_MS, Math.min(PAUSE_PER_POLL * (now - began), MAX_POLL_PAUSE_MS))
-  polls.notBefore = now + pause
+  const ended = performance.now()
+  const pause = Math.max(MIN_POLL_INTERVAL_MS, Math.min(PAUSE_PER_POLL * (ended - began), MAX_POLL_PAUSE_MS))
+  polls.notBefore = ended + pause
   polls.after = next
   polls.seen = found.newest
   worker.checksLeft = MAX_CHECKS_PER_POLL
-  for (const webhook of [...webhooks, ...fresh].toSorted((a, b) => a.at - b.at)) notifyWhenDue(worker, webhook, now)
+  for (const webhook of [...webhooks, ...fresh].toSorted((a, b) => a.at - b.at)) notifyWhenDue(worker, webhook)
   forgetEnabled(worker, webhooks, after, next)
   if (newestMessage === 0) return
   unsubscribed.upTo = Math.max(unsubscribed.upTo, newestMessage)
   if (unsubscribed.state === 'idle') context.track(deliverUnsubscribed(worker))
 }
 
-function notifyWhenDue (worker: Worker, webhook: DueWebhook, now: number): void {
-  const { at, leasedUntil } = webhook
-  if (at > now && !checksDisabled(worker, webhook, now)) return schedulePollBefore(worker, at)
+function notifyWhenDue (worker: Worker, webhook: DueWebhook): void {
+  const now = Date.now()
+  const [dueIn, leaseLeft] = [webhook.at - now, webhook.leasedUntil - now]
+  if (dueIn > 0 && !checksDisabled(worker, webhook)) return schedulePollWithin(worker, dueIn)
   // A claim would lock the webhook, and get nothing.
-  if (leasedUntil > now) return schedulePollBefore(worker, Math.min(leasedUntil, now + SERVED_CHECK_INTERVAL_MS))
+  if (leaseLeft > 0) return schedulePollWithin(worker, Math.min(leaseLeft, SERVED_CHECK_INTERVAL_MS))
   dispatcherOf(worker, webhook).notify()
 }
 
-function checksDisabled (worker: Worker, { id, disabled }: DueWebhook, now: number): boolean {
+function checksDisabled (worker: Worker, { id, disabled }: DueWebhook): boolean {
   const { disabledCheckedAt, checksLeft } = worker
   if (!disabled || checksLeft === 0) return false
-  if (now < (disabledCheckedAt.get(id) ?? 0) + DISABLED_CHECK_INTERVAL_MS) return false
+  const now = performance.now()
+  if (now < (disabledCheckedAt.get(id) ?? -Infinity) + DISABLED_CHECK_INTERVAL_MS) return false
   worker.checksLeft--
   disabledCheckedAt.set(id, now)
   return true

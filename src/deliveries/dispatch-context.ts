@@ -43,6 +43,6 @@ export interface DispatchContext extends SendingOptions {
   complete: Complete
   /** Makes a stop of the worker wait for the work. */
   track: (work: Promise<void>) => void
-  /** Makes the worker poll at this time in ms at the latest. */
-  schedulePollBefore: (time: number) => void
+  /** Makes the worker poll within this time in ms. */
+  schedulePollWithin: (ms: number) => void
 }

@@ -136,7 +136,7 @@ export function createWebhookClient (options: WebhookClientOptions): WebhookClie
 
   async function send (request: WebhookRequest, signal: AbortSignal): Promise<WebhookResponse> {
     if (!allowPrivate && hasPrivateHost(request.url)) return { error: `The address is not public${UNLESS_ALLOWED}` }
-    const deadline = Date.now() + timeoutMs
+    const deadline = performance.now() + timeoutMs
     for (;;) {
       let sent: Exchange = {}
       try {
@@ -178,7 +178,7 @@ function createLookup (resolve: Resolve, allowPrivate: boolean): LookupFunction 
 }
 
 interface SendLimits {
-  /** Time in ms at which the request is aborted. */
+  /** Time at which the request is aborted, by `performance.now()`. */
   deadline: number
   timeoutMs: number
 }
@@ -190,7 +190,7 @@ async function sendOnce (
     // A timer of its own: composed abort signals are expensive at a thousand requests a second.
     const timeout = setTimeout(() => {
       request.destroy(new ExplainedError(`There was no response within ${timeoutMs / 1_000} seconds`))
-    }, deadline - Date.now())
+    }, deadline - performance.now())
     let hasResponse = false
     limitBeforeHead(request)
     request.on('close', () => {

@@ -52,7 +52,7 @@ interface Dispatch {
   mayHaveMore: boolean
   /** A receiver that is slow, or has not been called yet, gets one request at a time and so occupies one slot. */
   receiver: 'new' | 'slow' | 'normal' | 'quick'
-  /** Time in ms before which the dispatcher claims nothing. */
+  /** Time before which the dispatcher claims nothing, by `performance.now()`. */
   notBefore: number
   endTimer: NodeJS.Timeout | undefined
 }
@@ -80,7 +80,7 @@ export function createWebhookDispatcher (
   return {
     notify () {
       dispatch.mayHaveMore = true
-      if (isPaused(dispatch)) context.schedulePollBefore(dispatch.notBefore)
+      if (isPaused(dispatch)) context.schedulePollWithin(dispatch.notBefore - performance.now())
       else sendQueued(dispatch)
     },
     release () {
@@ -91,12 +91,12 @@ export function createWebhookDispatcher (
 }
 
 function isPaused ({ notBefore }: Dispatch): boolean {
-  return notBefore > Date.now()
+  return notBefore > performance.now()
 }
 
 function pause (dispatch: Dispatch): void {
-  dispatch.notBefore = Date.now() + PAUSE_MS
-  dispatch.context.schedulePollBefore(dispatch.notBefore)
+  dispatch.notBefore = performance.now() + PAUSE_MS
+  dispatch.context.schedulePollWithin(PAUSE_MS)
 }
 
 /** Claims as many deliveries as can be sent now, and a reserve for a quick receiver. */
@@ -213,12 +213,14 @@ async function deliver (dispatch: Dispatch, delivery: ClaimedDelivery): Promise<
   dispatch.openRequests++
   slots.take(caller)
   const startedAt = Date.now()
+  const began = performance.now()
   const response = await sendDelivery(client, delivery, stopped, aroundCall)
+  const durationMs = Math.round(performance.now() - began)
   dispatch.openRequests--
-  if (response !== undefined) dispatch.receiver = rateReceiver(Date.now() - startedAt, slowMs)
+  if (response !== undefined) dispatch.receiver = rateReceiver(durationMs, slowMs)
   slots.free(caller)
   if (response === undefined) return complete(dispatch, returnedCompletion(delivery))
-  complete(dispatch, sentCompletion(delivery, response, { startedAt, retrySchedule }), response.onStored)
+  complete(dispatch, sentCompletion(delivery, response, { startedAt, durationMs, retrySchedule }), response.onStored)
   // The receiver wants no more events. The webhook is disabled by the end of the pause.
   if (classifyResponse(response.status) === 'gone') pause(dispatch)
   if (dispatch.receiver === 'slow' || isPaused(dispatch)) release(dispatch)
@@ -231,7 +233,7 @@ function rateReceiver (durationMs: number, slowMs = SLOW_MS): Dispatch['receiver
 }
 
 function complete (dispatch: Dispatch, completion: Completion, onStored?: () => Promise<void>): void {
-  const { instrumentation, track, schedulePollBefore, complete } = dispatch.context
+  const { instrumentation, track, schedulePollWithin, complete } = dispatch.context
   const { result, attempt } = completion
   instrumentation?.deliveryFinished(result, attempt?.durationMs)
   const stored = complete(completion)
@@ -239,7 +241,7 @@ function complete (dispatch: Dispatch, completion: Completion, onStored?: () => 
   track(stored.then(() => {
     dispatch.inFlight--
     if (result === 'returned') dispatch.mayHaveMore = true
-    if (attempt?.nextTryAt !== undefined) schedulePollBefore(Date.parse(attempt.nextTryAt))
+    if (attempt?.nextTryAt !== undefined) schedulePollWithin(Date.parse(attempt.nextTryAt) - Date.now())
     sendQueued(dispatch)
   }))
 }

@@ -8,8 +8,8 @@ import { matches, type Target } from './rules.ts'
 const POLL_MS = 400
 
 /**
- * A poll looks for changes of this time: a change is marked with the time of its transaction, which may commit later,
- * and on a machine whose clock differs.
+ * A poll looks for changes since this time before the last one: a change is marked with the time of its transaction,
+ * which may commit later, and on a machine whose clock differs.
  */
 const OVERLAP_MS = 15_000
 
@@ -61,7 +61,8 @@ export function createAccountStates (
   let readsInFlight = 0
   let timer: NodeJS.Timeout | undefined
   let isPolling = false
-  let isComplete = false
+  /** When the last read of all states, or of the changes, began. */
+  let readAt: number | undefined
 
   function learn ({ account, offsetSeconds, faults: open, journal, limits }: AccountState): void {
     clocks.advance(account, offsetSeconds * 1000)
@@ -99,8 +100,8 @@ export function createAccountStates (
   }
 
   /** Reads the states of accounts that have changed since they were read. */
-  async function readChanges (): Promise<void> {
-    const changes = await findChanges(read, new Date(Date.now() - OVERLAP_MS).toISOString())
+  async function readChanges (since: number): Promise<void> {
+    const changes = await findChanges(read, new Date(since).toISOString())
     const recent = new Set(changes.map(({ account }) => account))
     for (const account of seen.keys()) if (!recent.has(account)) seen.delete(account)
     const unseen = changes.filter(({ account, changedAt }) => seen.get(account) !== changedAt)
@@ -117,12 +118,11 @@ export function createAccountStates (
     if (isPolling) return
     isPolling = true
     try {
-      if (isComplete) {
-        await readChanges()
-      } else {
-        for (const state of await findActiveStates(read)) learn(state)
-        isComplete = true
-      }
+      const now = Date.now()
+      // The machine's clock may have been set since.
+      if (readAt !== undefined) await readChanges(Math.min(now, readAt) - OVERLAP_MS)
+      else for (const state of await findActiveStates(read)) learn(state)
+      readAt = now
     } catch (error) {
       log.warn({ err: error }, 'cannot read the state of the lab; the next poll reads it')
     } finally {

@@ -58,7 +58,8 @@ export function countRequest (limit: Limit, windows: Window[], { client, arrived
   if (found === undefined) windows.push(window)
   const { toldAt, retryAt } = window
   const isEarly = toldAt !== undefined && retryAt !== undefined && arrivedAt > toldAt && arrivedAt < retryAt
-  if (now >= window.startedAt + length) Object.assign(window, { startedAt: now, used: 0 })
+  // A window that begins much later was begun before the machine's clock was set back, and would last as much longer.
+  if (Math.abs(now - window.startedAt) >= length) Object.assign(window, { startedAt: now, used: 0 })
   // The clocks of two machines differ by a little.
   const left = Math.min(length, window.startedAt + length - now)
   const seconds = toSeconds(left)

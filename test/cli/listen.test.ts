@@ -4,9 +4,13 @@ import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
+import { createForwarder } from '../../src/cli/forwarder.ts'
 import { createProgram } from '../../src/cli/program.ts'
+import type { Event } from '../../src/client/client.ts'
+import { createWebhookClient } from '../../src/deliveries/http-client.ts'
 import { startApp, type Client } from '../support/app.ts'
 import { build, CLI, launch, petstore, until, type Running } from '../support/cli.ts'
+import { setClockAhead } from '../support/machine-clock.ts'
 import { openReceiver } from '../support/receiver.ts'
 
 t.before(build)
@@ -152,4 +156,25 @@ t.test('trigger without a lab says what the service said', async (t) => {
   const { env } = await openStore(t, { LAB: 'false' })
   t.match(await petstore(t, ['trigger', 'fault.hit'], { env }), { code: 1, err: /^The service responded: / })
   t.match(await petstore(t, ['trigger', 'message.created'], { env }), { code: 0, out: '1 message.created\n' })
+})
+
+t.test('an event is sent again although the clock of the machine is set ahead', async (t) => {
+  const receiver = await openReceiver(t, (response, _received, nth) => {
+    if (nth === 1) setClockAhead(t)
+    response.writeHead(nth === 1 ? 500 : 204).end()
+  })
+  const client = createWebhookClient({ allowPrivate: true })
+  const stop = new AbortController()
+  t.teardown(() => {
+    stop.abort()
+    client.close()
+  })
+  const secret = `whsec_${Buffer.alloc(24, 'x').toString('base64')}`
+  const lines: string[] = []
+  const forward = createForwarder({
+    client, url: receiver.url, secret, account: 1, print: (line) => { lines.push(line) }, stop
+  })
+  await forward({ id: 1, type: 'message.created' } as Event)
+  t.match(lines[0], /^1 message\.created 500 \(\d{1,6} ms\), again in /)
+  await receiver.until(2)
 })

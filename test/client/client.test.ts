@@ -4,8 +4,10 @@ import { once, EventEmitter } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { ConnectionError, createClient, PetstoreError, type Client, type Pet } from '../../src/client/client.ts'
+import { createRateLimit } from '../../src/client/rate-limit.ts'
 import { operations } from '../../src/generated/client/operations.ts'
 import { startApp } from '../support/app.ts'
+import { setClockBack } from '../support/machine-clock.ts'
 import { freePort } from '../support/port.ts'
 import { answerWith, holdAnswer, loseAnswer, openProxy, truncateAnswer, type Fault } from './unreliable-proxy.ts'
 
@@ -255,6 +257,13 @@ t.test('a request waits while the service would refuse it', async (t) => {
     await store.advanceClock({ seconds: 60 }, options)
     t.ok(await store.listPets({}, options))
   })
+})
+
+t.test('a client waits no longer for a limit when the clock of the machine is set back', async (t) => {
+  const limit = createRateLimit()
+  limit.note(operations.listPets, new Response('{}', { status: 429, headers: { 'retry-after': '30' } }))
+  setClockBack(t)
+  t.ok(limit.waitMs(operations.listPets) <= 30_000)
 })
 
 t.test('without a service, the error says why', async (t) => {

@@ -8,6 +8,7 @@ import {
   boundResolve, createWebhookClient, REQUEST_TIMEOUT_MS, type Resolve, type WebhookRequest, type WebhookResponse
 } from '../../src/deliveries/http-client.ts'
 import { classifyResponse } from '../../src/deliveries/retry-policy.ts'
+import { setClockAhead } from '../support/machine-clock.ts'
 import { openReceiver } from '../support/receiver.ts'
 
 const never = new AbortController().signal
@@ -166,4 +167,19 @@ t.test('a connection that the receiver closed meanwhile is no failed attempt', a
   })
   for (let i = 0; i < 3; i++) t.match(await client.send(requestTo(url), never), { status: 204 }, `request ${i + 1}`)
   t.equal(sockets.size, 3, 'each reused connection was replaced')
+})
+
+t.test('a request that is repeated has its whole time although the clock of the machine is set ahead', async (t) => {
+  const client = createWebhookClient({ allowPrivate: true, timeoutMs: 180_000 })
+  t.teardown(client.close)
+  const { url } = await openReceiver(t, (response, _received, nth) => {
+    if (nth === 2) {
+      setClockAhead(t)
+      response.socket?.resetAndDestroy()
+    } else {
+      // Longer than a time-out that has passed.
+      setTimeout(() => { response.writeHead(204).end() }, 100)
+    }
+  })
+  for (let i = 0; i < 2; i++) t.match(await client.send(requestTo(url), never), { status: 204 }, `request ${i + 1}`)
 })

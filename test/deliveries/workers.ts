@@ -57,6 +57,6 @@ export function dispatchContext (
     endingPace: createEndingPace(),
     complete: async (completion) => { await commit(completeDeliveries, completion, { account: null }) },
     track (work) { pending.push(work) },
-    schedulePollBefore () {}
+    schedulePollWithin () {}
   }
 }

@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import type { Read } from '../../src/database/reads/query.ts'
 import { createAccountStates, type AccountStates } from '../../src/lab/account-states.ts'
 import { startApp, type TestApp } from '../support/app.ts'
+import { setClockAhead } from '../support/machine-clock.ts'
 import { eventually } from '../support/receiver.ts'
 import { newFault } from './fixture.ts'
 
@@ -84,6 +85,25 @@ t.test('what a process knows of the lab of accounts', async (t) => {
     const { changedAt } = await prisma.labState.findFirstOrThrow({ where: { accountId: ada.account! } })
     t.equal(changedAt.getTime(), ahead.getTime() + 1)
     await eventually(() => states.mayHit(ada.account!, LIST_PETS))
+  })
+
+  await t.test('a poll finds the changes before the clock of the machine was set ahead', async (t) => {
+    const ada = await openAccount()
+    const held: Array<() => void> = []
+    const read: Read = async (query, input) => {
+      const row = await app.read(query, input)
+      if ('since' in input && held.length === 0) await new Promise<void>((resolve) => { held.push(resolve) })
+      return row
+    }
+    const states = createAccountStates({ read, clocks: app.clocks, log: app.log, pollMs: 20 })
+    t.teardown(states.stop)
+    await states.start()
+    await eventually(() => held.length === 1)
+    await newFault(ada, REFUSED)
+    setClockAhead(t)
+    held[0]!()
+    await eventually(() => states.mayHit(ada.account!, LIST_PETS))
+    t.ok(states.hasFaults(ada.account!))
   })
 
   await t.test('a read that returns late hides no fault', async (t) => {

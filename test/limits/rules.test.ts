@@ -17,6 +17,16 @@ t.test('a window begins with its first request and ends after its length', async
   t.same(refusals, [false, false, true, true, false, false, true])
 })
 
+t.test('a window ends within twice its length when the clock of the machine is set back', async (t) => {
+  for (const back of [9_000, 11_000, 7_200_000]) {
+    const count = counting({ requests: 1 })
+    const start = 10_000_000
+    t.notOk(count(start).isRefused)
+    t.equal(count(start - back).isRefused, back < 10_000, `set back by ${back} ms`)
+    t.notOk(count(start - back + 20_000).isRefused)
+  }
+})
+
 t.test('a request is told what is left, and until when', async (t) => {
   const count = counting()
   t.match(count(5_000), { remaining: 1, seconds: 10, date: 15_000 })

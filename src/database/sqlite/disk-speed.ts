@@ -14,8 +14,8 @@ export class DiskSpeed {
   #probedAt = 0
   readonly #now: () => number
 
-  /** @param now the time in ms */
-  constructor (now = Date.now) {
+  /** @param now the time in ms, by a clock that is never set */
+  constructor (now = () => performance.now()) {
     this.#now = now
   }
 

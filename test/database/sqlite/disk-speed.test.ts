@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { DiskSpeed } from '../../../src/database/sqlite/disk-speed.ts'
+import { setClockAhead } from '../../support/machine-clock.ts'
 
 const SLOW = 2
 const FAST = 0.1
@@ -55,5 +56,12 @@ t.test('after one fast measurement COMMITs are measured until a slow one', async
   t.equal(disk.isSlow(), false)
   disk.record(SLOW)
   disk.record(SLOW)
+  t.equal(disk.isSlow(), true)
+})
+
+t.test('a disk stays slow when the clock of the machine is set ahead', async (t) => {
+  const disk = new DiskSpeed()
+  for (let i = 0; i < 8; i++) disk.record(SLOW)
+  setClockAhead(t)
   t.equal(disk.isSlow(), true)
 })
