@@ -161,6 +161,9 @@ export function createWebhookClient (options: WebhookClientOptions): WebhookClie
   }
 }
 
+/** Addresses of a name that a request tries. A name can have thousands, of hosts that never agreed. */
+const MAX_ADDRESSES = 4
+
 /** Returns a lookup for sockets that rejects names with an address that is not public. */
 function createLookup (resolve: Resolve, allowPrivate: boolean): LookupFunction {
   return (host, options, done) => {
@@ -169,9 +172,10 @@ function createLookup (resolve: Resolve, allowPrivate: boolean): LookupFunction 
       if (!allowPrivate && !addresses.every(({ address }) => isPublicAddress(address))) {
         return done(new ExplainedError(`The host name resolves to an address that is not public${UNLESS_ALLOWED}`), '')
       }
-      const [first] = addresses
+      const tried = addresses.slice(0, MAX_ADDRESSES)
+      const [first] = tried
       if (first === undefined) return done(new ExplainedError('The host name resolves to no address'), '')
-      if (options.all === true) done(null, addresses)
+      if (options.all === true) done(null, tried)
       else done(null, first.address, first.family)
     })
   }

@@ -34,12 +34,17 @@ const PASSED_ON = ['authorization', 'host', 'petstore-run', 'user-agent']
 /**
  * Calls an operation as a request of its own to this service, so that keys, limits, faults and the journal apply to it
  * as to any other.
+ *
+ * @param count counts a call that becomes no request
  */
 export async function callTool (
-  tool: OperationTool, args: Record<string, unknown>, request: FastifyRequest
+  tool: OperationTool, args: Record<string, unknown>, request: FastifyRequest, count: () => Promise<void>
 ): Promise<ToolResult> {
   const problem = problemOf(tool, args)
-  if (problem !== undefined) return refusal(problem)
+  if (problem !== undefined) {
+    await count()
+    return refusal(problem)
+  }
   const query = new URLSearchParams()
   const headers: Record<string, string> = {}
   let { path } = tool

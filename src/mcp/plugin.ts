@@ -5,6 +5,7 @@ import type { ErrorClass } from '../errors.ts'
 import { NO_ADDITIONAL_PROPERTIES, StringEnum } from '../http/common-schemas.ts'
 import { exampleOfError } from '../openapi/error-responses.ts'
 import type { SharedDocument } from '../openapi/share-components.ts'
+import { accountOf } from '../plugins/admission.ts'
 import { ConnectionLost } from './call-tool.ts'
 import { toolsOf, type OperationTool } from './tools.ts'
 
@@ -27,8 +28,10 @@ export const mcp = fp(async function mcp (app: FastifyInstance, { errors }: { er
   await app.register(async (scope) => {
     // The library parses the message itself, and answers what is no JSON as the protocol requires.
     scope.removeContentTypeParser('application/json')
-    scope.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
-      done(null, body)
+    scope.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+      const admitted = app.admission.admitBody(accountOf(request), body.length)
+      if (admitted === undefined) done(null, body)
+      else void admitted.then(() => { done(null, body) })
     })
     scope.post('/mcp', {
       schema: { hide: true, querystring: QuerySchema, body: Type.Unknown() },

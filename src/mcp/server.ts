@@ -46,11 +46,15 @@ export async function answer (
     server.setRequestHandler('tools/call', async ({ params: { name, arguments: args = {} } }) => {
       const tool = tools.find(({ sets, tool }) => sets.includes(set) && tool.name === name)
       if (tool === undefined) {
+        await count()
         throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name} at ${request.url}`)
       }
-      return await callTool(tool, args, request).catch(noticeLoss)
+      return await callTool(tool, args, request, count).catch(noticeLoss)
     })
-    server.setRequestHandler('resources/list', () => ({ resources: RESOURCES }))
+    server.setRequestHandler('resources/list', async () => {
+      await count()
+      return { resources: RESOURCES }
+    })
     server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
       return await readResource(uri, request, errors, count).catch(noticeLoss)
     })

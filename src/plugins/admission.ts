@@ -37,6 +37,12 @@ const MAX_LEAD = 1_000 / REQUEST_MS
 /** Requests that wait start together, as many as this: reads and writes that start together share statements. */
 const BURST = 8
 
+/**
+ * While one account sends all requests, this many start in a turn of the event loop. Others are not heard before its
+ * end: thousands of requests would take half a second.
+ */
+const MAX_STARTS_ALONE = 64
+
 /** An account whose requests wait may start at least this many in each interval. */
 const LEAST_STARTS = 32
 const INTERVAL_MS = 10
@@ -70,7 +76,7 @@ interface Account {
 /**
  * Shares the event loop between accounts. In the order of arrival, an account with many connections would get most of
  * its time. Here an account with a lead of `LEAD` requests waits until the others start some, or until the event loop
- * has time to spare. While one account sends all requests, none waits.
+ * has time to spare. While one account sends all requests, they wait for the next turn at most, unless they are many.
  *
  * What counts is time: a request is admitted as one, or as several if its body is large, and charged when its time is
  * known.
@@ -84,6 +90,8 @@ export class Admission {
   /** The time in this turn of the event loop, by `performance.now()`. */
   #now = 0
   #turn = 0
+  /** Number of requests that one account has started in this turn without others. */
+  #startsAlone = 0
   #isTurnScheduled = false
   #extra = LEAST_STARTS
   #interval: NodeJS.Timeout | undefined
@@ -91,16 +99,16 @@ export class Admission {
 
   /** Lets a request of an account start. @returns a promise if the request has to wait */
   admit (id: number, cost = 1): Promise<void> | undefined {
-    if (id === this.#lastAccount && this.#accounts.size < 2) return undefined
+    this.#scheduleTurn()
+    const isAlone = id === this.#lastAccount && this.#accounts.size === 0
     this.#lastAccount = id
-    if (!this.#isTurnScheduled) {
-      this.#isTurnScheduled = true
-      this.#now = performance.now()
-      setImmediate(() => { this.#startTurn() })
+    if (isAlone && this.#startsAlone < MAX_STARTS_ALONE) {
+      this.#startsAlone++
+      return undefined
     }
     const account = this.#accountOf(id)
     const { waiting } = account
-    if (waiting.length === 0 && this.#hasShare(account)) {
+    if (waiting.length === 0 && !isAlone && this.#hasShare(account)) {
       this.#start(account, cost)
       return undefined
     }
@@ -120,6 +128,13 @@ export class Admission {
     if (this.#accounts.size === 0 || (excess <= 0 && paid === 1)) return
     this.#add(this.#accountOf(id), excess)
     this.#interval ??= this.#startIntervals()
+  }
+
+  #scheduleTurn (): void {
+    if (this.#isTurnScheduled) return
+    this.#isTurnScheduled = true
+    this.#now = performance.now()
+    setImmediate(() => { this.#startTurn() })
   }
 
   #accountOf (id: number): Account {
@@ -158,11 +173,12 @@ export class Admission {
   /** Adds what a request costs beyond an ordinary one, so that neither its lead nor an interval pays for it. */
   #add (account: Account, excess: number): void {
     account.started = Math.min(account.started + excess, this.#fewest + MAX_LEAD)
-    account.extra -= excess
+    account.extra = Math.max(account.extra - excess, -MAX_LEAD)
   }
 
   #startTurn (): void {
     this.#isTurnScheduled = false
+    this.#startsAlone = 0
     this.#turn++
     this.#now = performance.now()
     let fewest = Infinity
@@ -179,7 +195,8 @@ export class Admission {
   #startWaiting (account: Account): void {
     const { waiting } = account
     if (this.#accounts.size === 1) {
-      for (const { start } of waiting.splice(0)) start()
+      for (const { start } of waiting.splice(0, MAX_STARTS_ALONE)) start()
+      if (waiting.length > 0) this.#scheduleTurn()
     } else {
       const allowed = Math.max(0, this.#fewest + LEAD - account.started) + account.extra
       if (allowed < Math.min(waiting.length, BURST)) return

@@ -32,6 +32,8 @@ export const authentication = fp(async function authentication (app: FastifyInst
   const cache = new LRUCache<string, ApiKeyCredential>({
     max: CACHE_SIZE, ttl: KEY_CACHE_TTL_MS, ttlResolution: CACHE_RESOLUTION_MS
   })
+  /** The accounts of keys that were cached before: their next look-up does not wait behind strangers. */
+  const owners = new LRUCache<string, number>({ max: CACHE_SIZE })
   // Ids are never reused, so entries need no removal. They also reject a key whose query began before its revocation.
   const revoked = new LRUCache<string, true>({ max: CACHE_SIZE })
 
@@ -69,7 +71,7 @@ export const authentication = fp(async function authentication (app: FastifyInst
   })
 
   async function findApiKey (text: string, hash: string, request: FastifyRequest): Promise<true> {
-    await app.admission.admit(STRANGERS)
+    await app.admission.admit(owners.get(hash) ?? STRANGERS)
     if (!isCredential(text)) {
       throw new Unauthorized('This is not an API key. Send the whole key, exactly as you received it')
     }
@@ -77,10 +79,12 @@ export const authentication = fp(async function authentication (app: FastifyInst
     const start = performance.now()
     const credential = await findKey(app.read, hash)
     if (credential === undefined) {
+      owners.delete(hash)
       throw new Unauthorized('This API key does not exist or was revoked. Use another API key')
     }
     // From the start of the query: a revocation since then may be one that the query did not see.
     if (hintedAt < start) cache.set(hash, credential, { start })
+    owners.set(hash, credential.account)
     return authorize(credential, request)
   }
 

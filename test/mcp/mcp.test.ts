@@ -220,6 +220,18 @@ t.test('a call counts once for the limit of an account', async (t) => {
   })
 })
 
+t.test('messages that become no request count for the limit of an account, too', async (t) => {
+  const { port, openAccount } = await startApp(t, { RATE_LIMIT_PER_ACCOUNT: '3' })
+  const ada = await openAccount()
+  const unknown = { method: 'tools/call', params: { name: 'nothing', arguments: {} } }
+  t.match((await sendMessage(port, ada, unknown)).body.error, { code: -32_602 })
+  t.match((await callTool(port, ada, 'getOrder', {})).structuredContent, { code: 'validation_failed' })
+  t.ok((await sendMessage(port, ada, { method: 'resources/list' })).body.result)
+  for (const message of [unknown, { method: 'resources/list' }]) {
+    t.match((await sendMessage(port, ada, message)).body.error, { code: -32_000, message: /second/ })
+  }
+})
+
 t.test('reading a resource counts once for the limit of an account', async (t) => {
   const { port, openAccount } = await startApp(t, { RATE_LIMIT_PER_ACCOUNT: '3' })
   const ada = await openAccount()
