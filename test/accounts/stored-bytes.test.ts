@@ -38,6 +38,15 @@ t.test('an account counts what it stores, also when that is changed, swept and d
   await ada.post('/lab/reset', { sample: { pets: 20 } })
   for (const { counted, actual } of await storedBytes(database)) t.equal(counted, actual)
 
+  for (const name of ['Cats', 'Dogs', 'x'.repeat(300)]) {
+    await prisma.idempotencyRecord.updateMany({ data: { expiresAt: new Date(0) } })
+    // Three take over what has expired: an insertion, a deletion that stored no response, and a refused one.
+    await ada.post('/categories', { name: 'x'.repeat(200) }, { 'idempotency-key': 'one' })
+    await ada.post('/categories', { name }, { 'idempotency-key': 'three' })
+    await ada.post('/pets', { name: 'Rex', categoryId: 999_999 }, { 'idempotency-key': 'two' })
+    for (const { counted, actual } of await storedBytes(database)) t.equal(counted, actual)
+  }
+
   await prisma.idempotencyRecord.updateMany({ data: { expiresAt: new Date(0) } })
   await commit(deleteExpiredIdempotencyRecords, {}, { account: null })
   t.equal(await prisma.idempotencyRecord.count(), 0)

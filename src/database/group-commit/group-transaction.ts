@@ -63,7 +63,7 @@ export async function runInTransaction (
     const outcomes = new Outcomes()
     const loads = loadsOf(dialect, names, needsOf(writes), createdBy(writes.map(({ command }) => command)), map)
     const behind = [...rowLocksOf(dialect, names, performs), ...loads.map(({ statement }) => statement)]
-    const { fresh, offsets, stored, rows: loaded, isSubscribed } = await sendFirstMessage(
+    const { fresh, offsets, stored, expired, rows: loaded, isSubscribed } = await sendFirstMessage(
       transaction.run, dialect, group, accountsOf(group), behind, {
         clocks,
         lockTimeoutMs,
@@ -73,6 +73,7 @@ export async function runInTransaction (
       }, outcomes.answers)
     loads.forEach(({ onRows }, i) => { onRows(loaded[i + behind.length - loads.length] as Row[]) })
     const bytes = map.storedBytes = new StoredBytes(storedBytesLimit, stored)
+    for (const response of expired) bytes.add(response.account, -response.bytes)
     const tx = createTransaction(transaction.run, dialect, tables, clocks, offsets, bytes)
     const accepted = fresh.filter((entry) => {
       const { account, rejection } = entry.context

@@ -65,10 +65,11 @@ export const deleteExpiredRecordsOfAccount: Command<{ account: number, after: st
     // A request that has taken a record over may wait for rows that this transaction holds.
     const deleted = await query<Deleted>(`
       DELETE FROM idempotency_records WHERE (account_id, key) IN (
-        SELECT r.account_id, r.key FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text' })}
+        SELECT r.account_id, r.key FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text', now: 'text' })}
         JOIN idempotency_records r ON r.account_id = i.account AND r.key = i.key
+          AND r.expires_at < ${dialect.toTime('i.now')}
         ${dialect.hasRowLocks ? 'FOR UPDATE OF r SKIP LOCKED' : ''})
-      RETURNING account_id AS account, ${BYTES} AS bytes`, expired.map(({ key }) => ({ account, key })))
+      RETURNING account_id AS account, ${BYTES} AS bytes`, expired.map(({ key }) => ({ account, key, now: now(account) })))
     for (const { bytes } of deleted) storedBytes.add(account, -bytes)
     return { record: rows.length === SWEEP_SIZE ? rows.at(-1)!.key : undefined }
   }

@@ -3,7 +3,7 @@ import type { Dialect } from '../dialect.ts'
 import { classifyError } from '../error-classification.ts'
 import type { QueuedCommand } from '../group-commit/command.ts'
 import type { OwnStatement, Run } from '../statements.ts'
-import { claimsOf, type Replay } from './idempotency.ts'
+import { claimsOf, type ClaimResult } from './idempotency.ts'
 
 /** Another transaction has locked one of the keys, for longer than a group waits. */
 export class IdempotencyKeyLocked extends Error {}
@@ -15,6 +15,8 @@ export interface FirstMessage<Entry> {
   offsets: Map<number, number>
   /** How many bytes the accounts store. */
   stored: Map<number, number>
+  /** The sizes of expired responses that new ones replace. */
+  expired: ClaimResult['expired']
   /** Whether an account has a subscriber, if `hasSubscriber` is given. */
   isSubscribed: boolean
   /** The rows of the statements behind. */
@@ -71,8 +73,8 @@ export async function sendFirstMessage<Entry extends QueuedCommand> (
     offsets.set(id, ahead * 1000)
     stored.set(id, bytes)
   }
-  const replays = claims?.replaysOf(rows.slice(firstClaim, statements.length - behind.length)) ??
-    new Map<QueuedCommand, Replay>()
+  const { replays, expired }: ClaimResult =
+    claims?.resultOf(rows.slice(firstClaim, statements.length - behind.length)) ?? { replays: new Map(), expired: [] }
   for (const [entry, result] of replays) {
     answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
   }
@@ -80,6 +82,7 @@ export async function sendFirstMessage<Entry extends QueuedCommand> (
     fresh: group.filter((entry) => !replays.has(entry)),
     offsets,
     stored,
+    expired,
     isSubscribed: found.some(({ subscribed }) => Boolean(subscribed)),
     rows: rows.slice(statements.length - behind.length)
   }

@@ -20,8 +20,14 @@ export interface Claims {
   statements: OwnStatement[]
   /** The position of the claim itself: it fails if another process keeps a key locked. */
   claim: number
-  /** Returns the answers of the writes whose keys were used before. */
-  replaysOf: (rows: object[][]) => Map<QueuedCommand, Replay>
+  resultOf: (rows: object[][]) => ClaimResult
+}
+
+export interface ClaimResult {
+  /** The answers of the writes whose keys were used before. */
+  replays: Map<QueuedCommand, Replay>
+  /** The sizes of expired records that were taken over. */
+  expired: Array<{ account: number, bytes: number }>
 }
 
 interface StoredResponse {
@@ -30,14 +36,16 @@ interface StoredResponse {
   fingerprint: string
   record: string | null
   etag: string | null
-  /** When the key was first used, by the account's clock. */
+  /** By the account's clock. */
   createdAt: string
+  /** A lifetime later, unless the record was taken over since. */
+  expiresAt: string
 }
 
 /**
  * Claims Idempotency-Keys, in one order for all groups: a transaction that loses the race for a key waits on the unique
- * index until the winner has committed, and then finds its response. An expired record is taken over. Times follow the
- * clocks of the accounts.
+ * index until the winner has committed, and then finds its response. An expired record is taken over, and keeps its
+ * response until the next one is stored: its size is loaded. Times follow the clocks of the accounts.
  */
 export function claimsOf (dialect: Dialect, keyed: readonly QueuedCommand[]): Claims {
   const now = Date.now()
@@ -54,19 +62,21 @@ export function claimsOf (dialect: Dialect, keyed: readonly QueuedCommand[]): Cl
   return {
     statements,
     claim: shorten.length,
-    replaysOf (rows) {
+    resultOf (rows) {
       const claimed = new Set((rows[shorten.length] as StoredResponse[]).map(keyOf))
       const stored = new Map((rows.at(-1) as StoredResponse[]).map((response) => [keyOf(response), response]))
-      const replays = new Map<QueuedCommand, Replay>()
+      const replays: ClaimResult['replays'] = new Map()
+      const expired: ClaimResult['expired'] = []
       for (const entry of keyed) {
         const { account, idempotency } = entry.context
         const key = `${account} ${idempotency!.key}`
         const response = stored.get(key)
         // Without a record, the account was deleted: its writes are refused.
-        if (claimed.has(key) || response === undefined) continue
-        replays.set(entry, replayOf(response, idempotency!.fingerprint))
+        if (response === undefined) continue
+        if (!claimed.has(key)) replays.set(entry, replayOf(response, idempotency!.fingerprint))
+        else if (isTakenOver(response)) expired.push({ account: response.account, bytes: bytesOf(response) })
       }
-      return replays
+      return { replays, expired }
     }
   }
 }
@@ -83,7 +93,7 @@ export function responsesOf (
     if (account === null || idempotency === undefined) return []
     const { key, fingerprint } = idempotency
     const [record, etag] = [JSON.stringify(success.record), success.etag]
-    bytes.add(account, bytesOfTexts(key, fingerprint, record, etag))
+    bytes.add(account, bytesOf({ key, fingerprint, record, etag }))
     return [{ account, key, record, etag }]
   })
   const deleted = unused.flatMap(({ context: { account, idempotency } }) =>
@@ -116,12 +126,12 @@ const textsOf = oncePerDialect((dialect) => {
       JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL
       WHERE true ORDER BY i.account, i.key
       ON CONFLICT (account_id, key) DO UPDATE
-        SET fingerprint = excluded.fingerprint, record = NULL, etag = NULL,
-          created_at = excluded.created_at, expires_at = excluded.expires_at
+        SET fingerprint = excluded.fingerprint, expires_at = excluded.expires_at
         WHERE idempotency_records.expires_at < excluded.created_at
       RETURNING account_id AS account, key`,
     load: `
-      SELECT r.account_id AS account, r.key, r.fingerprint, r.record, r.etag, ${dialect.time('r.created_at')} AS "createdAt"
+      SELECT r.account_id AS account, r.key, r.fingerprint, r.record, r.etag,
+        ${dialect.time('r.created_at')} AS "createdAt", ${dialect.time('r.expires_at')} AS "expiresAt"
       FROM ${dialect.jsonRows('i', keys)}
       JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL
       JOIN idempotency_records r ON r.account_id = i.account AND r.key = i.key`,
@@ -135,6 +145,16 @@ const textsOf = oncePerDialect((dialect) => {
   }
 })
 
+interface Texts { key: string, fingerprint: string, record: string | null | undefined, etag: string | null | undefined }
+
+function bytesOf ({ key, fingerprint, record, etag }: Texts): number {
+  return bytesOfTexts(key, fingerprint, record, etag)
+}
+
+function isTakenOver ({ createdAt, expiresAt }: StoredResponse): boolean {
+  return Date.parse(expiresAt) - Date.parse(createdAt) !== LIFETIME_MS
+}
+
 function keyOf ({ account, key }: StoredResponse): string {
   return `${account} ${key}`
 }
@@ -142,5 +162,5 @@ function keyOf ({ account, key }: StoredResponse): string {
 function replayOf (stored: StoredResponse, fingerprint: string): Replay {
   if (stored.fingerprint !== fingerprint) return new IdempotencyKeyReused()
   const record = stored.record === null ? undefined : JSON.parse(stored.record) as unknown
-  return { record, etag: stored.etag ?? undefined, replayed: true, firstAt: Date.parse(stored.createdAt) }
+  return { record, etag: stored.etag ?? undefined, replayed: true, firstAt: Date.parse(stored.expiresAt) - LIFETIME_MS }
 }
