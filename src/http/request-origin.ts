@@ -13,7 +13,7 @@ export function protocolOf ({ protocol }: FastifyRequest): 'http' | 'https' {
   return /^https$/i.test(protocol) ? 'https' : 'http'
 }
 
-/** Returns the host with its port. */
+/** Returns the host with its port, as a URL can have them: none has the port 99999. */
 export function hostOf ({ host }: FastifyRequest): string {
-  return HOST.test(host) ? host : 'localhost'
+  return HOST.test(host) && URL.canParse(`http://${host}`) ? host : 'localhost'
 }

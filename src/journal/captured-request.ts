@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { timeText } from '../database/account-clocks.ts'
@@ -142,10 +142,12 @@ function describe (pieces: Pieces): EndedRequest {
   const content = idempotencyKey === undefined
     ? `${method} ${url} ${body.bytes} ${body.hashOfRest()} ${text ?? ''}`
     : `key ${idempotencyKey}`
+  // Without its body, nobody can tell which other requests are attempts of the same.
+  const isUnique = pieces.isBodyMissing && idempotencyKey === undefined
   return {
     text: JSON.stringify(record),
     facts: { ...facts, path },
-    attemptKey: hash('sha256', content, 'base64url').slice(0, 22),
+    attemptKey: hash('sha256', isUnique ? randomBytes(16) : content, 'base64url').slice(0, 22),
     isKeyed: idempotencyKey !== undefined,
     endedMs
   }

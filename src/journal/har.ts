@@ -37,8 +37,7 @@ function entryOf (recorded: RecordedRequest, origin: string): object {
 }
 
 function requestOf ({ method, path, fields, body, bodyTruncated }: RecordedRequest, origin: string): object {
-  // A Host can have a port that no URL has.
-  const url = new URL(path, URL.canParse(origin) ? origin : 'http://localhost')
+  const url = new URL(path, origin)
   const comment = bodyTruncated === true ? { comment: 'The body was longer.' } : {}
   return {
     method,

@@ -109,6 +109,11 @@ function begin (
   }
 }
 
+/** Tells whether a stream begins under an effect. One that is cut before its first byte is an answer as any other. */
+function changesStream (effect: Effect): boolean {
+  return effect.type === 'truncate' ? effect.bytes > 0 : effect.type !== 'replace_answer'
+}
+
 /** Changes the answer of a request that was handled. */
 async function finish (
   request: FastifyRequest, reply: FastifyReply, payload: unknown, hit: RequestHit, held: HeldBytes
@@ -124,11 +129,9 @@ async function finish (
       request.log.info({ err: error }, 'cannot record that a fault hit a request')
     })
   }
-  if (payload instanceof EventStream && fault.effect.type !== 'replace_answer') {
+  if (payload instanceof EventStream && changesStream(fault.effect)) {
     const reserve = (bytes: number): (() => void) | undefined => held.reserve(account, bytes)
-    const { raw } = reply
-    const sendHead = (): void => { raw.flushHeaders() }
-    const changed = changeStream(payload, fault.effect, { socket: raw.socket!, sendHead, writeEvent, reserve })
+    const changed = changeStream(payload, fault.effect, { socket: reply.raw.socket!, writeEvent, reserve })
     if (changed !== undefined) return changed
     await writeEvent()
     return skip(reply, fault.id, payload)

@@ -6,7 +6,6 @@ import { RESERVED_BYTES } from './held-bytes.ts'
 
 interface StreamContext {
   socket: Writable
-  sendHead: () => void
   /** Writes the event of the hit, once. */
   writeEvent: () => Promise<void>
   /** Reserves room for what the effect holds back. */
@@ -129,9 +128,8 @@ function cutAfterBytes (bytes: number, context: StreamContext): Transform {
   })
 }
 
-/** Closes the connection once the head and the bytes before are sent, and the hit is recorded. */
-function cut ({ socket, sendHead, writeEvent }: StreamContext): void {
-  sendHead()
+/** Closes the connection once the bytes before are sent and the hit is recorded. */
+function cut ({ socket, writeEvent }: StreamContext): void {
   void writeEvent().finally(() => { closeAfterWrites(socket) })
 }
 

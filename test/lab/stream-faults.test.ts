@@ -13,7 +13,7 @@ import { openStream } from '../support/stream.ts'
 import { newFault } from './fixture.ts'
 import { eventTypes } from './receive.ts'
 
-const context = { socket: {} as Socket, sendHead: () => {}, writeEvent: async () => {}, reserve: () => () => {} }
+const context = { socket: {} as Socket, writeEvent: async () => {}, reserve: () => () => {} }
 
 const SLOW = [{ type: 'delay', ms: 60_000 }, { type: 'trickle', bytesPerSecond: 1 }] as const
 
