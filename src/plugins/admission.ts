@@ -134,7 +134,10 @@ export class Admission {
     if (this.#isTurnScheduled) return
     this.#isTurnScheduled = true
     this.#now = performance.now()
-    setImmediate(() => { this.#startTurn() })
+    setImmediate(() => {
+      this.#isTurnScheduled = false
+      this.#startTurn()
+    })
   }
 
   #accountOf (id: number): Account {
@@ -177,7 +180,6 @@ export class Admission {
   }
 
   #startTurn (): void {
-    this.#isTurnScheduled = false
     this.#startsAlone = 0
     this.#turn++
     this.#now = performance.now()
@@ -226,7 +228,7 @@ export class Admission {
       account.extra = unused + Math.min(0, account.extra)
       account.startedBefore = account.started
     }
-    this.#startTurn()
+    if (!this.#isTurnScheduled) this.#startTurn()
     if (this.#accounts.size > 1) return
     clearInterval(this.#interval)
     this.#interval = undefined
