@@ -33,7 +33,7 @@ export function buildValidatorCompiler (schemas: Record<string, unknown>): Valid
     let compiled: ValidateFunction | undefined
     const findViolation: FindViolation = (data) =>
       (compiled ??= ajv.compile(schema))(data) ? undefined : compiled.errors![0]!
-    const properties = (schema.properties ?? components[schema.$ref?.replace('#', '') ?? '']?.properties) ?? {}
+    const { properties = {} } = resolved(schema, components)
     const part = httpPart as HttpPart
     if (part === 'body') {
       const limitIds = idLimit(schema, components)
@@ -42,6 +42,10 @@ export function buildValidatorCompiler (schemas: Record<string, unknown>): Valid
     const repeatable = Object.keys(properties).filter((name) => properties[name]?.type === 'array')
     return (data) => validate(findViolation, coerceStrings(data as Data, properties), part, repeatable)
   }
+}
+
+function resolved (schema: PartSchema, components: Record<string, PartSchema>): PartSchema {
+  return schema.$ref === undefined ? schema : components[schema.$ref.replace('#', '')] ?? {}
 }
 
 function createAjv (components: Record<string, PartSchema>): Ajv {
@@ -107,7 +111,7 @@ type LimitIds = (value: unknown) => unknown
 /** Returns a function that replaces the ids in values of a schema, or `undefined` if there are none. */
 function idLimit (schema: PropertySchema, components: Record<string, PartSchema>): LimitIds | undefined {
   if (schema.format === 'int64') return limitId
-  const { properties = {}, items } = schema.$ref === undefined ? schema : components[schema.$ref.replace('#', '')] ?? {}
+  const { properties = {}, items } = resolved(schema, components)
   const ofItem = items && idLimit(items, components)
   if (ofItem !== undefined) return (list) => Array.isArray(list) ? list.map(ofItem) : list
   const limits = Object.entries(properties).flatMap(([name, property]) => {

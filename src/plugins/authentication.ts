@@ -30,10 +30,12 @@ const HOUR_MS = 3_600_000
 /** Adds bearer keys (RFC 6750): `verifyBearerAuth` and `requireWriteAccess`, the hooks of the `authenticated` scope. */
 export const authentication = fp(async function authentication (app: FastifyInstance) {
   const cache = new LRUCache<string, ApiKeyCredential>({
-    max: CACHE_SIZE, ttl: KEY_CACHE_TTL_MS, ttlResolution: CACHE_RESOLUTION_MS
+    max: CACHE_SIZE,
+    ttl: KEY_CACHE_TTL_MS,
+    ttlResolution: CACHE_RESOLUTION_MS,
+    // An old entry still tells whose request a look-up is.
+    noDeleteOnStaleGet: true
   })
-  /** The accounts of keys that were cached before: their next look-up does not wait behind strangers. */
-  const owners = new LRUCache<string, number>({ max: CACHE_SIZE })
   // Ids are never reused, so entries need no removal. They also reject a key whose query began before its revocation.
   const revoked = new LRUCache<string, true>({ max: CACHE_SIZE })
 
@@ -71,7 +73,8 @@ export const authentication = fp(async function authentication (app: FastifyInst
   })
 
   async function findApiKey (text: string, hash: string, request: FastifyRequest): Promise<true> {
-    await app.admission.admit(owners.get(hash) ?? STRANGERS)
+    // Otherwise, a busy account would wait behind all strangers each time that an entry is too old.
+    await app.admission.admit(cache.peek(hash, { allowStale: true })?.account ?? STRANGERS)
     if (!isCredential(text)) {
       throw new Unauthorized('This is not an API key. Send the whole key, exactly as you received it')
     }
@@ -79,12 +82,11 @@ export const authentication = fp(async function authentication (app: FastifyInst
     const start = performance.now()
     const credential = await findKey(app.read, hash)
     if (credential === undefined) {
-      owners.delete(hash)
+      cache.delete(hash)
       throw new Unauthorized('This API key does not exist or was revoked. Use another API key')
     }
     // From the start of the query: a revocation since then may be one that the query did not see.
     if (hintedAt < start) cache.set(hash, credential, { start })
-    owners.set(hash, credential.account)
     return authorize(credential, request)
   }
 

@@ -169,6 +169,21 @@ t.test('a connection that the receiver closed meanwhile is no failed attempt', a
   t.equal(sockets.size, 3, 'each reused connection was replaced')
 })
 
+const skip = process.platform !== 'linux' && 'there is one loopback address'
+
+t.test('a request tries four addresses of a name', { skip }, async (t) => {
+  const { port, pathname } = new URL((await openReceiver(t)).url)
+  const refusing = [2, 3, 4, 5].map((n) => ({ address: `127.0.0.${n}`, family: 4 }))
+  const listening = { address: '127.0.0.1', family: 4 }
+  const respond = async (...addresses: typeof refusing): Promise<WebhookResponse> => {
+    const client = createWebhookClient({ allowPrivate: true, resolve: (_host, done) => { done(null, addresses) } })
+    t.teardown(client.close)
+    return await client.send(requestTo(`http://many.test:${port}${pathname}`), never)
+  }
+  t.match(await respond(...refusing.slice(1), listening), { status: 204 })
+  t.match(await respond(...refusing, listening), { status: undefined, error: String })
+})
+
 t.test('a request that is repeated has its whole time although the clock of the machine is set ahead', async (t) => {
   const client = createWebhookClient({ allowPrivate: true, timeoutMs: 180_000 })
   t.teardown(client.close)

@@ -212,6 +212,17 @@ t.test('recorded requests', async (t) => {
     t.match(head.headers, { 'content-type': 'text/event-stream; charset=utf-8' })
   })
 
+  await t.test('are streamed to no more clients than STREAMS_PER_ACCOUNT, also if they come at once', async (t) => {
+    const { port, openAccount } = await startApp(t, { STREAMS_PER_ACCOUNT: '2' })
+    const { key } = await openAccount()
+    const stop = new AbortController()
+    const headers = { authorization: `Bearer ${key}`, accept: 'text/event-stream' }
+    const answers = await Promise.all(Array.from({ length: 40 }, async () =>
+      await fetch(`http://127.0.0.1:${port}/lab/requests`, { headers, signal: stop.signal })))
+    t.same(answers.map(({ status }) => status).sort(), [200, 200, ...Array(38).fill(409)])
+    stop.abort()
+  })
+
   await t.test('are an HTTP Archive', async (t) => {
     const ada = await openAccount()
     await turnOn(ada)

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Admission, STRANGERS } from '../../src/plugins/admission.ts'
 import { startApp } from '../support/app.ts'
@@ -109,6 +110,9 @@ t.test('a request counts for the account of its API key, and without one for all
   for (const [name, send] of Object.entries(strangers)) t.same(await accountsOf(send), [STRANGERS], name)
   const [checks] = await accountsOf(async () => await nobody.get('/livez'))
   t.not(checks, STRANGERS, 'health checks do not wait for other strangers')
+  // Until the cached key is too old.
+  await sleep(4_500)
+  t.same(await accountsOf(async () => await store.get('/pets')), [id], 'the look-up of a key that was known')
 })
 
 t.test('an account makes up for what its requests cost, and the others start at once meanwhile', async (t) => {

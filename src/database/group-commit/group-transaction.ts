@@ -150,7 +150,7 @@ function decide (tx: Transaction, writes: readonly QueuedWrite[], map: IdentityM
         const success = command.decide(input, rows)
         if (account === null) return success
         const rowBytes = bytes.of(account) - earlier
-        // Whatever shrinks the account's rows may pass. Otherwise, the event and the response are stored for nothing.
+        // Deletions pass. A change that adds no text still stores its event, and the response to its key.
         const adds = rowBytes > 0 || (rowBytes === 0 && (success.events?.length || idempotency !== undefined))
         const refusal = adds ? bytes.refusalOf(account) : undefined
         if (refusal !== undefined) throw refusal
