@@ -80,6 +80,8 @@ async function sqliteStores (folder: string, scopes: Scope[], prepare: Prepare):
   await prepare(`file:${template}`, async (sql) => {
     const database = new SqliteConnection(template)
     database.runScript(sql)
+    // On Node 20, a closed file can keep its log. Only the file is copied.
+    database.runScript('PRAGMA wal_checkpoint(TRUNCATE)')
     await database.close()
   })
   return {
