@@ -147,7 +147,7 @@ function describe (pieces: Pieces): EndedRequest {
   return {
     text: JSON.stringify(record),
     facts: { ...facts, path },
-    attemptKey: hash('sha256', isUnique ? randomBytes(16) : content, 'base64url').slice(0, 22),
+    attemptHash: hash('sha256', isUnique ? randomBytes(16) : content, 'base64url').slice(0, 22),
     isKeyed: idempotencyKey !== undefined,
     endedMs
   }

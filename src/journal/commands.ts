@@ -2,24 +2,25 @@ import type { Command, CommandResult } from '../database/group-commit/command.ts
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import { pageQuery, type Page } from '../database/sql/keyset-pagination.ts'
 import { bytesOfTexts } from '../database/unit-of-work/stored-bytes.ts'
-import { recordedRequests, type RecordedRequestRow } from '../generated/tables.ts'
+import { recordedRequests } from '../generated/tables.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { pageEtag } from '../http/responses.ts'
+import { linkNewAttempts, type NewAttempt } from './attempts.ts'
 import { JournalNotFound } from './errors.ts'
 import { journalEtag, requestList, type StoredJournal } from './queries.ts'
-import { attemptAfter, type Attempt } from './rules.ts'
 import type { Journal } from './schemas.ts'
-import type { RequestFacts } from './verdict.ts'
+import type { StoredFacts } from './verdict.ts'
 
 /** Maximum size of a journal, in bytes. */
 const MAX_JOURNAL_BYTES = 16_777_216
 
 /** A request whose response has ended, before it has an id. */
 export interface EndedRequest {
-  /** The record without `id` and what follows from earlier requests, as a JSON object. */
+  /** The record without `id` and its link to other attempts, as a JSON object. */
   text: string
-  facts: Omit<RequestFacts, 'id'>
-  attemptKey: string
+  facts: StoredFacts
+  /** What attempts of one request have in common. */
+  attemptHash: string
   isKeyed: boolean
   endedMs: number
 }
@@ -48,15 +49,15 @@ export const recordRequests: Command<RecordInput, undefined> = {
     const isOn = ({ account }: { account: number }): boolean => typeof journals.get(account)?.keep === 'number'
     const wanted = inputs.filter(isOn)
     const requests = wanted.flatMap(({ account, requests }) => requests.map((request) => ({ account, request })))
-    const attempts = await lastAttempts(tx, requests)
     const ids = await tx.allocateIds(recordedRequests, requests.length)
-    await tx.insert(recordedRequests, requests.map(({ account, request }, i) => {
-      const row = rowOf(account, request, ids[i]!, attempts)
-      const journal = journals.get(account)!
+    const added = requests.map(({ account, request }, i) => attemptOf(account, request, ids[i]!))
+    await linkNewAttempts(tx, added)
+    await tx.insert(recordedRequests, added)
+    for (const { accountId, bytes } of added) {
+      const journal = journals.get(accountId)!
       journal.requests++
-      journal.bytes += row.bytes
-      return row
-    }))
+      journal.bytes += bytes
+    }
     for (const { account, dropped } of wanted) journals.get(account)!.dropped += dropped
     const changed = [...journals.values()].filter(isOn)
     for (const journal of changed) await trim(tx, journal)
@@ -76,42 +77,13 @@ async function lockJournals (
   return new Map(rows.map((row) => [row.account, row]))
 }
 
-type LastAttempt = Attempt & Pick<RequestFacts, 'retryAfterMs'>
-
-function attemptName (account: number, key: string): string {
-  return `${account} ${key}`
-}
-
-/** Returns the last attempts of requests in the journal. */
-async function lastAttempts (
-  { dialect, query }: Transaction, requests: Array<{ account: number, request: EndedRequest }>
-): Promise<Map<string, LastAttempt>> {
-  const wanted = distinct(requests.map(({ account, request: { attemptKey: key } }) => ({ account, key })))
-  if (wanted.length === 0) return new Map()
-  const lastIds = `
-    SELECT (SELECT max(x.id) FROM recorded_requests x WHERE x.account_id = i.account AND x.attempt_key = i.key)
-    FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text' })}`
-  const rows = await query<{ account: number, key: string, endedMs: number, facts: string }>(`
-    SELECT r.account_id AS account, r.attempt_key AS key, r.ended_ms AS "endedMs", r.facts FROM recorded_requests r
-    WHERE ${dialect.inSubquery('r.id', lastIds)}`, wanted)
-  return new Map(rows.map(({ account, key, endedMs, facts }) =>
-    [attemptName(account, key), { ...JSON.parse(facts) as RequestFacts, endedMs }]))
-}
-
-/** Returns the row of a request, which is now the last attempt. */
-function rowOf (
-  account: number, { text, facts, attemptKey, isKeyed, endedMs }: EndedRequest, id: number,
-  attempts: Map<string, LastAttempt>
-): RecordedRequestRow {
-  const name = attemptName(account, attemptKey)
-  const last = attempts.get(name)
-  const attempt = attemptAfter(last, facts.startedMs, isKeyed)
-  attempts.set(name, { id, attemptOf: attempt?.attemptOf, endedMs, retryAfterMs: facts.retryAfterMs })
-  const own = attempt === undefined ? '' : `,"attemptOf":${attempt.attemptOf},"pauseMs":${attempt.pauseMs}`
-  const data = `{"id":${id},${text.slice(1, -1)}${own}}`
-  const known: RequestFacts = { id, ...facts, ...attempt, ...attempt && { askedMs: last?.retryAfterMs } }
-  const stored = JSON.stringify(known)
-  const { operation, status = null, keyId, run = null } = facts
+/** Returns a new row, which is not linked yet. */
+function attemptOf (
+  account: number, { text, facts, attemptHash, isKeyed, endedMs }: EndedRequest, id: number
+): NewAttempt {
+  const attemptKey = `${account} ${attemptHash}`
+  const { operation, status = null, keyId, run = null, startedMs, retryAfterMs } = facts
+  const stored = JSON.stringify(facts)
   return {
     id,
     accountId: account,
@@ -120,10 +92,16 @@ function rowOf (
     keyId,
     run,
     attemptKey,
+    startedMs,
     endedMs,
-    bytes: bytesOfTexts(operation, run, attemptKey, stored, data),
+    attemptOf: null,
+    pauseMs: null,
+    askedMs: null,
+    bytes: bytesOfTexts(operation, run, attemptKey, stored, text),
     facts: stored,
-    data
+    data: text,
+    isKeyed,
+    retryAfterMs
   }
 }
 

@@ -1,10 +1,10 @@
 import type { Dialect } from '../database/dialect.ts'
-import { etagOf } from '../database/entity-tag.ts'
 import type { Query, Read } from '../database/reads/query.ts'
 import { integer, jsonObject, type SerializedRecord } from '../database/sql/json-object.ts'
 import { lastWithin, type ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { listRecords } from '../database/sql/record-queries.ts'
 import type { EventPage } from '../events/queries.ts'
+import { pageEtag } from '../http/responses.ts'
 
 /** A journal that is on. */
 export interface StoredJournal { version: number, keep: number, requests: number, bytes: number, dropped: number }
@@ -44,11 +44,24 @@ export async function findJournal (read: Read, account: number): Promise<Seriali
  */
 const MAX_RECORD_BYTES = 262_144
 
+/**
+ * Returns an SQL expression for a stored JSON object with the members that are columns, because they can change:
+ * `'{"id":' || r.id || coalesce(',"attemptOf":' || r.attempt_of, '') || ',' || substr(r.facts, 2)`.
+ */
+function withColumns (object: string, columns: { [member: string]: string }): string {
+  const members = Object.entries(columns).map(([name, column]) => `coalesce(',"${name}":' || ${column}, '')`)
+  return `'{"id":' || r.id || ${members.join(' || ')} || ',' || substr(${object}, 2)`
+}
+
+const LINK = { attemptOf: 'r.attempt_of', pauseMs: 'r.pause_ms' }
+const RECORD = withColumns('r.data', LINK)
+const FACTS = withColumns('r.facts', { ...LINK, askedMs: 'r.asked_ms' })
+
 /** The rows of an account are few enough that filters need no index of their own. */
 export const requestList: ListDefinition = {
   name: 'recorded requests',
   from: 'recorded_requests r',
-  record: () => 'r.data',
+  record: () => RECORD,
   recordBytes: { stored: 'r.bytes', serialized: () => 'r.bytes', max: MAX_RECORD_BYTES },
   filters: {
     operation: { type: 'text', column: 'r.operation' },
@@ -62,22 +75,19 @@ export const requestList: ListDefinition = {
 export const listRequests = listRecords(requestList)
 
 /** The same requests, each with what checks compare. */
-export const listFacts = listRecords({ ...requestList, name: 'facts of requests', record: () => 'r.facts' })
+export const listFacts = listRecords({ ...requestList, name: 'facts of requests', record: () => FACTS })
 
 const requestById: Query<{ account: number, id: number }, { record: string }> = {
   maxRowBytes: MAX_RECORD_BYTES,
   sql: (dialect) => `
-    SELECT i.ord, r.data AS record
+    SELECT i.ord, ${RECORD} AS record
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
     JOIN recorded_requests r ON r.id = i.id AND r.account_id = i.account`
 }
 
-/** Nothing of a recorded request ever changes. */
-const REQUEST_ETAG = etagOf(1)
-
 export async function findRequest (read: Read, account: number, id: number): Promise<SerializedRecord | undefined> {
   const row = await read(requestById, { account, id })
-  return row && { record: row.record, etag: REQUEST_ETAG }
+  return row && { record: row.record, etag: pageEtag(row.record) }
 }
 
 /** Limits of one chunk of a stream. */
@@ -98,8 +108,8 @@ const streamQuery: Query<{ account: number, after: number }, StreamRow> = {
         FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', after: 'bigint' })})
       SELECT i.ord, i.last,
         coalesce((SELECT max(r.id) FROM recorded_requests r WHERE r.account_id = i.account), 0) AS newest,
-        (SELECT ${dialect.join("'id: ' || x.id || x.line || 'event: request' || x.line || 'data: ' || x.data || x.line || x.line", 'x.id', '')}
-          FROM (SELECT r.id, r.data, '\n' AS line FROM recorded_requests r WHERE ${where} AND r.id <= i.last) AS x) AS text
+        (SELECT ${dialect.join("'id: ' || x.id || x.line || 'event: request' || x.line || 'data: ' || x.record || x.line || x.line", 'x.id', '')}
+          FROM (SELECT r.id, ${RECORD} AS record, '\n' AS line FROM recorded_requests r WHERE ${where} AND r.id <= i.last) AS x) AS text
       FROM i JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL`
   }
 }

@@ -34,24 +34,36 @@ export function outcomeOf ({ effect = '', status, isFinished, isWhole, isClosedH
 /** Attempts without an Idempotency-Key belong together if the pause between them is no longer. */
 const MAX_PAUSE_MS = 60_000
 
-/** An attempt in the journal. */
+/** An attempt of a request, and its link to the attempt that began before it. */
 export interface Attempt {
   id: number
-  /** The first attempt, if this is not it. */
-  attemptOf?: number | undefined
+  startedMs: number
   endedMs: number
+  /** What `Retry-After` of its response asked for. */
+  retryAfterMs?: number | undefined
+  /** The attempt that began first, if this is not it. */
+  attemptOf: number | null
+  /** The time since the attempt before it ended. */
+  pauseMs: number | null
+  /** What `Retry-After` of the attempt before it asked for. */
+  askedMs: number | null
 }
 
 /**
- * Returns how a request is related to the last one with the same key, or with the same content.
+ * Links attempts of one request, each to the one that began before it. The first one keeps its link: it has none, or
+ * its own to an attempt that is not among these.
  *
- * @param startedMs when it began, in real time
+ * @param isKeyed whether they have an Idempotency-Key
  */
-export function attemptAfter (
-  last: Attempt | undefined, startedMs: number, isKeyed: boolean
-): { attemptOf: number, pauseMs: number } | undefined {
-  if (last === undefined) return undefined
-  const pauseMs = Math.max(0, startedMs - last.endedMs)
-  if (!isKeyed && pauseMs > MAX_PAUSE_MS) return undefined
-  return { attemptOf: last.attemptOf ?? last.id, pauseMs }
+export function linkAttempts (attempts: Attempt[], isKeyed: boolean): void {
+  attempts.sort((a, b) => a.startedMs - b.startedMs || a.id - b.id)
+  for (let i = 1; i < attempts.length; i++) {
+    const last = attempts[i - 1]!
+    const attempt = attempts[i]!
+    const pauseMs = Math.max(0, attempt.startedMs - last.endedMs)
+    const isFirst = !isKeyed && pauseMs > MAX_PAUSE_MS
+    attempt.attemptOf = isFirst ? null : last.attemptOf ?? last.id
+    attempt.pauseMs = isFirst ? null : pauseMs
+    attempt.askedMs = isFirst ? null : last.retryAfterMs ?? null
+  }
 }

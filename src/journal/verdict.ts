@@ -15,11 +15,14 @@ export interface RequestFacts {
   idempotencyKey?: string | undefined
   /** What `Retry-After` of its response asked for. */
   retryAfterMs?: number | undefined
-  attemptOf?: number | undefined
-  pauseMs?: number | undefined
-  /** What `Retry-After` of its last attempt asked for. */
-  askedMs?: number | undefined
+  attemptOf?: number
+  pauseMs?: number
+  /** What `Retry-After` of the attempt before it asked for. */
+  askedMs?: number
 }
+
+/** The facts that a row has as a text. The others are columns. */
+export type StoredFacts = Omit<RequestFacts, 'id' | 'attemptOf' | 'pauseMs' | 'askedMs'>
 
 type Match = RequestCheck['match']
 type Difference = RequestVerdict['differences'][number]

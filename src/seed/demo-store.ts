@@ -177,6 +177,6 @@ function recordedRead (now: number): EndedRequest {
   const request = { ...REQUEST, outcome: 'answered' } as const
   const record = { at: timeText(now), durationMs: 1, ...request, fields: [], answerFields: [], answer: '[]' }
   return {
-    text: JSON.stringify(record), facts: { ...request, startedMs: now }, attemptKey: '', isKeyed: false, endedMs: now
+    text: JSON.stringify(record), facts: { ...request, startedMs: now }, attemptHash: '', isKeyed: false, endedMs: now
   }
 }

@@ -22,8 +22,9 @@ export const fixture: Fixture = {
     definition: requestList,
     samples: { operation: 'listPets', status: 200, keyId: 1, run: 'a' },
     insertRows: ({ from, account }) => `
-      INSERT INTO recorded_requests (id, account_id, operation, status, key_id, run, attempt_key, ended_ms, bytes, facts, data)
-      SELECT i, ${account}, 'listPets', 200, 1, 'a', 'k' || i, 1, 4, '{}', '{}' ${from}`
+      INSERT INTO recorded_requests (
+        id, account_id, operation, status, key_id, run, attempt_key, started_ms, ended_ms, bytes, facts, data)
+      SELECT i, ${account}, 'listPets', 200, 1, 'a', 'k' || i, 1, 1, 4, '{"keyId":1}', '{"keyId":1}' ${from}`
   },
   changes: {
     putJournal: async (ada) => {

@@ -16,7 +16,7 @@ const KEEP = 1_000
 function ended (path: string, bytes = 0): EndedRequest {
   const facts = { operation: 'listPets', method: 'GET', path, keyId: 1, outcome: 'answered', startedMs: 1 } as const
   const text = JSON.stringify({ path, fields: [], answer: 'x'.repeat(bytes) })
-  return { text, facts, attemptKey: path, isKeyed: false, endedMs: 2 }
+  return { text, facts, attemptHash: path, isKeyed: false, endedMs: 2 }
 }
 
 function captured (path: string, bytes = 0): CapturedRequest {
