@@ -41,9 +41,9 @@ export function captureRequest (
   const began = performance.now() - elapsedTime
   // Rounded up, as the end of a response is rounded down: no pause looks shorter than its client made it.
   const startedMs = Math.ceil(Date.now() + 1 - elapsedTime)
-  const body = captureBody(request.raw, isInjected)
+  const body = hasBody(request.raw) ? captureBody(request.raw, isInjected) : NO_BODY
   const response = captureResponse(reply.raw, method === 'HEAD')
-  reply.raw.once('close', () => {
+  reply.raw.on('close', () => {
     const closingBegan = performance.now()
     const { raw } = reply
     const { answer } = response
@@ -130,7 +130,7 @@ function describe (pieces: Pieces): EndedRequest {
     keyId,
     ...run === undefined ? {} : { run },
     fields: requestFields(pieces.rawHeaders),
-    ...text === undefined ? {} : { body: hideSecrets(text) },
+    ...text === undefined ? {} : { body: text },
     ...body.isTruncated || pieces.isBodyMissing ? { bodyTruncated: true } : {},
     ...status === undefined ? {} : { status, ...answerOf(answerFields, answer) },
     outcome,
@@ -145,13 +145,20 @@ function describe (pieces: Pieces): EndedRequest {
   // Without its body, nobody can tell which other requests are attempts of the same.
   const isUnique = pieces.isBodyMissing && idempotencyKey === undefined
   return {
-    text: JSON.stringify(record),
+    text: hideSecrets(JSON.stringify(record)),
     facts: { ...facts, path },
     attemptHash: hash('sha256', isUnique ? randomBytes(16) : content, 'base64url').slice(0, 22),
     isKeyed: idempotencyKey !== undefined,
     endedMs
   }
 }
+
+/** Tells whether a request announces a body (RFC 9112 section 6.3). */
+function hasBody ({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+}
+
+const NO_BODY = new CapturedBody()
 
 /** Captures the body, also of a request that is answered before its body is read. */
 function captureBody (raw: IncomingMessage, isInjected: boolean): CapturedBody {
@@ -183,7 +190,7 @@ interface ResponseCapture {
 /** Captures the bytes that are sent, after faults have changed them. */
 function captureResponse (raw: ServerResponse, isHead: boolean): ResponseCapture {
   const capture: ResponseCapture = { answer: new CapturedBody(), end: { at: 0, ms: 0 }, isFinished: false }
-  raw.once('finish', () => { capture.isFinished = true })
+  raw.on('finish', () => { capture.isFinished = true })
   // The `end` of a response of `inject` calls its `write`.
   let isSending = false
   const observe = <Send extends (...parameters: never[]) => unknown>(send: Send): Send =>
@@ -204,12 +211,15 @@ function captureResponse (raw: ServerResponse, isHead: boolean): ResponseCapture
 }
 
 function answerOf (fields: AnswerFields, body: CapturedBody): Partial<RecordedRequest> {
-  const answerFields = Object.entries(fields).flatMap(([name, value]) =>
-    [value ?? []].flat().map((item) => ({ name, value: hideSecrets(String(item)) })))
+  const answerFields: HeaderField[] = []
+  for (const [name, value] of Object.entries(fields)) {
+    if (Array.isArray(value)) answerFields.push(...value.map((item) => ({ name, value: item })))
+    else if (value !== undefined) answerFields.push({ name, value: String(value) })
+  }
   const text = body.text()
   return {
     answerFields,
-    ...text === undefined ? {} : { answer: hideSecrets(text) },
+    ...text === undefined ? {} : { answer: text },
     ...body.isTruncated ? { answerTruncated: true } : {}
   }
 }
@@ -217,15 +227,15 @@ function answerOf (fields: AnswerFields, body: CapturedBody): Partial<RecordedRe
 /** Fields with credentials of any kind. */
 const CREDENTIALS = /^(authorization|proxy-authorization|cookie)$/i
 
-/** A bearer credential of this service, whose secret was hidden. */
-const HIDDEN_KEY = /^bearer +psk_\[hidden\]$/i
+/** A bearer credential of this service. Its secret is hidden with all others. */
+const API_KEY = /^bearer +psk_[\w%+/=-]+$/i
 
 function requestFields (rawHeaders: string[]): HeaderField[] {
   const fields: HeaderField[] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!
-    const value = hideSecrets(rawHeaders[i + 1]!)
-    fields.push({ name, value: CREDENTIALS.test(name) && !HIDDEN_KEY.test(value) ? '[hidden]' : value })
+    const value = rawHeaders[i + 1]!
+    fields.push({ name, value: CREDENTIALS.test(name) && !API_KEY.test(value) ? '[hidden]' : value })
   }
   return fields
 }

@@ -5,8 +5,14 @@ import { Overloaded, Unauthorized } from '../errors.ts'
 import type { CapturedRequest } from './captured-request.ts'
 import { recordRequests } from './commands.ts'
 
-/** Time for which requests gather, so that many share a transaction. Other processes see them within a second. */
+/** Time for which requests gather, so that many share a transaction. */
 const GATHER_MS = 200
+
+/**
+ * The same while more come than the journal keeps: most are never recorded. Others see the rest within a second.
+ * With 200 ms, a journal of 1,000 requests took 8 of 26 microseconds more for each read of one pet.
+ */
+const OVERFULL_GATHER_MS = 600
 
 /** A batch is followed by a pause of this many times its duration, so that other writes have most of the time. */
 const PAUSE_PER_BATCH = 7
@@ -44,6 +50,10 @@ interface Options {
 interface Waiting {
   requests: CapturedRequest[]
   bytes: number
+  /** When these began to gather, by `performance.now()`. */
+  since: number
+  /** Whether more came since then than the journal keeps. */
+  isOverfull: boolean
   /** The number of requests that were dropped since the last batch. */
   dropped: number
   writing: Promise<void> | undefined
@@ -57,13 +67,16 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
   function add (account: number, request: CapturedRequest, keep: number): void {
     let waiting = accounts.get(account)
     if (waiting === undefined) {
-      waiting = { requests: [], bytes: 0, dropped: 0, writing: undefined }
+      waiting = { requests: [], bytes: 0, since: performance.now(), isOverfull: false, dropped: 0, writing: undefined }
       accounts.set(account, waiting)
     }
     waiting.requests.push(request)
     resize(waiting, request.bytes)
     // The journal would delete it at once. Among few, later attempts still find it.
-    if (waiting.requests.length > Math.max(keep, BATCH_REQUESTS)) removeOldest(waiting)
+    if (waiting.requests.length > Math.max(keep, BATCH_REQUESTS)) {
+      removeOldest(waiting)
+      waiting.isOverfull = true
+    }
     while (waiting.bytes > ACCOUNT_BYTES && drop(waiting)) continue
     if (total > PROCESS_BYTES) drop(largest())
     schedule()
@@ -96,7 +109,11 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
   function schedule (): void {
     timer ??= setTimeout(() => {
       timer = undefined
-      for (const account of accounts.keys()) {
+      for (const [account, { since, isOverfull }] of accounts) {
+        if (isOverfull && performance.now() - since < OVERFULL_GATHER_MS) {
+          schedule()
+          continue
+        }
         recorded(account).catch((error: unknown) => {
           log.warn({ err: error }, 'cannot record requests in the journal')
         })
@@ -111,6 +128,7 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
     await waiting.writing
     await (waiting.writing ??= write(account, waiting).finally(() => {
       waiting.writing = undefined
+      Object.assign(waiting, { since: performance.now(), isOverfull: false })
       if (waiting.requests.length > 0 || waiting.dropped > 0) schedule()
       else if (accounts.get(account) === waiting) accounts.delete(account)
     }))

@@ -117,6 +117,10 @@ t.test('what waits to be recorded', async (t) => {
     recorder.add(1, captured('/a'), KEEP)
     await eventually(() => inputs.length === 1)
     t.equal(inputs[0]!.requests.length, 1)
+    // More than the journal keeps gather longer.
+    for (let i = 0; i < 300; i++) recorder.add(1, captured(`/${i}`), 100)
+    await eventually(() => inputs.length === 2)
+    t.equal(inputs[1]!.requests.at(-1)!.facts.path, '/299')
     await recorder.close()
   })
 })
