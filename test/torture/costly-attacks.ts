@@ -73,12 +73,10 @@ export const COSTLY_ATTACKS: Record<string, (target: Target) => Promise<Attack>>
     const { key } = await openAccount(target)
     const head = `POST /messages HTTP/1.1\r\nHost: petstore\r\nAuthorization: Bearer ${key}\r\n`
     const bytes = `${head}Content-Type: application/json\r\nContent-Length: 131072\r\n\r\n${'x'.repeat(131_000)}`
-    const [waves, connections] = target.context.quick ? [1, 200] : [12, 400]
     return async (stopped) => {
-      await Promise.all(Array.from({ length: waves }, async (_, i) => {
-        await sleep(WAVE_MS * i)
+      await inWaves(target, 12, async (connections) => {
         await repeat(target, connections, stopped, (socket) => { socket.resume().write(bytes) })
-      }))
+      })
     }
   },
 
@@ -132,7 +130,25 @@ export const COSTLY_ATTACKS: Record<string, (target: Target) => Promise<Attack>>
     // Refused without a transaction, and recorded with 16 KB of the body.
     const refused = requests(1, 'POST', '/categories', key, { name: 'x'.repeat(16_000) })
     return async (stopped) => await flood(target, 16, refused, stopped)
+  },
+
+  'N23 thousands of connections without a key': async (target) => {
+    const refused = requests(1, 'GET', '/pets', undefined)
+    return async (stopped) => {
+      await inWaves(target, 10, async (connections) => { await flood(target, connections, refused, stopped) })
+    }
   }
+}
+
+/** Runs an attack of 400 connections so many times at once, or a small one in the quick form. */
+async function inWaves (
+  { context: { quick } }: Target, waves: number, attack: (connections: number) => Promise<void>
+): Promise<void> {
+  if (quick) return await attack(200)
+  await Promise.all(Array.from({ length: waves }, async (_, i) => {
+    await sleep(WAVE_MS * i)
+    await attack(400)
+  }))
 }
 
 /** Writes a text again and again, as fast as the other side takes it. */

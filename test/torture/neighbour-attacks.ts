@@ -96,7 +96,7 @@ export const ATTACKS: Record<string, (target: Target) => Promise<Attack>> = {
     return async (stopped) => {
       const { status } = await send(target, 'DELETE', '/account', key)
       if (status !== 204) throw new Error(`DELETE /account is answered ${status}`)
-      // Its rows are erased 15 s later. A version before that has no such column, and has erased them.
+      // Its rows are erased later. A version before that has no such column, and has erased them.
       await run(target, ({ toTime }) =>
         [`UPDATE accounts SET deleted_at = ${toTime(EARLIER)} WHERE id = ${account} AND deleted_at IS NOT NULL`])
         .catch(() => {})
