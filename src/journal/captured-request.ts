@@ -43,7 +43,8 @@ export function captureRequest (
   const startedMs = Math.ceil(Date.now() + 1 - elapsedTime)
   const body = hasBody(request.raw) ? captureBody(request.raw, isInjected) : NO_BODY
   const response = captureResponse(reply.raw, method === 'HEAD')
-  reply.raw.on('close', () => {
+  const hasLeft = reply.raw.closed
+  const onClose = (): void => {
     const closingBegan = performance.now()
     const { raw } = reply
     const { answer } = response
@@ -78,14 +79,17 @@ export function captureRequest (
       endedMs: end.ms,
       rawHeaders,
       body,
-      isBodyMissing: !isInjected && !request.raw.complete,
+      isBodyMissing: !isInjected && (!request.raw.complete || (hasLeft && body !== NO_BODY)),
       answerFields,
       answer,
       faultId: fault?.id,
       problem: status === 400 ? reply.problem ?? { pointer: '', rule: reply.errorCode ?? 'bad_request' } : undefined
     }))
     request.server.admission.charge(request.auth.account, closingBegan)
-  })
+  }
+  // The client can leave while its API key is looked up.
+  if (hasLeft) setImmediate(onClose)
+  else reply.raw.on('close', onClose)
 }
 
 /** What remains of a request and its response. */
@@ -98,7 +102,7 @@ interface Pieces {
   endedMs: number
   rawHeaders: string[]
   body: CapturedBody
-  /** Whether the request was answered before its body was here. The service does not parse the rest. */
+  /** Whether the request was answered, or its client left, before its body was here. The service parses no rest. */
   isBodyMissing: boolean
   answerFields: AnswerFields
   answer: CapturedBody

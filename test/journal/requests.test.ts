@@ -100,6 +100,21 @@ t.test('recorded requests', async (t) => {
     ])
   })
 
+  await t.test('have a client that left while its API key was looked up', async (t) => {
+    const ada = await openAccount()
+    await turnOn(ada)
+    // No process has seen this key.
+    const { body: { apiKey } } = await ada.post('/account/keys', {})
+    const socket = connect(running.port, '127.0.0.1', () => {
+      const head = 'POST /messages HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 15\r\n'
+      socket.write(`${head}Authorization: Bearer ${apiKey}\r\n\r\n{"message":"a"}`)
+      socket.resetAndDestroy()
+    })
+    await eventually(async () => (await recorded(ada, '&operation=createMessage')).length === 1)
+    const [left] = await recorded(ada, '&operation=createMessage')
+    t.equal(left.path, '/messages')
+  })
+
   await t.test('have a stream that a fault cut', async (t) => {
     const ada = await openAccount()
     await turnOn(ada)
