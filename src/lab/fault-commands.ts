@@ -116,14 +116,17 @@ async function forgetUsed (
   { dialect, execute }: Transaction, accounts: Array<{ account: number, now: string }>
 ): Promise<void> {
   const isUsed = (fault: string): string => `NOT (${fault}.hits < ${fault}.times AND ${lasts(dialect, fault, 'i.now')})`
+  // Materialized, or PostgreSQL could look for the oldest once for each fault.
   await execute(`
-    DELETE FROM faults WHERE id IN (
-      SELECT f.id FROM ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })}
-      JOIN faults f ON f.account_id = i.account
-      WHERE ${isUsed('f')} AND f.id < (
+    WITH i AS MATERIALIZED (
+      SELECT i.account, i.now, (
         SELECT min(u.id) FROM (
           SELECT x.id FROM faults x WHERE x.account_id = i.account AND ${isUsed('x')}
-          ORDER BY x.id DESC LIMIT ${MAX_USED_FAULTS}) AS u))`, distinct(accounts))
+          ORDER BY x.id DESC LIMIT ${MAX_USED_FAULTS}) AS u) AS oldest
+      FROM ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })})
+    DELETE FROM faults WHERE id IN (
+      SELECT f.id FROM i JOIN faults f ON f.account_id = i.account AND f.id < i.oldest
+      WHERE ${isUsed('f')})`, distinct(accounts))
 }
 
 export const deleteFault: Write<{ account: number, faultId: number, conditions: Conditions }, undefined> = {
