@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { setFlagsFromString } from 'node:v8'
 import { CommanderError } from 'commander'
 import { createProgram } from './cli/program.ts'
 import { ValidationFailed } from './errors.ts'
@@ -10,6 +11,11 @@ const program = createProgram().version(packageInfo.version)
 
 // The database and its copies hold secrets of webhooks: no other user of the machine may read them.
 process.umask(0o077)
+
+// What code allocates at the start lives long. From that, V8 learns to put what the same code allocates for each
+// request into the old space, where it keeps whole requests until a major collection. In half of all starts, garbage
+// collection took 30 microseconds of each request of a mixture in place of 3.
+setFlagsFromString('--no-allocation-site-pretenuring')
 
 // A reader that closes the pipe early, such as `head`, is not an error.
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => { process.exit(code === 'EPIPE' ? 0 : 1) })
