@@ -32,14 +32,14 @@ export async function linkNewAttempts (tx: Transaction, attempts: NewAttempt[]):
       group.added.push(attempt)
     }
   }
-  const stored = await storedAttempts(tx, [...groups.values()])
-  const links = stored.map(linkText)
-  for (const attempt of stored) groups.get(attempt.attemptKey)!.stored.push(attempt)
+  const known = await storedAttempts(tx, [...groups.values()])
+  const links = known.map(linkText)
+  for (const attempt of known) groups.get(attempt.attemptKey)!.stored.push(attempt)
   for (const { added, stored, isKeyed } of groups.values()) {
     const from = stored.length < MAX_STORED ? 0 : Math.min(...stored.map(({ startedMs }) => startedMs))
     linkAttempts([...stored, ...added.filter(({ startedMs }) => startedMs >= from)], isKeyed)
   }
-  await saveLinks(tx, stored.filter((attempt, i) => linkText(attempt) !== links[i]))
+  await saveLinks(tx, known.filter((attempt, i) => linkText(attempt) !== links[i]))
 }
 
 function linkText ({ attemptOf, pauseMs, askedMs }: Attempt): string {

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { timeText } from '../database/account-clocks.ts'
 import { hideSecrets } from '../monitoring/secrets.ts'
+import { announcesBody } from '../http/announces-body.ts'
 import { keyOf } from '../http/idempotency.ts'
 import { CapturedBody } from './captured-body.ts'
 import type { EndedRequest } from './commands.ts'
@@ -41,7 +42,7 @@ export function captureRequest (
   const began = performance.now() - elapsedTime
   // Rounded up, as the end of a response is rounded down: no pause looks shorter than its client made it.
   const startedMs = Math.ceil(Date.now() + 1 - elapsedTime)
-  const body = hasBody(request.raw) ? captureBody(request.raw, isInjected) : NO_BODY
+  const body = announcesBody(request.raw) ? captureBody(request.raw, isInjected) : NO_BODY
   const response = captureResponse(reply.raw, method === 'HEAD')
   const hasLeft = reply.raw.closed
   const onClose = (): void => {
@@ -155,11 +156,6 @@ function describe (pieces: Pieces): EndedRequest {
     isKeyed: idempotencyKey !== undefined,
     endedMs
   }
-}
-
-/** Tells whether a request announces a body (RFC 9112 section 6.3). */
-function hasBody ({ headers }: IncomingMessage): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 }
 
 const NO_BODY = new CapturedBody()

@@ -84,7 +84,7 @@ interface Account {
  */
 export class Admission {
   /** The accounts that share the event loop. */
-  #accounts = new Map<number, Account>()
+  readonly #accounts = new Map<number, Account>()
   #lastAccount = NaN
   /** The lowest `started` of all accounts. */
   #fewest = 0
@@ -190,8 +190,7 @@ export class Admission {
       else if (this.#hasShare(account)) this.#accounts.delete(account.id)
     }
     // Without others, nobody waits for an account to make up for its cost.
-    // Not `clear`: V8 links the entries of a cleared map to those that come later, and keeps them as long.
-    if (fewest === Infinity && this.#accounts.size > 0) this.#accounts = new Map()
+    if (fewest === Infinity) this.#accounts.clear()
     this.#fewest = this.#accounts.size === 0 ? 0 : fewest
     for (const account of this.#accounts.values()) if (account.waiting.length > 0) this.#startWaiting(account)
   }

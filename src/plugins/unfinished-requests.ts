@@ -1,6 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { BadRequest } from '../errors.ts'
+import { announcesBody } from '../http/announces-body.ts'
 
 // A client may send its body for as long as it likes, whatever the response. These are the limits of such bodies.
 
@@ -104,9 +105,8 @@ export class ClosingResponse extends ServerResponse<CountedRequest> {
 }
 
 /** Tells whether a part of the body is missing. The parser calls handlers before it completes any request. */
-export function isUnfinished ({ complete, headers }: IncomingMessage): boolean {
-  if (complete) return false
-  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
+export function isUnfinished (request: IncomingMessage): boolean {
+  return !request.complete && announcesBody(request)
 }
 
 /** Lets Node end a connection by `endAfterResponse`, once the last response is sent. */
