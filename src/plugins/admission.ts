@@ -44,6 +44,12 @@ const BURST = 8
  */
 const MAX_STARTS_ALONE = 256
 
+/**
+ * The same in a turn after a new connection: Node accepts one in each turn. With 256, the connection of another client
+ * waited for 20 s behind 2,000 connections without a key.
+ */
+const MAX_STARTS_BESIDE_CONNECTION = 8
+
 /** An account whose requests wait may start at least this many in each interval. */
 const LEAST_STARTS = 32
 const INTERVAL_MS = 10
@@ -93,6 +99,9 @@ export class Admission {
   #turn = 0
   /** Number of requests that one account has started in this turn without others. */
   #startsAlone = 0
+  /** Maximum of them. */
+  #mostAlone = MAX_STARTS_ALONE
+  #hasNewConnection = false
   #isTurnScheduled = false
   #extra = LEAST_STARTS
   #interval: NodeJS.Timeout | undefined
@@ -103,7 +112,7 @@ export class Admission {
     this.#scheduleTurn()
     const isAlone = id === this.#lastAccount && this.#accounts.size === 0
     this.#lastAccount = id
-    if (isAlone && this.#startsAlone < MAX_STARTS_ALONE) {
+    if (isAlone && this.#startsAlone < this.#mostAlone) {
       this.#startsAlone++
       return undefined
     }
@@ -115,6 +124,11 @@ export class Admission {
     }
     this.#interval ??= this.#startIntervals()
     return new Promise((resolve) => { waiting.push({ cost, start: resolve }) })
+  }
+
+  /** Must be called for each new connection. */
+  onConnection (): void {
+    this.#hasNewConnection = true
   }
 
   /** Lets a body be parsed. @returns as `admit` */
@@ -182,6 +196,8 @@ export class Admission {
 
   #startTurn (): void {
     this.#startsAlone = 0
+    this.#mostAlone = this.#hasNewConnection ? MAX_STARTS_BESIDE_CONNECTION : MAX_STARTS_ALONE
+    this.#hasNewConnection = false
     this.#turn++
     this.#now = performance.now()
     let fewest = Infinity
@@ -198,7 +214,7 @@ export class Admission {
   #startWaiting (account: Account): void {
     const { waiting } = account
     if (this.#accounts.size === 1) {
-      for (const { start } of waiting.splice(0, MAX_STARTS_ALONE)) start()
+      for (const { start } of waiting.splice(0, this.#mostAlone)) start()
       if (waiting.length > 0) this.#scheduleTurn()
     } else {
       const allowed = Math.max(0, this.#fewest + LEAD - account.started) + account.extra
@@ -240,6 +256,7 @@ export class Admission {
 export const admission = fp(async function admission (app: FastifyInstance) {
   const admission = new Admission()
   app.decorate('admission', admission)
+  app.server.on('connection', () => { admission.onConnection() })
   app.addHook('onRequest', (request, _reply, done) => {
     if (hasApiKey(request)) return done()
     const admitted = admission.admit(isHealthCheck(request) ? HEALTH_CHECKERS : STRANGERS)

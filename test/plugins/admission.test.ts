@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Admission, STRANGERS } from '../../src/plugins/admission.ts'
@@ -41,6 +43,34 @@ t.test('an account that sends all requests starts them soon, and a part in each 
   }
   t.ok(most <= 256, `${most} start in a turn`)
   t.equal(many.started, 2_000)
+})
+
+t.test('a new connection makes a turn short, because each turn accepts one', async (t) => {
+  const admission = createAdmission(t)
+  send(admission, 1, 1)
+  await nextTurn()
+  await nextTurn()
+  const many = send(admission, 1, 1_000)
+  let before = many.started
+  for (const isNew of [true, true, false]) {
+    if (isNew) admission.onConnection()
+    await nextTurn()
+    const count = many.started - before
+    before = many.started
+    t.ok(isNew ? count > 0 && count <= 8 : count > 100, `${count} start in a turn with ${isNew ? 'a' : 'no'} new connection`)
+  }
+  await many.all
+})
+
+t.test('each connection to a service makes a turn short', async (t) => {
+  const { app, port } = await startApp(t)
+  let count = 0
+  app.admission.onConnection = () => { count++ }
+  const socket = connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  socket.end()
+  await once(socket.resume(), 'close')
+  t.equal(count, 1)
 })
 
 t.test('an account that is ahead of another waits, and the other starts at once', async (t) => {
