@@ -46,7 +46,7 @@ export function table<Row extends object> (): (definition: Omit<Table<Row>, 'row
 export function completeRow ({ columns }: Table, fields: object): { [field: string]: unknown } {
   const given = fields as { [field: string]: unknown }
   const row: { [field: string]: unknown } = {}
-  for (const [field, { default: known }] of Object.entries(columns)) row[field] = given[field] ?? known ?? null
+  for (const field in columns) row[field] = given[field] ?? columns[field]!.default ?? null
   return row
 }
 

@@ -2,7 +2,7 @@ import type { Database, DatabaseOptions } from '../../src/database/database.ts'
 import { openSqlite } from '../../src/database/sqlite/clients.ts'
 
 /** A disk that is always too slow for COMMITs in the main thread. */
-const SLOW_DISK = { record () {}, isSlow: () => true }
+const SLOW_DISK = { measure (commit: () => void) { commit() }, isSlow: () => true }
 
 /** Opens a SQLite database whose transactions run in the writer thread, as on a slow disk. */
 export async function openWithWriterThread (options: DatabaseOptions): Promise<Database> {

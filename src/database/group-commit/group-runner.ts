@@ -64,7 +64,7 @@ export class GroupRunner {
 
   /** Runs writes of one sort in a transaction. */
   async #attempt (group: QueuedCommand[], lockTimeoutMs?: number): Promise<CommittedGroup> {
-    return await runInTransaction(this.#database, group, { ...this.#options, lockTimeoutMs })
+    return await runInTransaction(this.#database, group, this.#options, lockTimeoutMs)
   }
 
   async #commit (group: QueuedCommand[], lockTimeoutMs?: number): Promise<CommittedGroup | undefined> {

@@ -15,7 +15,7 @@ import type { Write } from '../unit-of-work/write.ts'
 import {
   ACCOUNT_DELETED, runCommand, type ChangeLog, type Command, type CompletedCommand, type EventLog, type QueuedCommand
 } from './command.ts'
-import { createTransaction, type Transaction } from './transaction.ts'
+import { createTimes, createTransaction, type Times, type Transaction } from './transaction.ts'
 
 export interface GroupTransactionOptions {
   /** All tables of accounts, in the order in which rows are locked: parents first. */
@@ -26,8 +26,6 @@ export interface GroupTransactionOptions {
   storedBytesLimit?: number
   /** The clocks of accounts; by default, all are in real time. */
   clocks?: AccountClocks
-  /** Maximum time to wait for a row that another process has locked, in ms; by default that of the connection. */
-  lockTimeoutMs?: number | undefined
 }
 
 type QueuedWrite = QueuedCommand & { command: Write<unknown, unknown> }
@@ -48,11 +46,13 @@ export interface CommittedGroup {
  * answers.
  *
  * @param group all of one sort
+ * @param lockTimeoutMs maximum time to wait for a row that another process has locked, by default as the connection
  * @throws IdempotencyKeyLocked when another process keeps a key of the group locked
  */
 export async function runInTransaction (
   database: Database, group: readonly QueuedCommand[],
-  { tables, eventLog, changeLog, clocks = REAL_TIME, lockTimeoutMs, storedBytesLimit = 0 }: GroupTransactionOptions
+  { tables, eventLog, changeLog, clocks = REAL_TIME, storedBytesLimit = 0 }: GroupTransactionOptions,
+  lockTimeoutMs?: number
 ): Promise<CommittedGroup> {
   const { dialect } = database
   const names = tables.map(({ name }) => name)
@@ -69,20 +69,24 @@ export async function runInTransaction (
         lockTimeoutMs,
         lock: performs.some(({ command }) => command.locksAccount) ? 'update' : 'key share',
         // The events of commands can be of accounts that only their statements know.
-        ...writes.length > 0 && { hasSubscriber: eventLog.hasSubscriber('a.id') }
+        ...writes.length > 0 && { eventLog }
       }, outcomes.answers)
     loads.forEach(({ onRows }, i) => { onRows(loaded[i + behind.length - loads.length] as Row[]) })
     const bytes = map.storedBytes = new StoredBytes(storedBytesLimit, stored)
     for (const response of expired) bytes.add(response.account, -response.bytes)
-    const tx = createTransaction(transaction.run, dialect, tables, clocks, offsets, bytes)
+    const times = createTimes(clocks, offsets)
     const accepted = fresh.filter((entry) => {
       const { account, rejection } = entry.context
       const error = account === null || offsets.has(account) ? rejection : new Unauthorized(ACCOUNT_DELETED)
       if (error !== undefined) outcomes.refuse(entry, error)
       return error === undefined
     })
-    if (performs.length > 0) await perform(tx, accepted as QueuedPerform[], outcomes)
-    else decide(tx, accepted as QueuedWrite[], map, outcomes)
+    if (performs.length > 0) {
+      const tx = createTransaction(transaction.run, dialect, tables, times, offsets.keys(), bytes)
+      await perform(tx, accepted as QueuedPerform[], outcomes)
+    } else {
+      decide(accepted as QueuedWrite[], map, times, bytes, outcomes)
+    }
 
     const { answers, completed, refused } = outcomes
     const changes: Changes = {}
@@ -91,11 +95,11 @@ export async function runInTransaction (
     const mayBeSubscribed = isSubscribed || performs.length > 0 ||
       [...map.tables.keys()].some(({ name }) => name === eventLog.subscribers)
     const responses = responsesOf(dialect, completed, refused, bytes)
-    const events = eventLog.write(dialect, completed, tx.now, mayBeSubscribed, bytes)
+    const events = eventLog.write(dialect, completed, times.now, mayBeSubscribed, bytes)
     const logged = ascending(changeLog === undefined ? [] : changes[changeLog.channel] ?? [])
     const saves = [
       ...savesOf(dialect, names, map),
-      ...logged.length === 0 ? [] : [changeLog!.write(dialect, logged, tx.startedAt)]
+      ...logged.length === 0 ? [] : [changeLog!.write(dialect, logged, times.startedAt)]
     ]
     const rows = await transaction.commit([...saves, ...events.statements, ...responses])
     if (events.statements.length > 0) mergeChanges(changes, events.changesOf(rows.slice(saves.length)))
@@ -137,13 +141,14 @@ function needsOf (writes: readonly QueuedWrite[]): Parameters<typeof loadsOf>[2]
 }
 
 /** Decides about the writes in order of arrival. */
-function decide (tx: Transaction, writes: readonly QueuedWrite[], map: IdentityMap, outcomes: Outcomes): void {
-  const bytes = tx.storedBytes
+function decide (
+  writes: readonly QueuedWrite[], map: IdentityMap, { now }: Times, bytes: StoredBytes, outcomes: Outcomes
+): void {
   const views = new Map<number | null, AccountRows>()
   for (const entry of writes) {
     const { command, input, context: { account, idempotency } } = entry
     let rows = views.get(account)
-    if (rows === undefined) views.set(account, rows = new AccountRows(map, account, tx.now(account)))
+    if (rows === undefined) views.set(account, rows = new AccountRows(map, account, now(account)))
     try {
       outcomes.complete(entry, map.attempt(() => {
         const earlier = account === null ? 0 : bytes.of(account)

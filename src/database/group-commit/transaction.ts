@@ -41,10 +41,9 @@ export interface Transaction {
 
 export interface IdRange { first: number, last: number }
 
-/** @param locked the accounts that are locked, and how far their clocks are ahead, in ms */
+/** @param locked the accounts that are locked */
 export function createTransaction (
-  run: Run, dialect: Dialect, tables: readonly Table[], clocks: AccountClocks,
-  locked: ReadonlyMap<number, number>, storedBytes: StoredBytes
+  run: Run, dialect: Dialect, tables: readonly Table[], times: Times, locked: Iterable<number>, storedBytes: StoredBytes
 ): Transaction {
   const query = async <Row>(sql: string, ...inputs: Array<readonly object[]>): Promise<Row[]> =>
     await queryRows<Row>(run, sql, inputs.map((list) => JSON.stringify(list)))
@@ -57,8 +56,8 @@ export function createTransaction (
     dialect,
     tables,
     storedBytes,
-    lockedAccounts: new Set(locked.keys()),
-    ...createTimes(clocks, locked),
+    lockedAccounts: new Set(locked),
+    ...times,
     run,
     query,
     async execute (sql, inputs) {
@@ -72,10 +71,14 @@ export function createTransaction (
   }
 }
 
-type Times = Pick<Transaction, 'startedAt' | 'now' | 'clockOffset' | 'advanceClock'>
+export type Times = Pick<Transaction, 'startedAt' | 'now' | 'clockOffset' | 'advanceClock'>
 
-/** Returns the times of a transaction that begins now. */
-function createTimes (clocks: AccountClocks, locked: ReadonlyMap<number, number>): Times {
+/**
+ * Returns the times of a transaction that begins now.
+ *
+ * @param locked the accounts that are locked, and how far their clocks are ahead, in ms
+ */
+export function createTimes (clocks: AccountClocks, locked: ReadonlyMap<number, number>): Times {
   const startedMs = Date.now()
   const startedAt = new Date(startedMs).toISOString()
   /** The clocks that this transaction relies on, or has moved itself. A move by another one does not change them. */

@@ -17,11 +17,12 @@ import { WriterThread } from './writer-thread.ts'
  * @param disk measures the disk
  */
 export async function openSqlite (
-  { url, timeout, onSlowDisk = () => {} }: DatabaseOptions, disk: Pick<DiskSpeed, 'record' | 'isSlow'> = new DiskSpeed()
+  { url, timeout, onSlowDisk = () => {} }: DatabaseOptions,
+  disk: Pick<DiskSpeed, 'measure' | 'isSlow'> = new DiskSpeed()
 ): Promise<Database> {
   const reading = await openConnection(url, timeout)
   const writing = await openWriter(url, timeout)
-  const here = new Transactions(writing, timeout, (waited) => { disk.record(waited) })
+  const here = new Transactions(writing, timeout, (commit) => { disk.measure(commit) })
   const thread = new WriterThread({ url, lockTimeout: timeout }, { onReady: onSlowDisk })
   /** Opened for the first view: a transaction of `reading` would hide later commits from all reads. */
   let viewing: SqliteConnection | undefined

@@ -12,11 +12,28 @@ export class DiskSpeed {
   /** Number of slow COMMITs, less the fast ones, between 0 and `SLOW_COMMITS`. */
   #slowCommits = 0
   #probedAt = 0
+  #wasLong = false
   readonly #now: () => number
+  readonly #processorTime: () => number
 
-  /** @param now the time in ms, by a clock that is never set */
-  constructor (now = () => performance.now()) {
+  /**
+   * @param now the time in ms, by a clock that is never set
+   * @param processorTime that of this process, in ms
+   */
+  constructor (now = () => performance.now(), processorTime = timeOfProcess) {
     this.#now = now
+    this.#processorTime = processorTime
+  }
+
+  /** Runs a COMMIT, and records how long it waited. */
+  measure (commit: () => void): void {
+    const began = this.#now()
+    // A large group takes milliseconds of the processor. After a short COMMIT it is not worth the time to ask.
+    const before = this.#wasLong ? this.#processorTime() : undefined
+    commit()
+    const ms = this.#now() - began
+    this.#wasLong = ms > SLOW_MS
+    this.record(before === undefined ? ms : ms - (this.#processorTime() - before))
   }
 
   /** Records a COMMIT. `waited` is its time without that of the processor, in ms. */
@@ -35,4 +52,9 @@ export class DiskSpeed {
     this.#probedAt = this.#now()
     return false
   }
+}
+
+function timeOfProcess (): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1_000
 }

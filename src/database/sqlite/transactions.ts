@@ -18,18 +18,20 @@ const LOCK_RETRY_MS = 10
 export class Transactions {
   readonly #connection: SqliteConnection
   readonly #lockTimeout: number
-  readonly #onCommit: ((waited: number) => void) | undefined
+  readonly #measure: (commit: () => void) => void
   /** Resolves at the end of the newest transaction, or is `undefined` if none is open. */
   #end: Promise<void> | undefined
 
   /**
    * @param lockTimeout maximum time to wait for a lock of another process, in ms
-   * @param onCommit called after each COMMIT with the time that it waited for the disk, in ms
+   * @param measure runs each COMMIT
    */
-  constructor (connection: SqliteConnection, lockTimeout: number, onCommit?: (waited: number) => void) {
+  constructor (
+    connection: SqliteConnection, lockTimeout: number, measure: (commit: () => void) => void = (commit) => { commit() }
+  ) {
     this.#connection = connection
     this.#lockTimeout = lockTimeout
-    this.#onCommit = onCommit
+    this.#measure = measure
   }
 
   /** Runs a statement outside of transactions: within one, a ROLLBACK would undo it. */
@@ -72,16 +74,7 @@ export class Transactions {
   }
 
   #commit (): void {
-    if (this.#onCommit === undefined) {
-      this.#connection.all('COMMIT', [])
-      return
-    }
-    const began = performance.now()
-    const before = process.cpuUsage()
-    this.#connection.all('COMMIT', [])
-    const { user, system } = process.cpuUsage(before)
-    // A large group takes milliseconds of the processor's time to write its pages.
-    this.#onCommit(performance.now() - began - (user + system) / 1_000)
+    this.#measure(() => this.#connection.all('COMMIT', []))
   }
 
   #rollback (): void {

@@ -1,9 +1,10 @@
 import type { AccountClocks } from '../account-clocks.ts'
 import type { Dialect } from '../dialect.ts'
 import { classifyError } from '../error-classification.ts'
-import type { QueuedCommand } from '../group-commit/command.ts'
+import { NO_EVENTS, type EventLog, type QueuedCommand } from '../group-commit/command.ts'
 import type { OwnStatement, Run } from '../statements.ts'
 import { claimsOf, type ClaimResult } from './idempotency.ts'
+import { once } from './row-statements.ts'
 
 /** Another transaction has locked one of the keys, for longer than a group waits. */
 export class IdempotencyKeyLocked extends Error {}
@@ -17,7 +18,7 @@ export interface FirstMessage<Entry> {
   stored: Map<number, number>
   /** The sizes of expired responses that new ones replace. */
   expired: ClaimResult['expired']
-  /** Whether an account has a subscriber, if `hasSubscriber` is given. */
+  /** Whether an account has a subscriber of the event log. */
   isSubscribed: boolean
   /** The rows of the statements behind. */
   rows: object[][]
@@ -29,8 +30,8 @@ export interface FirstMessageOptions {
   lockTimeoutMs?: number | undefined
   /** How the accounts are locked: `update` lets no other transaction write rows of theirs. */
   lock?: 'key share' | 'update'
-  /** An SQL condition on an account `a`: whether it has a subscriber. */
-  hasSubscriber?: string
+  /** Finds out whether the accounts have subscribers of its events. */
+  eventLog?: EventLog
 }
 
 /**
@@ -43,7 +44,7 @@ export interface FirstMessageOptions {
 export async function sendFirstMessage<Entry extends QueuedCommand> (
   run: Run, dialect: Dialect, group: readonly Entry[], accounts: readonly number[],
   behind: readonly OwnStatement[],
-  { clocks, lockTimeoutMs, lock = 'key share', hasSubscriber = 'false' }: FirstMessageOptions,
+  { clocks, lockTimeoutMs, lock = 'key share', eventLog = NO_EVENTS }: FirstMessageOptions,
   answers: Array<() => void>
 ): Promise<FirstMessage<Entry>> {
   const keyed = group.filter(({ context }) => context.idempotency !== undefined)
@@ -52,7 +53,7 @@ export async function sendFirstMessage<Entry extends QueuedCommand> (
     ? []
     : [{ sql: `SELECT set_config('lock_timeout', '${lockTimeoutMs}ms', true)`, values: [] }]
   const ids = JSON.stringify(accounts.map((id) => ({ id })))
-  const locks = accounts.length === 0 ? [] : [{ sql: accountsSql(dialect, lock, hasSubscriber), values: [ids] }]
+  const locks = accounts.length === 0 ? [] : [{ sql: accountsSql(dialect, lock, eventLog), values: [ids] }]
   const statements = [...limits, ...locks, ...claims?.statements ?? [], ...behind]
   const firstClaim = limits.length + locks.length
 
@@ -92,10 +93,14 @@ export async function sendFirstMessage<Entry extends QueuedCommand> (
 interface AccountRow { id: number, ahead: number, bytes: number, subscribed: boolean | number }
 
 /** PostgreSQL evaluates the condition again after it waited for a lock: an account that was deleted is not found. */
-function accountsSql (dialect: Dialect, lock: 'key share' | 'update', hasSubscriber: string): string {
-  const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
-  return `
-    SELECT a.id, a.clock_offset_seconds AS ahead, a.stored_bytes AS bytes, ${hasSubscriber} AS subscribed
-    ${dialect.fromByIds('accounts', 'a', 'id', ids)} AND a.deleted_at IS NULL
-    ${dialect.hasRowLocks ? `ORDER BY a.id ${lock === 'update' ? dialect.forUpdate : dialect.forKeyShare}` : ''}`
+function accountsSql (
+  dialect: Dialect, lock: 'key share' | 'update', { hasSubscriber, subscribers }: EventLog
+): string {
+  return once(dialect, `accounts ${lock} ${subscribers}`, () => {
+    const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
+    return `
+      SELECT a.id, a.clock_offset_seconds AS ahead, a.stored_bytes AS bytes, ${hasSubscriber('a.id')} AS subscribed
+      ${dialect.fromByIds('accounts', 'a', 'id', ids)} AND a.deleted_at IS NULL
+      ${dialect.hasRowLocks ? `ORDER BY a.id ${lock === 'update' ? dialect.forUpdate : dialect.forKeyShare}` : ''}`
+  })
 }

@@ -9,8 +9,8 @@ import { columnOf, idOf, type Column, type Table } from '../table.ts'
 
 const texts = new LRUCache<string, string>({ max: 1_000 })
 
-/** Returns a text of a dialect, built once. */
-function once (dialect: Dialect, key: string, build: () => string): string {
+/** Returns a text of a dialect, built once for each key. */
+export function once (dialect: Dialect, key: string, build: () => string): string {
   const name = `${dialect.name} ${key}`
   let text = texts.get(name)
   if (text === undefined) texts.set(name, text = build())

@@ -23,6 +23,28 @@ t.test('eight slow COMMITs make a disk slow', async (t) => {
   t.equal(disk.isSlow(), true)
 })
 
+t.test('a COMMIT that takes the processor is not slow', async (t) => {
+  let [now, processor, asked] = [0, 0, 0]
+  const disk = new DiskSpeed(() => now, () => {
+    asked++
+    return processor
+  })
+  const commit = (ms: number, ofProcessor: number): void => {
+    disk.measure(() => {
+      now += ms
+      processor += ofProcessor
+    })
+  }
+  for (let i = 0; i < 10; i++) commit(FAST, FAST)
+  t.equal(asked, 0, 'the time of the processor is not asked for while COMMITs are short')
+  for (let i = 0; i < 100; i++) commit(3, 2.9)
+  t.equal(disk.isSlow(), false)
+  for (let i = 0; i < 100; i++) commit(i % 2 === 0 ? 3 : FAST, 0.1)
+  t.equal(disk.isSlow(), false, 'one that follows a short one counts as slow, and the short one as fast')
+  for (let i = 0; i < 8; i++) commit(3, 1.9)
+  t.equal(disk.isSlow(), true)
+})
+
 t.test('a disk with as many fast COMMITs as slow ones is fast', async (t) => {
   const { disk } = newDisk(...Array.from({ length: 100 }, (_, i) => i % 2 === 0 ? SLOW : FAST))
   t.equal(disk.isSlow(), false)
