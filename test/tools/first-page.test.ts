@@ -1,5 +1,6 @@
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import t from 'tap'
@@ -196,6 +197,29 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     await page.locator('#message-form button:enabled').click()
     await page.getByText(/^delivered after [\d.]+ m?s: no webhook had to accept it$/).waitFor()
     t.pass('the webhook receives other events')
+  })
+
+  await t.test('what the user does while the page still reads the store is shown', async (t) => {
+    const owner = await service.openAccount()
+    const { page } = await visit('/')
+    let goOn = (): void => {}
+    const mayGoOn = new Promise<void>((resolve) => { goOn = resolve })
+    await page.route('**/events?limit=1', async (route) => {
+      await mayGoOn
+      await route.continue()
+    })
+    await page.getByText('I already have an API key').click()
+    await page.locator('#key-text').fill(owner.key!)
+    await page.keyboard.press('Enter')
+    await page.locator('#message-form button:enabled').click()
+    while ((await owner.get('/messages')).body[0]?.status !== 'delivered') await setTimeout(10)
+    await owner.post('/lab/faults', { operation: 'createMessage', effect: { type: 'refuse', status: 500 } })
+    await page.locator('#message-form button:enabled').click()
+    const error = await until(page, '#message-error')
+    goOn()
+    await page.locator('#feed-state[data-state="live"]').waitFor()
+    await page.getByText(/^delivered after [\d.]+ m?s: no webhook had to accept it$/).waitFor()
+    t.equal(await page.locator('#message-error').innerText(), error, 'it is no error of the connection')
   })
 
   await t.test('the request of each step works in a terminal', async (t) => {

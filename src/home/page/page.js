@@ -61,12 +61,15 @@ function announceKey () {
  */
 async function watch (key, mayWrite, signal) {
   const names = new Map()
+  let isBroken = false
   while (!signal.aborted) {
     try {
       showState('waiting', 'Reading the store …')
       const replaced = new AbortController()
       const store = await readStore(key, signal, names)
       glance.open(store, mayWrite)
+      // The user may have sent messages before. The stream begins after these events.
+      for (const event of store.events) messages.handle(event)
       await follow({
         key,
         after: store.position,
@@ -82,13 +85,18 @@ async function watch (key, mayWrite, signal) {
           if (feedState === 'live') {
             showState('live', 'Live')
             // The service answers again.
-            for (const id of ['open-error', 'message-error', 'glance-error']) write(id, '')
-          } else showState('waiting', 'Connection lost. Reconnecting …')
+            if (isBroken) for (const id of ['open-error', 'message-error', 'glance-error']) write(id, '')
+            isBroken = false
+          } else {
+            isBroken = true
+            showState('waiting', 'Connection lost. Reconnecting …')
+          }
         }
       })
     } catch (error) {
       if (signal.aborted) return
       if (error instanceof ApiError && error.status === 401) return account.forget(error.message)
+      isBroken = true
       // For example 410: the next events have expired, so the page must read the whole store again.
       const message = error instanceof Error ? error.message : String(error)
       showState('waiting', `${message} The page reads the store again in a few seconds.`)
