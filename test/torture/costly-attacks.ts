@@ -59,7 +59,8 @@ export const COSTLY_ATTACKS: Record<string, (target: Target) => Promise<Attack>>
 
   'N15 bodies of thousands of members': async (target) => {
     const { key } = await openAccount(target)
-    const members = Array.from({ length: 14_000 }, (_, i) => [`a${i}`, 1])
+    // Below the limit of a body, with short names.
+    const members = Array.from({ length: 14_000 }, (_, i) => [`a${i.toString(36)}`, 1])
     const refused = requests(1, 'POST', '/categories', key, Object.fromEntries(members))
     return async (stopped) => await flood(target, 16, refused, stopped)
   },
