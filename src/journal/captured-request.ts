@@ -6,7 +6,7 @@ import { hideSecrets } from '../monitoring/secrets.ts'
 import { announcesBody } from '../http/announces-body.ts'
 import { keyOf } from '../http/idempotency.ts'
 import { CapturedBody } from './captured-body.ts'
-import type { EndedRequest } from './commands.ts'
+import { HASH_LENGTH, type EndedRequest } from './batches.ts'
 import { outcomeOf } from './rules.ts'
 import type { RecordedRequest } from './schemas.ts'
 
@@ -72,12 +72,12 @@ export function captureRequest (
         outcome,
         idempotencyKey: keyOf(request),
         startedMs,
+        endedMs: end.ms,
         retryAfterMs: status === undefined ? undefined : delayOf(answerFields['retry-after'])
       },
       url,
       at: startedMs - 1 + offsetMs,
       durationMs: Math.max(0, Math.round(end.at - began)),
-      endedMs: end.ms,
       rawHeaders,
       body,
       isBodyMissing: !isInjected && (!request.raw.complete || (hasLeft && body !== NO_BODY)),
@@ -100,7 +100,6 @@ interface Pieces {
   /** When it arrived, by the clock of the account, in ms since 1970. */
   at: number
   durationMs: number
-  endedMs: number
   rawHeaders: string[]
   body: CapturedBody
   /** Whether the request was answered, or its client left, before its body was here. The service parses no rest. */
@@ -122,7 +121,7 @@ function capturedOf (pieces: Pieces): CapturedRequest {
 }
 
 function describe (pieces: Pieces): EndedRequest {
-  const { facts, url, body, answerFields, answer, faultId, problem, endedMs } = pieces
+  const { facts, url, body, answerFields, answer, faultId, problem } = pieces
   const { operation, method, keyId, run, status, outcome, idempotencyKey } = facts
   const path = hideSecrets(url)
   const text = body.text()
@@ -152,9 +151,7 @@ function describe (pieces: Pieces): EndedRequest {
   return {
     text: hideSecrets(JSON.stringify(record)),
     facts: { ...facts, path },
-    attemptHash: hash('sha256', isUnique ? randomBytes(16) : content, 'base64url').slice(0, 22),
-    isKeyed: idempotencyKey !== undefined,
-    endedMs
+    attemptHash: hash('sha256', isUnique ? randomBytes(16) : content, 'base64url').slice(0, HASH_LENGTH)
   }
 }
 

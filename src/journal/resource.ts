@@ -12,7 +12,7 @@ export function journal (config: Pick<Config, 'LAB' | 'DEMO' | 'STREAMS_PER_ACCO
   const isOn = hasLab(config)
   return {
     name: 'journal',
-    tables: [tables.journals, tables.recordedRequests],
+    tables: [tables.journals, tables.recordedBatches],
     schemas: namedSchemas(schemas),
     errors,
     ...isOn ? { observers: journalHooks } : {},

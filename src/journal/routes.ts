@@ -17,7 +17,9 @@ import { emptyStream, pageEtag, sendPage, sendRecord, sendWriteResult } from '..
 import { deleteJournal, deleteRequests, putJournal } from './commands.ts'
 import { JournalNotFound, RequestNotFound } from './errors.ts'
 import { HAR_TYPE, toHar } from './har.ts'
-import { findJournal, findRequest, listFacts, listRequests, streamRequests } from './queries.ts'
+import {
+  batchesFrom, batchReader, findJournal, findRequest, isWanted, requestPage, streamRequests, type ReadBatch
+} from './queries.ts'
 import {
   HttpArchiveSchema, JournalSchema, NewJournalSchema, RecordedRequestSchema, RequestCheckSchema, RequestParams,
   RequestQuery, RequestStreamMessageSchema, RequestVerdictSchema, type RecordedRequest, type RequestCheck,
@@ -26,9 +28,6 @@ import {
 import { judgeRequests, matchesRequest, problemOfCheck, type RequestFacts } from './verdict.ts'
 
 const EXPERIMENTAL = { tags: ['lab'], 'x-stability': 'experimental' }
-
-/** Number of requests that a check reads at once. */
-const FACTS_PER_READ = 1_000
 
 export function journalRoutes (
   { streamsPerAccount }: { streamsPerAccount: number }
@@ -119,7 +118,7 @@ export function journalRoutes (
       addVary(reply, 'Accept')
       if (type === EVENT_STREAM) return await follow(request, reply, from, filters)
       await recorder.recorded(account)
-      const page = await listRequests(app.read, account, { limit, descending: false, after: from, filters })
+      const page = await requestPage(batchesOf(account), { limit, after: from ?? 0, filters })
       if (type !== HAR_TYPE) return sendPage(request, reply, page, { parameter: 'after' })
       const archive = toHar(JSON.parse(page.records) as RecordedRequest[], app.publicUrl || originOf(request))
       const sent = sendPage(request, reply, { ...page, records: JSON.stringify(archive) }, { parameter: 'after' })
@@ -157,7 +156,7 @@ export function journalRoutes (
     }, async (request, reply) => {
       const { auth: { account }, params: { requestId } } = request
       await recorder.recorded(account)
-      const recorded = await findRequest(app.read, account, requestId)
+      const recorded = await findRequest(batchesOf(account), requestId)
       if (recorded === undefined) throw new RequestNotFound()
       return sendRecord(request, reply, recorded)
     })
@@ -202,27 +201,26 @@ export function journalRoutes (
       return sendStream(reply, streams.follow(auth, Math.min(from ?? 0, newest), () => socket.writableLength, accepts))
     }
 
+    /** Returns a function that reads the batches of a journal, one after the other. */
+    function batchesOf (account: number, texts = true): ReadBatch {
+      const read = batchReader(app.read, account, texts)
+      let began: number | undefined
+      return async (id) => {
+        // A search reads thousands of requests in milliseconds, for which the account pays.
+        if (began !== undefined) app.admission.charge(account, began)
+        const row = await read(id)
+        began = performance.now()
+        return row
+      }
+    }
+
     /** Returns the requests that a check is about, in order of arrival. */
     async function findMatching (account: number, { match }: RequestCheck): Promise<RequestFacts[]> {
-      const { operation, status, keyId, run } = match
       const matching: RequestFacts[] = []
-      let after: number | undefined = 0
-      while (after !== undefined) {
-        const page = await listFacts(app.read, account, {
-          limit: FACTS_PER_READ, descending: false, after, filters: { operation, status, keyId, run }
-        })
-        const began = performance.now()
-        const facts = JSON.parse(page.records) as RequestFacts[]
+      for await (const { facts } of batchesFrom(batchesOf(account, false), 1)) {
         matching.push(...facts.filter((request) => matchesRequest(request, match)))
-        // Thousands of requests take milliseconds, for which the account pays.
-        app.admission.charge(account, began)
-        after = page.next === null ? undefined : Number(page.next)
       }
       return matching.sort((a, b) => a.startedMs - b.startedMs || a.id - b.id)
     }
   }
-}
-
-function isWanted (recorded: RecordedRequest, filters: RequestFilters): boolean {
-  return Object.entries(filters).every(([name, value]) => recorded[name as keyof RecordedRequest] === value)
 }

@@ -34,36 +34,35 @@ export function outcomeOf ({ effect = '', status, isFinished, isWhole, isClosedH
 /** Attempts without an Idempotency-Key belong together if the pause between them is no longer. */
 const MAX_PAUSE_MS = 60_000
 
-/** An attempt of a request, and its link to the attempt that began before it. */
+/** An attempt of a request, and its link to the attempt that began before it. Times are real, in ms. */
 export interface Attempt {
   id: number
   startedMs: number
   endedMs: number
+  idempotencyKey?: string | undefined
   /** What `Retry-After` of its response asked for. */
   retryAfterMs?: number | undefined
   /** The attempt that began first, if this is not it. */
-  attemptOf: number | null
+  attemptOf?: number | undefined
   /** The time since the attempt before it ended. */
-  pauseMs: number | null
+  pauseMs?: number | undefined
   /** What `Retry-After` of the attempt before it asked for. */
-  askedMs: number | null
+  askedMs?: number | undefined
 }
 
 /**
  * Links attempts of one request, each to the one that began before it. The first one keeps its link: it has none, or
  * its own to an attempt that is not among these.
- *
- * @param isKeyed whether they have an Idempotency-Key
  */
-export function linkAttempts (attempts: Attempt[], isKeyed: boolean): void {
+export function linkAttempts (attempts: Attempt[]): void {
   attempts.sort((a, b) => a.startedMs - b.startedMs || a.id - b.id)
   for (let i = 1; i < attempts.length; i++) {
     const last = attempts[i - 1]!
     const attempt = attempts[i]!
     const pauseMs = Math.max(0, attempt.startedMs - last.endedMs)
-    const isFirst = !isKeyed && pauseMs > MAX_PAUSE_MS
-    attempt.attemptOf = isFirst ? null : last.attemptOf ?? last.id
-    attempt.pauseMs = isFirst ? null : pauseMs
-    attempt.askedMs = isFirst ? null : last.retryAfterMs ?? null
+    const isFirst = attempt.idempotencyKey === undefined && pauseMs > MAX_PAUSE_MS
+    attempt.attemptOf = isFirst ? undefined : last.attemptOf ?? last.id
+    attempt.pauseMs = isFirst ? undefined : pauseMs
+    attempt.askedMs = isFirst ? undefined : last.retryAfterMs
   }
 }

@@ -15,14 +15,11 @@ export interface RequestFacts {
   idempotencyKey?: string | undefined
   /** What `Retry-After` of its response asked for. */
   retryAfterMs?: number | undefined
-  attemptOf?: number
-  pauseMs?: number
+  attemptOf?: number | undefined
+  pauseMs?: number | undefined
   /** What `Retry-After` of the attempt before it asked for. */
-  askedMs?: number
+  askedMs?: number | undefined
 }
-
-/** The facts that a row has as a text. The others are columns. */
-export type StoredFacts = Omit<RequestFacts, 'id' | 'attemptOf' | 'pauseMs' | 'askedMs'>
 
 type Match = RequestCheck['match']
 type Difference = RequestVerdict['differences'][number]

@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from '@modelcontextprotocol/server'
 import type { FastifyRequest } from 'fastify'
-import { listRequests } from '../journal/queries.ts'
+import { batchReader, newestRequests } from '../journal/queries.ts'
 import { sendOwn } from './call-tool.ts'
 
 const JSON_TYPE = 'application/json'
@@ -52,8 +52,7 @@ async function textOf (uri: string, request: FastifyRequest, errors: object[]): 
       // It says whether the journal is on, and waits until the journal has all requests that ended.
       const { statusCode, payload } = await sendOwn(request, { method: 'GET', url: '/lab/journal' })
       if (statusCode >= 400) throw errorOf(statusCode, payload)
-      const page = { limit: NEWEST, descending: true, after: undefined, filters: {} }
-      return (await listRequests(server.read, account, page)).records
+      return await newestRequests(batchReader(server.read, account), NEWEST)
     }
     default: throw new ResourceNotFoundError(uri)
   }

@@ -11,7 +11,8 @@ import { runCommand, type Command } from '../database/group-commit/command.ts'
 import { mergeChanges, type Changes, type CommandSuccess, type NewEvent } from '../database/unit-of-work/success.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { updateInventory } from '../inventory/commands.ts'
-import { putJournal, recordRequests, type EndedRequest } from '../journal/commands.ts'
+import { HASH_LENGTH, type EndedRequest } from '../journal/batches.ts'
+import { putJournal, recordRequests } from '../journal/commands.ts'
 import { createFault } from '../lab/fault-commands.ts'
 import type { NewFault } from '../lab/schemas.ts'
 import { createSnapshot } from '../lab/snapshot-commands.ts'
@@ -176,7 +177,6 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
 function recordedRead (now: number): EndedRequest {
   const request = { ...REQUEST, outcome: 'answered' } as const
   const record = { at: timeText(now), durationMs: 1, ...request, fields: [], answerFields: [], answer: '[]' }
-  return {
-    text: JSON.stringify(record), facts: { ...request, startedMs: now }, attemptHash: '', isKeyed: false, endedMs: now
-  }
+  const facts = { ...request, startedMs: now, endedMs: now }
+  return { text: JSON.stringify(record), facts, attemptHash: '0'.repeat(HASH_LENGTH) }
 }

@@ -15,7 +15,7 @@ const DELETED = /was revoked|was deleted/
 
 /** Returns the number of rows that an account has in all tables, and 1 for its own. */
 /** Without what is recorded meanwhile: attempts to deliver, and requests. */
-const RECORDED = ['webhook_attempts', 'recorded_requests']
+const RECORDED = ['webhook_attempts', 'recorded_batches']
 
 async function rowsOf (client: PrismaClient, { account }: Client): Promise<number> {
   const counts = ACCOUNT_TABLES.filter((table) => !RECORDED.includes(table)).map((table) => `(SELECT count(*) FROM ${table} WHERE account_id = ${account})`)
@@ -135,7 +135,7 @@ t.test('the rows of a deleted account are erased in steps, and any process conti
   t.ok(await rowsOf(prisma, eve) > 20, 'rows are kept while a request with a key of their account may still read them')
   t.equal(await rowsOf(prisma, bob), kept)
   t.equal(await prisma.webhookAttempt.count({ where: { accountId: ada.account! } }), 0)
-  t.equal(await prisma.recordedRequest.count({ where: { accountId: ada.account! } }), 0)
+  t.equal(await prisma.recordedBatch.count({ where: { accountId: ada.account! } }), 0)
 })
 
 t.test('the rows of an account that is not deleted are never erased with it', async (t) => {

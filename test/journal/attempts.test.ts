@@ -1,7 +1,8 @@
 import { request } from 'node:http'
 import t from 'tap'
 import { bytesOfTexts } from '../../src/database/unit-of-work/stored-bytes.ts'
-import { recordRequests, type EndedRequest } from '../../src/journal/commands.ts'
+import { HASH_LENGTH, type EndedRequest, type StoredFacts } from '../../src/journal/batches.ts'
+import { recordRequests } from '../../src/journal/commands.ts'
 import { startApp, type Client } from '../support/app.ts'
 import { eventually } from '../support/receiver.ts'
 import { newFault } from '../lab/fixture.ts'
@@ -17,7 +18,8 @@ type Times = readonly [name: string, startedMs: number, endedMs: number, retryAf
 function ended ([path, startedMs, endedMs, retryAfterMs]: Times, isKeyed: boolean): EndedRequest {
   const known = { operation: 'listPets', method: 'GET', path, keyId: 1, outcome: 'answered' } as const
   const text = JSON.stringify({ path, body: 'ä' })
-  return { text, facts: { ...known, startedMs, retryAfterMs }, attemptHash: 'k', isKeyed, endedMs }
+  const facts = { ...known, startedMs, endedMs, retryAfterMs, ...isKeyed ? { idempotencyKey: 'k' } : {} }
+  return { text, facts, attemptHash: 'k'.repeat(HASH_LENGTH) }
 }
 
 async function record (account: number, requests: EndedRequest[]): Promise<void> {
@@ -30,17 +32,13 @@ async function storedBytesOf (id: number): Promise<number> {
 
 type Link = [name: string, attemptOf?: string | undefined, pauseMs?: number | undefined, askedMs?: number | undefined]
 
-function numberOf (ms: bigint | null): number | undefined {
-  return ms === null ? undefined : Number(ms)
-}
-
 /** Returns the links of an account's attempts, in order of their names. */
 async function linksOf (accountId: number): Promise<Link[]> {
-  const rows = await prisma.recordedRequest.findMany({ where: { accountId }, orderBy: { id: 'asc' } })
-  const names = new Map(rows.map(({ id, data }) => [id, JSON.parse(data).path]))
-  return rows.map(({ data, attemptOf, pauseMs, askedMs }): Link =>
-    [JSON.parse(data).path, names.get(attemptOf!), numberOf(pauseMs), numberOf(askedMs)]
-  ).sort(([a], [b]) => a < b ? -1 : 1)
+  const batches = await prisma.recordedBatch.findMany({ where: { accountId } })
+  const requests = batches.flatMap(({ facts }) => JSON.parse(facts) as StoredFacts[])
+  const names = new Map(requests.map(({ id, path }) => [id, path]))
+  return requests.map(({ path, attemptOf, pauseMs, askedMs }): Link => [path, names.get(attemptOf!), pauseMs, askedMs])
+    .sort(([a], [b]) => a < b ? -1 : 1)
 }
 
 const ORDERS = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] as const
@@ -65,9 +63,8 @@ t.test('attempts have the same links in whatever order they are recorded', async
         const before = await storedBytesOf(account)
         for (const batch of batches) await record(account, batch)
         t.same(await linksOf(account), wanted, `${order}, ${batches.length} batches`)
-        const rows = await prisma.recordedRequest.findMany({ where: { accountId: account } })
-        const sizes = rows.map(({ operation, run, attemptKey, facts, data }) =>
-          bytesOfTexts(operation, run, attemptKey, facts, data))
+        const rows = await prisma.recordedBatch.findMany({ where: { accountId: account } })
+        const sizes = rows.map(({ hashes, facts, data }) => bytesOfTexts(hashes, facts, data))
         t.same(rows.map(({ bytes }) => Number(bytes)), sizes)
         const total = sizes.reduce((sum, size) => sum + size)
         const journal = await prisma.journal.findUniqueOrThrow({ where: { accountId: account } })

@@ -1,4 +1,3 @@
-import { requestList } from '../../src/journal/queries.ts'
 import type { Client } from '../support/app.ts'
 import type { Fixture } from '../support/fixture.ts'
 
@@ -18,14 +17,6 @@ export async function newRequest (client: Client): Promise<number> {
 
 export const fixture: Fixture = {
   record: { idName: 'requestId', create: newRequest, missingCode: 'request_not_found' },
-  list: {
-    definition: requestList,
-    samples: { operation: 'listPets', status: 200, keyId: 1, run: 'a' },
-    insertRows: ({ from, account }) => `
-      INSERT INTO recorded_requests (
-        id, account_id, operation, status, key_id, run, attempt_key, started_ms, ended_ms, bytes, facts, data)
-      SELECT i, ${account}, 'listPets', 200, 1, 'a', 'k' || i, 1, 1, 4, '{"keyId":1}', '{"keyId":1}' ${from}`
-  },
   changes: {
     putJournal: async (ada) => {
       await turnOn(ada)

@@ -211,7 +211,7 @@ t.test('the journal', async (t) => {
     t.match((await ada.get('/lab/journal')).body, { requests: 1 })
     // As if the others were large.
     const large = { where: { accountId: ada.account! }, data: { bytes: 16_777_000 } }
-    await app.database.prisma.recordedRequest.updateMany(large)
+    await app.database.prisma.recordedBatch.updateMany(large)
     await app.database.prisma.journal.updateMany(large)
     await ada.get('/pets?limit=6')
     t.same((await recorded(ada)).map(({ path }) => path), ['/pets?limit=6'])

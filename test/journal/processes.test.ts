@@ -93,6 +93,6 @@ t.test('the journal of a deleted account is erased with it', async (t) => {
   await app.database.prisma.account.update({ where: { id: accountId }, data: { deletedAt: new Date(0) } })
   const { prisma } = app.database
   await eventually(async () => await prisma.account.findUnique({ where: { id: accountId } }) === null)
-  t.equal(await prisma.recordedRequest.count({ where: { accountId } }), 0)
+  t.equal(await prisma.recordedBatch.count({ where: { accountId } }), 0)
   t.equal(await prisma.journal.count({ where: { accountId } }), 0)
 })

@@ -3,7 +3,8 @@ import t from 'tap'
 import type { Commit } from '../../src/database/group-commit/committer.ts'
 import { DatabaseUnavailable, Overloaded, Unauthorized } from '../../src/errors.ts'
 import type { CapturedRequest } from '../../src/journal/captured-request.ts'
-import type { EndedRequest, RecordInput } from '../../src/journal/commands.ts'
+import { HASH_LENGTH, type EndedRequest } from '../../src/journal/batches.ts'
+import type { RecordInput } from '../../src/journal/commands.ts'
 import { createRecorder, type Recorder } from '../../src/journal/recorder.ts'
 import { startApp } from '../support/app.ts'
 import { eventually } from '../support/receiver.ts'
@@ -14,9 +15,9 @@ const log = { warn () {} } as never
 const KEEP = 1_000
 
 function ended (path: string, bytes = 0): EndedRequest {
-  const facts = { operation: 'listPets', method: 'GET', path, keyId: 1, outcome: 'answered', startedMs: 1 } as const
+  const known = { operation: 'listPets', method: 'GET', path, keyId: 1, outcome: 'answered' } as const
   const text = JSON.stringify({ path, fields: [], answer: 'x'.repeat(bytes) })
-  return { text, facts, attemptHash: path, isKeyed: false, endedMs: 2 }
+  return { text, facts: { ...known, startedMs: 1, endedMs: 2 }, attemptHash: path.padEnd(HASH_LENGTH) }
 }
 
 function captured (path: string, bytes = 0): CapturedRequest {
