@@ -22,4 +22,4 @@ ENV HOST=0.0.0.0 PORT=3000 DATABASE_URL=file:/data/petstore.db
 EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/readyz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "dist/cli.js", "start"]
+CMD ["dist/cli.js", "start"]

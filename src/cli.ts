@@ -1,4 +1,9 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=64
+
+// Node's default, 16 MB, holds the requests of 25 ms at full load. With a journal, which holds a thousand for 40 ms,
+// garbage collection moved each of them to the old space: a read of one pet took 46 us in place of 38. V8 reads this
+// option only at the start of a process.
+
 import { setFlagsFromString } from 'node:v8'
 import { CommanderError } from 'commander'
 import { createProgram } from './cli/program.ts'

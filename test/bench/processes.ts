@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { ConfigSchema } from '../../src/config.ts'
+import { nodeOptionsOf, ROOT } from '../support/cli.ts'
 import { freePort } from '../support/port.ts'
 import { TSX } from '../support/tsx.ts'
 import type { Job, Load } from './load.ts'
@@ -31,18 +32,21 @@ export interface Usage {
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 const PRELOAD = new URL('preload.mjs', import.meta.url).href
 
-const COMMANDS: Record<ServerName, string[]> = {
-  petstore: [here('../../dist/cli.js'), 'start'],
-  baseline: [TSX, here('servers/baseline-driver.ts')],
-  prisma: [TSX, here('servers/prisma.ts')],
-  floor: [TSX, here('servers/framework-overhead.ts')]
+/** Returns the arguments of Node for a server. All have the options of petstore. */
+function commandOf (name: ServerName): string[] {
+  switch (name) {
+    case 'petstore': return builtIn(ROOT)
+    case 'baseline': return [...nodeOptionsOf(), TSX, here('servers/baseline-driver.ts')]
+    case 'prisma': return [...nodeOptionsOf(), TSX, here('servers/prisma.ts')]
+    case 'floor': return [...nodeOptionsOf(), TSX, here('servers/framework-overhead.ts')]
+  }
 }
 
 /** Returns the command of a built version of petstore. */
 export function builtIn (folder: string): string[] {
   const file = join(folder, 'dist/cli.js')
   if (!existsSync(file)) throw new Error(`There is no built version in ${folder}. Run \`npm run build\` there.`)
-  return [file, 'start']
+  return [...nodeOptionsOf(file), file, 'start']
 }
 
 export interface ServerOptions {
@@ -57,7 +61,7 @@ const STOP_TIMEOUT_MS = 15_000
 
 /** Starts a server in a process of its own, with default settings except its port and its store. */
 export async function startServer (
-  name: ServerName, url: string, log: string, { command = COMMANDS[name], environment = {} }: ServerOptions = {}
+  name: ServerName, url: string, log: string, { command = commandOf(name), environment = {} }: ServerOptions = {}
 ): Promise<Server> {
   const port = await freePort()
   const file = openSync(log, 'a')

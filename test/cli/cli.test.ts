@@ -50,6 +50,7 @@ t.test('--help explains each command and changes nothing', async (t) => {
 t.test('--version prints the version of the package', async (t) => {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
   t.match(await petstore(t, ['--version']), { code: 0, out: `${version}\n` })
+  t.equal(spawnSync(CLI, ['--version'], { encoding: 'utf8' }).stdout, `${version}\n`, 'as a program')
 })
 
 t.test('wrong arguments exit with code 2 and one line', async (t) => {

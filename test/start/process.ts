@@ -48,8 +48,7 @@ export async function run (
   settings: Record<string, string>,
   { cwd = folder(t), node = process.execPath, account = {} }: Options = {}
 ): Promise<Running> {
-  const [program, file = '', ...args] = commandOf(script).split(' ')
-  if (program !== 'node') throw new Error(`npm run ${script} does not run node`)
+  const [file = '', ...args] = commandOf(script).replace(/^node /, '').split(' ')
   const port = settings['PORT'] ?? String(await freePort())
   const child = spawn(node, [join(ROOT, file), ...args], {
     cwd,
@@ -79,7 +78,7 @@ export async function run (
 /** Returns the command of an npm script without its launcher, or that of a `petstore` command. */
 function commandOf (script: string): string {
   if (script.startsWith('node ')) return script
-  return scripts[script]?.replace(LAUNCHER, '') ?? `node dist/cli.js ${script}`
+  return scripts[script]?.replace(LAUNCHER, '') ?? `dist/cli.js ${script}`
 }
 
 /** Runs `npm start` and waits until the service is ready. */

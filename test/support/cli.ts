@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,6 +12,12 @@ import { freePort } from './port.ts'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export const CLI = join(ROOT, 'dist/cli.js')
+
+/** Returns the options of Node that a built version is run with, where it is not run by its name. */
+export function nodeOptionsOf (cli = CLI): string[] {
+  const [, options = ''] = /^#!.* node (.*)$/m.exec(readFileSync(cli, 'utf8').split('\n', 1)[0]!) ?? []
+  return options.split(' ').filter((option) => option !== '')
+}
 
 /** Far longer than any command: one that has not ended by then is stuck. */
 const TIMEOUT_MS = 300_000

@@ -2,9 +2,10 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { get } from 'node:http'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { build } from '../support/cli.ts'
+import { build, nodeOptionsOf } from '../support/cli.ts'
 import { freePort } from '../support/port.ts'
 
 /** The project whose service runs. `TORTURE_ROOT` is a built copy of another version, to see the scenarios fail. */
@@ -61,7 +62,8 @@ export async function startService (
 
   async function launch (): Promise<void> {
     service.port = await freePort()
-    const nodeOptions = preload ? ['--expose-gc', '--import', PRELOAD] : []
+    const nodeOptions = nodeOptionsOf(join(ROOT, 'dist/cli.js'))
+    if (preload) nodeOptions.push('--expose-gc', '--import', PRELOAD)
     child = spawn(process.execPath, [...nodeOptions, 'dist/cli.js', 'start'], {
       cwd: ROOT,
       env: {
