@@ -10,7 +10,7 @@ import { sendPage, sendRecord, sendWriteResult } from '../http/responses.ts'
 import { findAttempt, listAttempts } from './attempt-queries.ts'
 import { testWebhook } from './commands.ts'
 import { AttemptNotFound, UnknownEvent, WebhookNotFound } from './errors.ts'
-import { checkRange, resendEvents } from './resend-command.ts'
+import { resendEvents } from './resend-command.ts'
 import { createResendTurns } from './resend-turns.ts'
 import {
   AttemptParams, AttemptQuery, ResendSchema, ResentEventsSchema, TestDeliverySchema, WebhookParams
@@ -80,8 +80,6 @@ export const deliveryRoutes: FastifyPluginAsyncTypebox = async function delivery
     config: { errors: [WebhookNotFound, UnknownEvent, EventsExpired] }
   }, async (request, reply) => {
     const { auth: { account }, params: { webhookId }, body } = request
-    const invalid = body.from === undefined || body.to === undefined ? undefined : checkRange(body.from, body.to)
-    if (invalid !== undefined) throw invalid
     const input = { account, webhookId, selection: body, conditions: conditionsOf(request) }
     const context = recordWriteContext(request)
     const resent = await inTurn(account, async () => await app.commit(resendEvents, input, context))

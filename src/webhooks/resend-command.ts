@@ -70,12 +70,7 @@ function numbersOf (
   const last = Math.min(eventId ?? Infinity, to ?? stored.newest)
   const oldest = Math.max(stored.oldest ?? last + 1, last - MAX_RESENT_EVENTS + 1)
   const first = Math.max(eventId ?? 0, from ?? oldest)
-  return checkRange(first, last) ?? [first, last]
-}
-
-/** Returns the error of a range of too many events. */
-export function checkRange (first: number, last: number): FastifyError | undefined {
-  if (last - first < MAX_RESENT_EVENTS) return undefined
+  if (last - first < MAX_RESENT_EVENTS) return [first, last]
   const rule = `to must be at most ${MAX_RESENT_EVENTS - 1} more than from; by default, it is the newest event`
   return withProblem(new ValidationFailed(rule), '/body/to', 'maximum')
 }

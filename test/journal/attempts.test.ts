@@ -1,5 +1,5 @@
 import { request } from 'node:http'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { bytesOfTexts } from '../../src/database/unit-of-work/stored-bytes.ts'
 import { HASH_LENGTH, type EndedRequest, type StoredFacts } from '../../src/journal/batches.ts'
 import { recordRequests } from '../../src/journal/commands.ts'
@@ -17,9 +17,9 @@ type Times = readonly [name: string, startedMs: number, endedMs: number, retryAf
 
 function ended ([path, startedMs, endedMs, retryAfterMs]: Times, isKeyed: boolean): EndedRequest {
   const known = { operation: 'listPets', method: 'GET', path, keyId: 1, outcome: 'answered' } as const
-  const text = JSON.stringify({ path, body: 'ä' })
+  const record = { at: new Date(startedMs).toISOString(), durationMs: 1, ...known, fields: [], body: 'ä' }
   const facts = { ...known, startedMs, endedMs, retryAfterMs, ...isKeyed ? { idempotencyKey: 'k' } : {} }
-  return { text, facts, attemptHash: 'k'.repeat(HASH_LENGTH) }
+  return { text: JSON.stringify(record), facts, attemptHash: 'k'.repeat(HASH_LENGTH) }
 }
 
 async function record (account: number, requests: EndedRequest[]): Promise<void> {
@@ -63,15 +63,36 @@ t.test('attempts have the same links in whatever order they are recorded', async
         const before = await storedBytesOf(account)
         for (const batch of batches) await record(account, batch)
         t.same(await linksOf(account), wanted, `${order}, ${batches.length} batches`)
-        const rows = await prisma.recordedBatch.findMany({ where: { accountId: account } })
-        const sizes = rows.map(({ hashes, facts, data }) => bytesOfTexts(hashes, facts, data))
-        t.same(rows.map(({ bytes }) => Number(bytes)), sizes)
-        const total = sizes.reduce((sum, size) => sum + size)
-        const journal = await prisma.journal.findUniqueOrThrow({ where: { accountId: account } })
-        t.same([await storedBytesOf(account) - before, Number(journal.bytes)], [total, total])
+        await assertSizes(t, account, before)
       }
     }
   }
+})
+
+t.test('attempts are linked across batches', async (t) => {
+  const { ada, account } = await withJournal()
+  const before = await storedBytesOf(account)
+  const others = Array.from({ length: 150 }, (_, i) => ({
+    ...ended([`/${i}`, 1_000, 1_001], false), attemptHash: String(i).padStart(HASH_LENGTH)
+  }))
+  await record(account, [ended(['/b', 5_000, 6_000], true)])
+  await record(account, others.slice(0, 75))
+  await record(account, [ended(['/c', 7_000, 7_100], true), ...others.slice(75)])
+  await record(account, [ended(['/a', 1_000, 2_000, 500], true)])
+  const attempts = (await linksOf(account)).filter(([name]) => /[abc]/.test(name))
+  t.same(attempts, [['/a', undefined, undefined, undefined], ['/b', '/a', 3_000, 500], ['/c', '/a', 1_000, undefined]])
+  await assertSizes(t, account, before)
+  t.ok(await prisma.recordedBatch.count({ where: { accountId: account } }) >= 3)
+
+  const paths = async (query: string): Promise<string[]> =>
+    (await ada.get(`/lab/requests?${query}`)).body.map(({ path }: { path: string }) => path)
+  t.same(await paths('after=63&limit=2'), ['/62', '/63'], 'of two batches')
+  t.same(await paths('after=152'), ['/a'])
+  await turnOn(ada, 70)
+  t.match((await ada.get('/lab/journal')).body, { requests: 70 })
+  t.same(await paths('limit=1'), ['/81'])
+  t.equal((await ada.get('/lab/requests/83')).status, 404, 'a batch can have requests that the journal no longer has')
+  await assertSizes(t, account, before)
 })
 
 t.test('an attempt that began before a hundred recorded ones is linked to none', async (t) => {
@@ -108,6 +129,16 @@ t.test('a first attempt whose response is delayed is recorded as the first', asy
     requests: [first.id, second.id], differences: [{ id: second.id, text: /^The second attempt came after 0 ms/ }]
   })
 })
+
+/** Asserts that the batches of an account, its journal and the account itself have the sizes of their texts. */
+async function assertSizes (t: Test, accountId: number, before: number): Promise<void> {
+  const rows = await prisma.recordedBatch.findMany({ where: { accountId } })
+  const sizes = rows.map(({ hashes, facts, data }) => bytesOfTexts(hashes, facts, data))
+  t.same(rows.map(({ bytes }) => Number(bytes)), sizes)
+  const total = sizes.reduce((sum, size) => sum + size)
+  const journal = await prisma.journal.findUniqueOrThrow({ where: { accountId } })
+  t.same([await storedBytesOf(accountId) - before, Number(journal.bytes)], [total, total])
+}
 
 async function withJournal (): Promise<{ ada: Client, account: number }> {
   const ada = await openAccount()
