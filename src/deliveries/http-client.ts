@@ -196,7 +196,7 @@ async function sendOnce (
       request.destroy(new ExplainedError(`There was no response within ${timeoutMs / 1_000} seconds`))
     }, deadline - performance.now())
     let hasResponse = false
-    limitBeforeHead(request)
+    limitBeforeHead(request, reject)
     request.on('close', () => {
       clearTimeout(timeout)
       // Node may close a request without an error and without a response.
@@ -222,23 +222,46 @@ async function sendOnce (
   })
 }
 
-/** Ends a request whose receiver sends too much before the head of its response. */
-function limitBeforeHead (request: ClientRequest): void {
+/** Matches an informational response, with empty lines after it. */
+const INFORMATIONAL = /HTTP\/1\.\d 1[^]*?\r?\n\r?\n[\r\n]*/y
+
+/** Counts the informational responses from the first head in a chunk on. */
+function informationalIn (chunk: Buffer): number {
+  const text = chunk.toString('latin1')
+  let count = 0
+  INFORMATIONAL.lastIndex = Math.max(0, text.indexOf('HTTP/1.'))
+  while (INFORMATIONAL.test(text)) count++
+  return count
+}
+
+/**
+ * Ends a request whose receiver sends too much before the head of its response. The parser does not stop within what
+ * was read at once: 2,600 informational responses in 64 KB took it 26 ms. So it gets nothing of a chunk with too many.
+ *
+ * @param fail called with the reason, before the parser has one of its own
+ */
+function limitBeforeHead (request: ClientRequest, fail: (error: Error) => void): void {
   let informational = 0
-  request.on('information', () => {
-    if (++informational > MAX_INFORMATIONAL) {
-      request.destroy(new ExplainedError(`There were more than ${MAX_INFORMATIONAL} informational responses (1xx)`))
-    }
-  })
+  const end = (reason: string): void => {
+    fail(new ExplainedError(reason))
+    request.destroy()
+  }
+  const checkCount = (count: number): void => {
+    if (count > MAX_INFORMATIONAL) end(`There were more than ${MAX_INFORMATIONAL} informational responses (1xx)`)
+  }
+  request.on('information', () => { checkCount(++informational) })
   request.on('socket', (socket) => {
     const before = socket.bytesRead
-    const check = (): void => {
+    const check = (chunk: Buffer): void => {
+      checkCount(informational + informationalIn(chunk))
       if (socket.bytesRead - before > MAX_BYTES_BEFORE_HEAD) {
-        request.destroy(new ExplainedError(`There was no response in ${MAX_BYTES_BEFORE_HEAD} bytes`))
+        end(`There was no response in ${MAX_BYTES_BEFORE_HEAD} bytes`)
       }
+      if (request.destroyed) chunk.fill(0)
     }
     const stop = (): void => { socket.off('data', check) }
-    socket.on('data', check)
+    // Before the parser.
+    socket.prependListener('data', check)
     request.once('response', stop).once('close', stop)
   })
 }
