@@ -106,8 +106,7 @@ async function loadBatches (
   const rows = await query<Omit<LoadedBatch, 'facts'>>(`
     SELECT b.first_id AS "firstId", b.bytes, b.hashes, b.facts AS "factsText", CASE WHEN i."isOpen" THEN b.data END AS data
     FROM ${dialect.jsonRows('i', { account: 'bigint', firstId: 'bigint', isOpen: 'boolean' })}
-    JOIN recorded_batches b ON b.account_id = i.account AND b.first_id = i."firstId"
-    ORDER BY b.first_id`,
+    JOIN recorded_batches b ON b.account_id = i.account AND b.first_id = i."firstId"`,
   [...ids].map((firstId) => ({ account, firstId, isOpen: firstId === open?.firstId })))
   return rows.map((row) => ({ ...row, facts: JSON.parse(row.factsText) as StoredFacts[] }))
 }

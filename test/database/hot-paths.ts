@@ -16,6 +16,9 @@ import { listEvents, streamEvents } from '../../src/events/queries.ts'
 import { resendEvents } from '../../src/webhooks/resend-command.ts'
 import { deleteExpiredEvents } from '../../src/events/retention.ts'
 import { findInventoryItem } from '../../src/inventory/queries.ts'
+import { HASH_LENGTH } from '../../src/journal/batches.ts'
+import { putJournal, recordRequests } from '../../src/journal/commands.ts'
+import { batchReader, findRequest } from '../../src/journal/queries.ts'
 import {
   findActiveStates, findChanges, findClockOffset, findFault, findSnapshot, findStateOf
 } from '../../src/lab/queries.ts'
@@ -102,6 +105,7 @@ function reads ({ app: { clocks, read } }: TestApp, { account, pet }: Owner): Ac
     'find a message': async (read) => await findMessage(read, account, 'large1'),
     'find a fault': async (read) => await findFault(read, account, 1),
     'find a snapshot': async (read) => await findSnapshot(read, account, 1),
+    'find a recorded request': async (read) => await findRequest(batchReader(read, account), 1),
     'find a clock': async (read) => await findClockOffset(read, account),
     'read the first events': async (read) => await listEvents(read, account, 0, 20),
     'read later events': async (read) => await listEvents(read, account, 10_000, 20),
@@ -255,6 +259,14 @@ function backgroundWork (
 ): Actions {
   const input = { account, worker: randomUUID(), limit: 8 }
   return {
+    'record requests': async () => {
+      await commit(putJournal, { account, keep: 70, conditions: {} }, NO_ACCOUNT)
+      const known = { operation: 'listPets', method: 'GET', path: '/pets', keyId: 1, outcome: 'answered' } as const
+      const facts = { ...known, startedMs: 1, endedMs: 2 }
+      const requests = Array.from({ length: 100 }, () => ({ text: '{}', facts, attemptHash: 'k'.repeat(HASH_LENGTH) }))
+      // The second batch is not full, and the first one is not needed any more.
+      for (let i = 0; i < 2; i++) await commit(recordRequests, { account, requests, dropped: 0 }, NO_ACCOUNT)
+    },
     'claim and complete deliveries': async () => {
       const { record: { claimed } } = await commit(claimDeliveries, { ...input, webhookId: webhook }, NO_ACCOUNT)
       const attempt = { at: ago(0), eventId: 1, attempt: 1, status: 200, durationMs: 1 }

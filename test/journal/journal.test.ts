@@ -108,7 +108,6 @@ t.test('the journal', async (t) => {
     await ada.request('POST', '/messages', { headers: { 'content-type': 'text/plain' }, body: '{}' })
     await ada.post('/messages', { message: '\ud800' })
     await ada.post('/webhooks', { url: 'http://127.0.0.1/' })
-    await ada.post('/webhooks/1/resend', { from: 1, to: 20_000 })
     t.same((await recorded(ada)).map(({ status, problem }) => [status, problem.pointer, problem.rule]), [
       [400, '/body/quantity', 'minimum'],
       [400, '/body/petId', 'required'],
@@ -120,8 +119,7 @@ t.test('the journal', async (t) => {
       [400, '', 'invalid_json'],
       [400, '', 'invalid_content_type'],
       [400, '/body/message', 'pattern'],
-      [400, '/body/url', 'format'],
-      [400, '/body/to', 'maximum']
+      [400, '/body/url', 'format']
     ])
   })
 
