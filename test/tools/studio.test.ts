@@ -16,6 +16,9 @@ const missing = existsSync(CHROMIUM)
 /** Number of rows to edit while the service writes. */
 const EDITS = 2
 
+/** The button that saves an edit. */
+const SAVE = 'Save 1 row'
+
 t.before(build)
 
 t.test(
@@ -139,19 +142,18 @@ async function edit (page: Page, row: number, name: string): Promise<void> {
   await page.keyboard.press('Control+a')
   await page.keyboard.type(name)
   await page.keyboard.press('Enter')
-  // On Node 22 and later, the driver of Studio does not wait for SQLite's lock, so that its user must save again.
-  for (let attempt = 1; ; attempt++) {
-    const save = page.getByRole('button', { name: 'Save 1 row' })
-    // A slow save can succeed after the wait below.
-    if (attempt > 1 && !(await save.isVisible())) return
-    await save.click()
-    await page.getByRole('button', { name: 'yes, write to db' }).click()
-    try {
-      return await save.waitFor({ state: 'detached', timeout: 20_000 })
-    } catch (error) {
-      if (attempt === 5) throw error
-    }
-  }
+  // The driver of Studio does not wait for SQLite's lock: under load its user must save again.
+  while (!await save(page)) await page.waitForTimeout(100)
+  await page.getByRole('button', { name: SAVE }).waitFor({ state: 'detached' })
+}
+
+/** @returns whether the database took the edit */
+async function save (page: Page): Promise<boolean> {
+  await page.getByRole('button', { name: SAVE }).click()
+  const answered = page.waitForResponse((response) => /"sql":"update /.test(response.request().postData() ?? ''))
+  await page.getByRole('button', { name: 'yes, write to db' }).click()
+  const [error] = await (await answered).json() as [unknown]
+  return error === null
 }
 
 async function walk (address: string, headers: Record<string, string>): Promise<unknown[]> {
