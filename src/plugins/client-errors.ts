@@ -8,7 +8,7 @@ import { connectionOf } from './connections.ts'
 import { MAX_HEADER_BYTES, MAX_HEADER_FIELDS, MAX_URL_LENGTH } from './request-head.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 import { deferContinue } from '../http/expect-continue.ts'
-import { endAfterResponse, lingerAfterResponse } from './unfinished-requests.ts'
+import { endAfterResponse, isFlood, lingerAfterResponse } from './unfinished-requests.ts'
 import { requestId } from '../http/request-id.ts'
 
 /** Replaces three of Node's own reactions: to `Expect: 100-continue`, to unknown expectations and to CONNECT. */
@@ -59,6 +59,8 @@ export function onClientError (this: FastifyInstance, error: ClientError, socket
   }
   // A request with an incomplete body and no response in flight has had its response.
   const isAnswered = inFlight === undefined && lastRequest?.complete === false
+  // Its connection is about to end.
+  if (isAnswered && isFlood(socket as Socket)) return
   if (error.code === 'ECONNRESET' || !socket.writable || isAnswered || inFlight?.headersSent === true) {
     socket.destroy()
     return

@@ -7,7 +7,7 @@ import {
   createConnection, isIdle, takenBytesOf, unfinishedBytesOf, unsentBytesOf, type Connection
 } from './connection.ts'
 import { MAX_HEAD_BYTES, MAX_HEADER_FIELDS } from './request-head.ts'
-import { ClosingResponse, CountedRequest, LINGER_MS } from './unfinished-requests.ts'
+import { ClosingResponse, CountedRequest, isFlood, LINGER_MS } from './unfinished-requests.ts'
 
 interface Limits {
   /** Maximum number of bytes that one connection has not taken. */
@@ -50,6 +50,11 @@ const connections = new WeakMap<Duplex, Connection>()
 /** Returns what is known of the connection that an error of the server names. */
 export function connectionOf (socket: Duplex): Readonly<Connection> | undefined {
   return connections.get(socket)
+}
+
+/** Tells whether a connection that sent too many small chunks has had its response. */
+function hasEndedFlood ({ socket }: Connection): boolean {
+  return socket.writableFinished && isFlood(socket)
 }
 
 /** The open connections of a server, each with one request in flight. */
@@ -126,7 +131,7 @@ class Connections {
       if (socket.destroyed) continue
       if (socket.writableLength > unsentBytes) this.#disconnect(connection, 'it has too many unsent bytes')
       else if (this.#isStalled(connection, now)) this.#disconnect(connection, 'it takes no bytes')
-      else if (this.#isStopping && isIdle(connection)) socket.destroy()
+      else if (this.#isStopping && (isIdle(connection) || hasEndedFlood(connection))) socket.destroy()
     }
     this.#limitUnsentBytes(totalUnsentBytes)
   }

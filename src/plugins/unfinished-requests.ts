@@ -20,6 +20,19 @@ const MAX_DISCARDED_BYTES = 65_536
 /** Time for the last response of a connection to arrive. */
 export const LINGER_MS = 1_000
 
+/**
+ * The same after too many small chunks. The parser has continued to the end of what was read at once, 14 ms for 64 KB:
+ * 40 clients that are disconnected after a second send that again at once, and left another account 0.17 of its writes.
+ */
+const FLOOD_LINGER_MS = 10_000
+
+/** The connections that have sent too many small chunks. */
+const floods = new WeakSet<Socket>()
+
+export function isFlood (socket: Socket): boolean {
+  return floods.has(socket)
+}
+
 /** Counts the memory of all bodies that are not complete. */
 export interface BodyMeter {
   add: (bytes: number) => void
@@ -48,9 +61,10 @@ export class CountedRequest extends IncomingMessage {
     this.#chunks++
     this.meter?.add(part.length + CHUNK_OVERHEAD_BYTES)
     if (this.#isRefused) return true
-    const isFlood = this.#chunks > MAX_SMALL_CHUNKS && this.#bytes < this.#chunks * SMALL_CHUNK_BYTES
-    if (!isFlood || this.onTooManyChunks === undefined) return super.push(part)
+    const areMany = this.#chunks > MAX_SMALL_CHUNKS && this.#bytes < this.#chunks * SMALL_CHUNK_BYTES
+    if (!areMany || this.onTooManyChunks === undefined) return super.push(part)
     this.#isRefused = true
+    floods.add(this.socket)
     this.onTooManyChunks(new BadRequest(
       `The body has more than ${MAX_SMALL_CHUNKS} chunks, which have less than ${SMALL_CHUNK_BYTES} bytes on average. ` +
         'Send larger chunks'
@@ -127,7 +141,7 @@ export function endAfterResponse (socket: Socket): void {
   })
   socket.resume()
   socket.end(() => {
-    const timer = setTimeout(() => { socket.destroy() }, LINGER_MS)
+    const timer = setTimeout(() => { socket.destroy() }, isFlood(socket) ? FLOOD_LINGER_MS : LINGER_MS)
     socket.once('close', () => { clearTimeout(timer) })
   })
 }

@@ -2,6 +2,7 @@
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 import { eventually } from '../support/receiver.ts'
@@ -118,12 +119,25 @@ t.test('a body in more than 1,024 chunks of less than 64 bytes on average is ref
   t.match(await sendBytes(port, ...bytes), { status: 201 }, 'what arrives in small packets is no chunk')
 })
 
-t.test('endless chunks are answered once', async (t) => {
-  for (const head of [`POST /messages HTTP/1.1\r\n${HEAD}`, `DELETE /pets/1 HTTP/1.1\r\n${HEAD}`]) {
-    const { socket, text, server } = await open()
-    socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(200_000)}`)
-    await once(server, 'close')
+t.test('endless chunks are answered once, and their connection stays open, unread', async (t) => {
+  const heads = [
+    `POST /messages HTTP/1.1\r\n${HEAD}`, `DELETE /pets/1 HTTP/1.1\r\n${HEAD}`, `POST /pets HTTP/1.1\r\n${STRANGER}`
+  ]
+  const peers = await Promise.all(heads.map(async (head) => {
+    const peer = await open()
+    const ended = once(peer.socket, 'end')
+    peer.socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(200_000)}`)
+    await ended
+    return peer
+  }))
+  // Other connections close after a second.
+  await sleep(1_500)
+  for (const { text, server } of peers) {
     t.match(text(), /^HTTP\/1\.1 4\d\d [^]*^connection: close\r$/im)
     t.equal(text().split('HTTP/1.1').length, 2)
+    t.notOk(server.closed)
+    t.ok(server.bytesRead <= 4 * 65_536, `${server.bytesRead} bytes`)
   }
+  await app.close()
+  t.ok(peers.every(({ server }) => server.closed), 'the end of the service closes them')
 })
