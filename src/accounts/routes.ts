@@ -13,6 +13,7 @@ import {
 import { createCredential } from './api-key.ts'
 import { createAccount, createApiKey, deleteAccount, revokeApiKey } from './commands.ts'
 import { findAccount, findApiKey, listKeys } from './queries.ts'
+import { SignupPace } from './signup-pace.ts'
 
 export interface SignupOptions {
   /** If true, clients without an API key may create accounts. */
@@ -28,6 +29,7 @@ const MAX_BODY_BYTES = 8_192
 export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async function signupRoutes (
   app, { open, ttlSeconds }
 ) {
+  const pace = new SignupPace()
   app.post('/accounts', {
     bodyLimit: Math.min(app.initialConfig.bodyLimit!, MAX_BODY_BYTES),
     schema: {
@@ -43,7 +45,11 @@ export const signupRoutes: FastifyPluginAsyncTypebox<SignupOptions> = async func
     },
     config: { errors: [SignupClosed], secret: true, readBy: 'getAccount' },
     // Runs before body parsing: the service parses an unauthenticated body only if it can create an account.
-    onRequest: open ? app.limits.signup : async () => { throw new SignupClosed() }
+    onRequest: async (request, reply) => {
+      if (!open) throw new SignupClosed()
+      await app.limits.signup(request, reply)
+      await pace.admit()
+    }
   }, async (request, reply) => {
     const rejection = checkCollectionPreconditions(conditionsOf(request))
     const account = { ...request.body, ...boundedExpiry(request.body, ttlSeconds) }
