@@ -27,6 +27,12 @@ t.test('an account counts what it stores, also when that is changed, swept and d
   await ada.delete(`/account/keys/${key.id}`)
   for (const { counted, actual } of await storedBytes(database)) t.equal(counted, actual)
 
+  await ada.request('PUT', '/lab/journal', { body: { keep: 10 } })
+  const { body: { id: faultId } } = await ada.post('/lab/faults', { operation: 'listPets', effect: { type: 'reset' } })
+  await ada.delete(`/lab/faults/${faultId}`)
+  await ada.delete('/lab/journal')
+  for (const { counted, actual } of await storedBytes(database)) t.equal(counted, actual)
+
   const { body: { id: snapshotId } } = await ada.post('/lab/snapshots', {})
   await ada.post('/pets', { name: 'Max', categoryId })
   await ada.patch(`/categories/${categoryId}`, { description: null })
