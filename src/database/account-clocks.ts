@@ -21,11 +21,6 @@ export class AccountClocks {
     this.#listeners.push(listener)
   }
 
-  /** Whether the clock of any account was moved. */
-  get areMoved (): boolean {
-    return this.#offsets.size > 0
-  }
-
   /** Returns the accounts whose clocks were moved. */
   movedAccounts (): number[] {
     return [...this.#offsets.keys()]
@@ -48,6 +43,3 @@ export class AccountClocks {
     for (const listener of this.#listeners) listener(account)
   }
 }
-
-/** Clocks of which none was moved. */
-export const REAL_TIME = new AccountClocks()

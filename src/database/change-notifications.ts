@@ -49,7 +49,7 @@ const RECONNECT_DELAY_MS = 1_000
 const SCARCE_DELAY_MS = 10_000
 
 export function createNotifier (database: Database, options: NotifierOptions): Notifier {
-  if (!database.dialect.hasRowLocks) return { announce () {}, close: async () => {} }
+  if (!database.dialect.isServer) return { announce () {}, close: async () => {} }
   const notifier = new PostgresNotifier(options)
   database.onRefused?.((open) => { if (open === 0) notifier.yieldConnection() })
   notifier.start()

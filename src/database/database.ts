@@ -12,8 +12,6 @@ export interface Database {
    * statement: SQLite looks a row up in 2 to 6 µs.
    */
   readRow?: (sql: string, values: readonly unknown[]) => object | undefined
-  /** Maximum number of reads in flight. */
-  readers: number
   /** Opens a transaction that only reads: all of its statements see the same moment. One at a time. */
   openView: () => Promise<View>
   /** Runs transactions, on connections that no read uses. */

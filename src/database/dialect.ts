@@ -1,3 +1,4 @@
+import { getOrAdd } from './get-or-add.ts'
 import type { OwnStatement } from './statements.ts'
 
 /**
@@ -53,27 +54,25 @@ export interface Dialect {
   jsonMember: (object: string, name: string) => string
   /** Concatenates texts in the given order, separated by commas or by `separator`. */
   join: (text: string, orderBy: string, separator?: string) => string
-  /** Whether rows can be locked; SQLite's single writer needs no row locks. */
-  hasRowLocks: boolean
+  /**
+   * Whether the database is a server: its rows can be locked, which SQLite's single writer does not need. A statement
+   * may contain others that write (data-modifying CTEs), one round trip for several, and a FROM item may refer to those
+   * before it (LATERAL), so that one statement takes the first rows for many inputs.
+   */
+  isServer: boolean
   /** Locks rows until the end of the transaction; empty without row locks, as are the next two. */
   forUpdate: string
   forKeyShare: string
   forUpdateSkipLocked: string
-  /** Whether a statement may contain others that write (data-modifying CTEs): one round trip for several. */
-  supportsWritableCtes: boolean
-  /** Whether a FROM item may refer to those before it (LATERAL): one statement takes the first rows for many inputs. */
-  supportsLateral: boolean
-  /**
-   * Allocates ids of a table, as many as `input` says in its one row, as ranges without gaps in rows `first` and
-   * `last`. Only inside a commit.
-   */
-  allocateIds: (table: string, column: string, input: string) => string
   /**
    * Returns statements that keep allocated ids, up to `last`, from being allocated again, if no row with them is
    * inserted in this commit.
    */
   keepIds: (table: string, last: number) => OwnStatement[]
-  /** Allocates a few ids of a table, as many as the parameter says, in the same form. */
+  /**
+   * Allocates ids of a table, as many as the parameter says, as ranges without gaps in rows `first` and `last`. Only
+   * inside a commit.
+   */
   newIds: (table: string, column: string) => string
 }
 
@@ -102,12 +101,5 @@ export const keyset: Keyset = (columns, position, after, descending) => ({
 /** Returns a function that builds a text once for each dialect. */
 export function oncePerDialect<Text> (build: (dialect: Dialect) => Text): (dialect: Dialect) => Text {
   const built = new WeakMap<Dialect, Text>()
-  return (dialect) => {
-    let text = built.get(dialect)
-    if (text === undefined) {
-      text = build(dialect)
-      built.set(dialect, text)
-    }
-    return text
-  }
+  return (dialect) => getOrAdd(built, dialect, () => build(dialect))
 }

@@ -33,11 +33,7 @@ export const TOO_MANY_CONNECTIONS = '53300'
 const UNAVAILABLE_SQLITE = /^SQLITE_(BUSY|LOCKED|READONLY|IOERR|CORRUPT|FULL|CANTOPEN|PROTOCOL|NOTADB)/
 
 /** Node's error codes for a server that cannot be reached, or whose connection was lost. */
-const UNREACHABLE_CODES = [
-  'ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EAI_FAIL',
-  'EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH', 'ENETDOWN', 'ENETRESET'
-]
-const UNREACHABLE = new RegExp(`\\b(${UNREACHABLE_CODES.join('|')})\\b`)
+const UNREACHABLE = /\b(E(CONN|HOST|NET|AI_)[A-Z]+|EPIPE|ETIMEDOUT|ENOTFOUND)\b/
 
 /** node-postgres reports a lost or slow connection in plain errors without a code. */
 const LOST_CONNECTION = new RegExp([
@@ -54,6 +50,11 @@ export function classifyError (error: unknown): ErrorKind {
   if (/^[0-9A-Z]{5}$/.test(code) && UNAVAILABLE_CLASSES.has(code.slice(0, 2))) return 'unavailable'
   if (UNREACHABLE.test(`${code} ${message}`) || LOST_CONNECTION.test(message)) return 'unavailable'
   return 'statement error'
+}
+
+/** Returns the error for those who wait for a statement or a transaction that failed. */
+export function failureOf (error: unknown): unknown {
+  return classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
 }
 
 /** Returns the first code of an error and its causes, and all of their messages. */

@@ -1,12 +1,12 @@
+import { getOrAdd } from './get-or-add.ts'
+
 /** A queue in which keys take turns: each has one item taken before any has its second. */
 export class RoundRobinQueue<Key, Item> {
   /** The items of each key, in the order of the keys' turns. */
   readonly #lanes = new Map<Key, Item[]>()
 
   add (key: Key, item: Item): void {
-    const lane = this.#lanes.get(key)
-    if (lane === undefined) this.#lanes.set(key, [item])
-    else lane.push(item)
+    getOrAdd(this.#lanes, key, (): Item[] => []).push(item)
   }
 
   /** Removes the next item if `accept` returns true for it. @returns `undefined` without such an item */

@@ -1,4 +1,5 @@
 import type { Transaction } from '../database/group-commit/transaction.ts'
+import { webhooks, type WebhookRow } from '../generated/tables.ts'
 
 export interface ClaimInput {
   webhookId: number
@@ -10,34 +11,22 @@ export interface ClaimInput {
   leaseMs?: number | undefined
 }
 
-/** The webhook of a claim. */
-export interface Target {
-  id: number
-  account: number
-  url: string
-  enabled: boolean | number
-  /** The receiver answered 410, or failed for long. */
-  gone: boolean | number
-  secret: string
-  previousSecret: string | null
-  previousUntil: string | null
-}
+/** A webhook as its deliveries see it. */
+export type Target = Readonly<WebhookRow>
 
 /** @returns the webhooks that are not deleted, and whose account is not, by id */
-export async function loadTargets (
-  { dialect, query, lockedAccounts }: Transaction, inputs: Array<{ webhookId: number }>
-): Promise<Map<number, Target>> {
-  const rows = await query<Target>(`
-    SELECT w.id, w.account_id AS account, w.url, w.enabled, w.gone, w.secret,
-      w.previous_secret AS "previousSecret", ${dialect.time('w.previous_until')} AS "previousUntil"
-    FROM webhooks w WHERE w.id IN (SELECT i."webhookId" FROM ${dialect.jsonRows('i', { webhookId: 'bigint' })})`,
-  inputs.map(({ webhookId }) => ({ webhookId })))
-  return new Map(rows.filter(({ account }) => lockedAccounts.has(account)).map((row) => [row.id, row]))
+export function targetsOf (
+  tx: Transaction, inputs: ReadonlyArray<{ account: number, webhookId: number }>
+): Map<number, Target> {
+  return new Map(inputs.flatMap(({ account, webhookId }) => {
+    const target = tx.rows(account).get(webhooks, webhookId)
+    return target === undefined ? [] : [[webhookId, target]]
+  }))
 }
 
 /** @param target `undefined` if the webhook is deleted */
 export function isEnabled (target: Target | undefined): boolean {
-  return target !== undefined && Boolean(target.enabled)
+  return target?.enabled === true
 }
 
 /** Returns the secrets that sign an event. */

@@ -3,8 +3,8 @@ import { oncePerDialect } from '../database/dialect.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { eventJson } from '../events/queries.ts'
-import { isEnabled, loadTargets, secretsOf, type ClaimInput, type Target } from './claim-targets.ts'
-import { DELIVERY_LIFETIME_MS, lockWebhook } from './enqueue.ts'
+import { isEnabled, targetsOf, secretsOf, type ClaimInput, type Target } from './claim-targets.ts'
+import { DELIVERY_LIFETIME_MS, needsWebhook } from './enqueue.ts'
 import { dueBeforeLease, isLeasedElsewhere, newLease } from './leases.ts'
 
 /** A delivery that a worker has claimed, with everything that its request needs. */
@@ -48,10 +48,9 @@ export const LEASE_MS = 45_000
  */
 export const claimDeliveries: Command<ClaimInput, ClaimResult> = {
   name: 'claimDeliveries',
-  accounts: ({ account }) => [account],
-  locks: ({ webhookId }) => [lockWebhook(webhookId)],
+  needs: needsWebhook,
   async runAll (tx, inputs) {
-    const targets = await loadTargets(tx, inputs)
+    const targets = targetsOf(tx, inputs)
     const results = new Map<ClaimInput, ClaimResult>()
     for (const batch of batchesOf(tx, inputs)) {
       await returnExpiredLeases(tx, batch)
@@ -71,7 +70,7 @@ export const claimDeliveries: Command<ClaimInput, ClaimResult> = {
 
 /** Splits the inputs for the statements. Where one statement serves many inputs, no two may be of one webhook. */
 function batchesOf ({ dialect }: Transaction, inputs: ClaimInput[]): ClaimInput[][] {
-  if (!dialect.supportsLateral) return inputs.map((input) => [input])
+  if (!dialect.isServer) return inputs.map((input) => [input])
   const batches: ClaimInput[][] = []
   const counts = new Map<number, number>()
   for (const input of inputs) {
@@ -174,10 +173,10 @@ const claimSql = oncePerDialect((dialect) => {
     until: 'text',
     expiresAt: 'text'
   })
-  const { supportsLateral } = dialect
+  const { isServer } = dialect
   // Without LATERAL there is one input, and SQLite would read all deliveries to join them with it.
-  const of = (column: string): string => supportsLateral ? `i.${column}` : `(SELECT i.${column} FROM i)`
-  const value = (column: string): string => supportsLateral ? `due.${column}` : of(column)
+  const of = (column: string): string => isServer ? `i.${column}` : `(SELECT i.${column} FROM i)`
+  const value = (column: string): string => isServer ? `due.${column}` : of(column)
   const due = `
     SELECT d.id AS due_id FROM deliveries d
     WHERE d.state = 'waiting' AND d.webhook_id = ${of('webhook')} AND d.next_try_at <= ${of('now')}
@@ -186,7 +185,7 @@ const claimSql = oncePerDialect((dialect) => {
         SELECT 1 FROM deliveries o WHERE o.webhook_id = ${of('webhook')} AND o.leased_by IS NOT NULL
           AND ${isLeasedElsewhere('o', of('worker'))} AND o.next_try_at > ${of('now')})
     ORDER BY d.next_try_at, d.event_id LIMIT ${of('max_count')} ${dialect.forUpdateSkipLocked}`
-  const whichAreDue = supportsLateral
+  const whichAreDue = isServer
     ? `FROM (SELECT i.lease, i.until, i.expires_at, first.due_id FROM i CROSS JOIN LATERAL (${due}) AS first) AS due
       WHERE deliveries.id = due.due_id`
     : `WHERE id IN (${due})`

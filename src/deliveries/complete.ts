@@ -1,13 +1,15 @@
 import { timeText } from '../database/account-clocks.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
-import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
-import { lockMessage, updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
+import { forUpdate } from '../database/unit-of-work/write.ts'
+import { messages, webhooks } from '../generated/tables.ts'
+import { updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryResult } from '../monitoring/instrumentation.ts'
-import { lockWebhook } from './enqueue.ts'
+import { targetsOf, type Target } from './claim-targets.ts'
 import { deleteOldFailures } from './failed-deliveries.ts'
 import { streakAfter } from './failure-streak.ts'
 import { dueBeforeLease, hasLease } from './leases.ts'
-import { insertAttempts, type AttemptCounters, type NewAttempt } from './store-attempts.ts'
+import { insertAttempts, type NewAttempt } from './store-attempts.ts'
 
 /** The result of a claimed delivery. */
 export interface Completion {
@@ -30,10 +32,11 @@ export interface Completion {
 /** Stores the results of deliveries. Ignores a delivery that was claimed again in the meantime. */
 export const completeDeliveries: Command<Completion, undefined> = {
   name: 'completeDeliveries',
-  accounts: ({ account }) => [account],
-  locks: ({ webhookId, message }) => [lockWebhook(webhookId), ...message === null ? [] : [lockMessage(message)]],
+  needs: ({ account, webhookId, message }) => ({
+    account, needs: [forUpdate(webhooks, webhookId), ...message === null ? [] : [forUpdate(messages, message)]]
+  }),
   async runAll (tx, completions) {
-    const targets = await loadTargets(tx, completions)
+    const targets = targetsOf(tx, completions)
     const valid = completions.map((completion) => {
       const dated = byClockOf(tx, completion)
       return isGoneElsewhere(dated, targets) ? retryNow(dated, tx.now(dated.account)) : dated
@@ -60,26 +63,6 @@ function isPending (result: DeliveryResult): boolean {
 
 function hasFailed (result: DeliveryResult): boolean {
   return !isPending(result) && result !== 'accepted'
-}
-
-interface Target extends AttemptCounters {
-  id: number
-  url: string
-  enabled: boolean | number
-  version: number
-  failures: number
-  failingSince: string | null
-}
-
-async function loadTargets (tx: Transaction, completions: Completion[]): Promise<Map<number, Target>> {
-  const rows = await tx.query<Target>(`
-    SELECT w.id, w.url, w.enabled, w.version, w.failures, w.attempts_made AS "attemptsMade",
-      w.attempt_bytes AS "attemptBytes",
-      ${tx.dialect.time('w.failing_since')} AS "failingSince"
-    FROM webhooks w
-    WHERE w.id IN (SELECT i.id FROM ${tx.dialect.jsonRows('i', { id: 'bigint' })})`,
-  distinct(completions.map(({ webhookId }) => ({ id: webhookId }))))
-  return new Map(rows.map((row) => [row.id, row]))
 }
 
 /** Returns the completion with the times of its attempt by the clock of the account. Workers measure real time. */
@@ -142,7 +125,6 @@ function rowOf ({ id, lease, result, attempt, dueAt }: Completion, now: string):
  * part of the record of a webhook, so they leave its version alone.
  */
 async function storeAttempts (tx: Transaction, completions: Completion[], targets: Map<number, Target>): Promise<void> {
-  const { dialect, execute } = tx
   const called = [...targets.values()].flatMap((target) => {
     const own = completions.filter(({ attempt, webhookId }) => attempt !== undefined && webhookId === target.id)
     return own.length === 0 ? [] : [{ target, own }]
@@ -150,26 +132,14 @@ async function storeAttempts (tx: Transaction, completions: Completion[], target
   const counters = await insertAttempts(tx, called.map(({ target, own }) => ({
     ...target, webhookId: target.id, account: own[0]!.account, attempts: own.map(({ attempt }) => attempt!)
   })))
-  const changed = called.map(({ target, own }, i) => {
-    const { id, enabled, version } = target
+  called.forEach(({ target, own }, i) => {
+    const { accountId, enabled, version } = target
     const ofAddress = own.filter(({ url }) => url === target.url)
-    const streak = ofAddress.reduce(streakAfter, { ...target, hasFailedForLong: false })
-    const gone = streak.hasFailedForLong || own.some(({ result }) => result === 'gone')
-    const { failures, failingSince } = streak
-    return { id, gone, failures, failingSince, ...counters[i]!, version: gone && enabled ? version + 1 : version }
+    const { hasFailedForLong, ...streak } = ofAddress.reduce(streakAfter, {
+      failures: target.failures, failingSince: target.failingSince, hasFailedForLong: false
+    })
+    const isGone = hasFailedForLong || own.some(({ result }) => result === 'gone')
+    const end = isGone ? { gone: true, enabled: false, version: enabled ? version + 1 : version } : {}
+    tx.rows(accountId).amend(webhooks, target, { ...counters[i], ...streak, ...end })
   })
-  await execute(`
-    UPDATE webhooks SET attempts_made = i."attemptsMade", attempt_bytes = i."attemptBytes", version = i.version,
-      gone = webhooks.gone OR i.gone, enabled = webhooks.enabled AND NOT i.gone, failures = i.failures,
-      failing_since = ${dialect.toTime('i."failingSince"')}
-    FROM ${dialect.jsonRows('i', {
-      id: 'bigint',
-      gone: 'boolean',
-      attemptsMade: 'bigint',
-      attemptBytes: 'bigint',
-      version: 'bigint',
-      failures: 'bigint',
-      failingSince: 'text'
-    })}
-    WHERE webhooks.id = i.id`, changed)
 }

@@ -2,9 +2,9 @@ import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { updateMessageStatuses, type MessageStep } from '../messages/delivery-status.ts'
 import type { DeliveryOutcome } from '../messages/rules.ts'
-import { isEnabled, loadTargets, type ClaimInput, type Target } from './claim-targets.ts'
+import { isEnabled, targetsOf, type ClaimInput, type Target } from './claim-targets.ts'
 import { deleteOldFailures } from './failed-deliveries.ts'
-import { lockWebhook } from './enqueue.ts'
+import { needsWebhook } from './enqueue.ts'
 
 /** Limits the deliveries that one transaction fails or deletes, all webhooks together. */
 const STEP_SIZE = 500
@@ -18,12 +18,11 @@ type EndInput = Pick<ClaimInput, 'webhookId' | 'account'>
  */
 export const endDeliveries: Command<EndInput, boolean> = {
   name: 'endDeliveries',
-  accounts: ({ account }) => [account],
-  locks: ({ webhookId }) => [lockWebhook(webhookId)],
+  needs: needsWebhook,
   // Only its statements know its messages, so other commands of the group must not hold some already.
   runsAlone: 'with its kind',
   async runAll (tx, inputs) {
-    const targets = await loadTargets(tx, inputs)
+    const targets = targetsOf(tx, inputs)
     const steps: MessageStep[] = []
     const unfinished = new Set<EndInput>()
     let left = STEP_SIZE

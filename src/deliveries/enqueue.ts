@@ -1,4 +1,5 @@
-import type { RowLock } from '../database/group-commit/command.ts'
+import type { AccountNeeds } from '../database/unit-of-work/load.ts'
+import { forUpdate } from '../database/unit-of-work/write.ts'
 import type { EventSubscribers } from '../events/event-log.ts'
 import { webhooks } from '../generated/tables.ts'
 
@@ -8,9 +9,9 @@ export const DELIVERY_LIFETIME_MS = 24 * 60 * 60 * 1000
 /** The due time of what goes before all other deliveries: a test. */
 export const HEAD_OF_QUEUE = '1970-01-01T00:00:00.000Z'
 
-/** Locks a webhook's row, which stands for its deliveries. */
-export function lockWebhook (webhookId: number): RowLock {
-  return { table: webhooks, ids: [webhookId] }
+/** Needs a webhook, whose row stands for its deliveries. */
+export function needsWebhook ({ account, webhookId }: { account: number, webhookId: number }): AccountNeeds {
+  return { account, needs: [forUpdate(webhooks, webhookId)] }
 }
 
 /**
@@ -32,7 +33,7 @@ export const webhookSubscribers: EventSubscribers = {
         SELECT i.account, c.last - i.later, w.id, i.tracks, ${dialect.toTime('c.now')}, ${dialect.toTime('c."giveUp"')}
         FROM ${events} JOIN ${counters} ON c.id = i.account JOIN webhooks w ON ${subscribed}
         RETURNING message_position AS position`,
-      track: dialect.supportsWritableCtes
+      track: dialect.isServer
         ? `UPDATE messages SET waiting = e.count
            FROM (SELECT position, count(*) AS count FROM enqueued WHERE position IS NOT NULL GROUP BY position) AS e
            WHERE messages.position = e.position`

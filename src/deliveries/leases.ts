@@ -2,7 +2,7 @@ import { timeText } from '../database/account-clocks.ts'
 import type { Dialect } from '../database/dialect.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
-import { HEAD_OF_QUEUE, lockWebhook } from './enqueue.ts'
+import { HEAD_OF_QUEUE, needsWebhook } from './enqueue.ts'
 
 /** Number of leases that this process has named. */
 let leases = 0
@@ -63,8 +63,7 @@ interface Extension { account: number, webhookId: number, id: number, lease: str
 /** Extends the leases of deliveries that a worker sends later than it planned. */
 export const extendLease: Command<Extension, undefined> = {
   name: 'extendLease',
-  accounts: ({ account }) => [account],
-  locks: ({ webhookId }) => [lockWebhook(webhookId)],
+  needs: needsWebhook,
   async runAll ({ dialect, execute, clockOffset }, inputs) {
     await execute(`
       UPDATE deliveries SET next_try_at = ${dialect.toTime('i.until')}
@@ -79,8 +78,7 @@ export const extendLease: Command<Extension, undefined> = {
 /** Makes a delivery that waits due, before all others of its webhook. */
 export const expediteDelivery: Command<{ account: number, webhookId: number, id: number }, undefined> = {
   name: 'expediteDelivery',
-  accounts: ({ account }) => [account],
-  locks: ({ webhookId }) => [lockWebhook(webhookId)],
+  needs: needsWebhook,
   async runAll ({ dialect, execute }, inputs) {
     await execute(`
       UPDATE deliveries SET next_try_at = ${dialect.toTime(`'${HEAD_OF_QUEUE}'`)}

@@ -59,7 +59,7 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
           { sql: enqueue, values: [rows, counts] },
           ...tracked.length === 0 ? [] : [{ sql: track, values: [JSON.stringify(tracked)] }]
         ]
-    const statements: OwnStatement[] = dialect.supportsWritableCtes
+    const statements: OwnStatement[] = dialect.isServer
       ? [{ sql: mayBeSubscribed ? all : logged, values: [counts, rows] }]
       : [{ sql: count, values: [counts] }, { sql: insert, values: [rows, counts] }, ...following]
     return {
@@ -124,8 +124,8 @@ function eventStatements (dialect: Dialect, subscribers: EventSubscribers): Even
     INSERT INTO events (account_id, id, type, timestamp, data)
     SELECT i.account, c.last - i.later, i.type, ${dialect.toTime('c.now')}, i.data
     FROM ${events} JOIN ${counters} ON c.id = i.account`
-  const events = dialect.jsonRows('i', EVENT_COLUMNS, dialect.supportsWritableCtes ? 2 : 1)
-  if (!dialect.supportsWritableCtes) {
+  const events = dialect.jsonRows('i', EVENT_COLUMNS, dialect.isServer ? 2 : 1)
+  if (!dialect.isServer) {
     const counters = `(
       SELECT a.id, a.last_event_id AS last, k.now, k."giveUp" FROM ${dialect.jsonRows('k', COUNT_COLUMNS)}
       JOIN accounts a ON a.id = k.account AND a.deleted_at IS NULL) AS c`

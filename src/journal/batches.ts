@@ -1,6 +1,7 @@
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { bytesOfTexts } from '../database/unit-of-work/stored-bytes.ts'
 import { recordedBatches } from '../generated/tables.ts'
+import { getOrAdd } from '../database/get-or-add.ts'
 import { linkAttempts, type Attempt } from './rules.ts'
 import type { RequestFacts } from './verdict.ts'
 
@@ -37,7 +38,7 @@ export interface StoredBatch { firstId: number, bytes: number, hashes: string }
 
 /** What a transaction knows of a journal whose row it has locked. */
 export interface LockedBatches {
-  account: number
+  accountId: number
   /** The ids of the oldest request that it has, and of the newest that it ever had. */
   firstId: number
   lastId: number
@@ -62,7 +63,7 @@ export async function storedBatches ({ dialect, query }: Transaction, account: n
  * process recorded the others first. One that began before the last `MAX_STORED` is linked to none.
  */
 export async function addRequests (tx: Transaction, journal: LockedBatches, requests: EndedRequest[]): Promise<void> {
-  const { account, batches } = journal
+  const { accountId: account, batches } = journal
   const newest = batches.at(-1)
   const open = newest !== undefined && hasRoom(newest) ? newest : undefined
   const hashes = requests.map(({ attemptHash }) => attemptHash)
@@ -115,9 +116,7 @@ async function loadBatches (
 function linkAll (loaded: LoadedBatch[], oldest: number, added: StoredFacts[], hashes: string[]): void {
   const groups = new Map<string, { stored: Attempt[], added: Attempt[] }>()
   for (const [i, hash] of hashes.entries()) {
-    const group = groups.get(hash)
-    if (group === undefined) groups.set(hash, { stored: [], added: [added[i]!] })
-    else group.added.push(added[i]!)
+    getOrAdd(groups, hash, () => ({ stored: [], added: [] })).added.push(added[i]!)
   }
   for (const batch of loaded) {
     for (const [i, hash] of hashesOf(batch.hashes).entries()) {
@@ -199,7 +198,7 @@ export async function emptyBatches (tx: Transaction, journal: LockedBatches): Pr
 
 /** Deletes the batches of which the journal has no request any more. */
 async function deleteBatches (
-  { dialect, execute }: Transaction, { account, batches, lastId }: LockedBatches
+  { dialect, execute }: Transaction, { accountId: account, batches, lastId }: LockedBatches
 ): Promise<void> {
   await execute(`
     WITH i AS (SELECT i.account, i.first FROM ${dialect.jsonRows('i', { account: 'bigint', first: 'bigint' })})

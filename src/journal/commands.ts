@@ -1,6 +1,9 @@
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
-import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
+import type { Transaction } from '../database/group-commit/transaction.ts'
 import type { Page } from '../database/sql/keyset-pagination.ts'
+import type { AccountNeeds } from '../database/unit-of-work/load.ts'
+import { all, forUpdate } from '../database/unit-of-work/write.ts'
+import { apiKeys, journals, type JournalRow } from '../generated/tables.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { pageEtag } from '../http/responses.ts'
 import {
@@ -18,69 +21,39 @@ export interface RecordInput {
   dropped: number
 }
 
-interface LockedJournal extends LockedBatches {
-  version: number
-  keep: number | null
-  dropped: number
-  /** The size of its batches as the database has it. */
-  bytes: number
-}
+type LockedJournal = JournalRow & LockedBatches
+
+const needs = ({ account }: { account: number }): AccountNeeds => ({ account, needs: [forUpdate(journals, account)] })
 
 /** Records requests, unless the journal is off. The journal is locked, so ids ascend in the order of commits. */
 export const recordRequests: Command<RecordInput, undefined> = {
   name: 'recordRequests',
   runsAlone: 'with its kind',
-  async runAll (tx, inputs) {
-    const journals = await lockJournals(tx, inputs)
-    const isOn = ({ account }: { account: number }): boolean => typeof journals.get(account)?.keep === 'number'
-    const changed = new Set<LockedJournal>()
-    for (const { account, requests, dropped } of inputs.filter(isOn)) {
-      const journal = journals.get(account)!
-      journal.batches = await storedBatches(tx, account)
-      await addRequests(tx, journal, requests)
-      await trimBatches(tx, journal, journal.keep!)
-      journal.dropped += dropped
-      changed.add(journal)
-    }
-    await saveJournals(tx, [...changed])
-    return inputs.map((input) => ({ record: undefined, changes: isOn(input) ? { requests: [input.account] } : {} }))
+  needs,
+  async run (tx, { account, requests, dropped }) {
+    const journal = journalOf(tx, account)
+    if (journal === undefined || journal.keep === null) return { record: undefined }
+    journal.batches = await storedBatches(tx, account)
+    await addRequests(tx, journal, requests)
+    await trimBatches(tx, journal, journal.keep)
+    journal.dropped += dropped
+    save(tx, journal)
+    return { record: undefined, changes: { requests: [account] } }
   }
 }
 
-/** Returns the journals of accounts, still without their batches. */
-async function lockJournals (
-  { dialect, query }: Transaction, accounts: Array<{ account: number }>
-): Promise<Map<number, LockedJournal>> {
-  const rows = await query<Omit<LockedJournal, 'batches'>>(`
-    SELECT j.account_id AS account, j.version, j.keep, j.first_id AS "firstId", j.last_id AS "lastId", j.bytes, j.dropped
-    FROM journals j
-    WHERE j.account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})
-    ORDER BY j.account_id ${dialect.forUpdate}`, distinct(accounts.map(({ account }) => ({ account }))))
-  return new Map(rows.map((row) => [row.account, { ...row, batches: [] }]))
+/** Returns the journal of an account, still without its batches; `undefined` for one that was never on. */
+function journalOf (tx: Transaction, account: number): LockedJournal | undefined {
+  const row = tx.rows(account).get(journals, account)
+  return row && { ...row, batches: [] }
 }
 
-/** Saves journals whose batches are known. */
-async function saveJournals (
-  { dialect, execute, storedBytes }: Transaction, journals: LockedJournal[]
-): Promise<void> {
-  for (const journal of journals) {
-    const bytes = sizeOf(journal.batches)
-    storedBytes.add(journal.account, bytes - journal.bytes)
-    journal.bytes = bytes
-  }
-  await execute(`
-    UPDATE journals SET version = i.version, keep = i.keep, first_id = i."firstId", last_id = i."lastId",
-      bytes = i.bytes, dropped = i.dropped
-    FROM ${dialect.jsonRows('i', {
-      account: 'bigint',
-      version: 'bigint',
-      keep: 'bigint',
-      firstId: 'bigint',
-      lastId: 'bigint',
-      bytes: 'bigint',
-      dropped: 'bigint'
-    })} WHERE journals.account_id = i.account`,
-  journals.map(({ batches: _, ...journal }) => journal))
+/** Saves a journal whose batches are known. */
+function save (tx: Transaction, { batches, ...journal }: LockedJournal): LockedJournal {
+  const { accountId } = journal
+  const bytes = sizeOf(batches)
+  tx.storedBytes.add(accountId, bytes - journal.bytes)
+  return { ...tx.rows(accountId).amend(journals, journal, { bytes }), batches }
 }
 
 function countOf ({ firstId, lastId }: LockedJournal): number {
@@ -97,23 +70,22 @@ export interface JournalChange { account: number, keep: number, conditions: Cond
 export const putJournal: Command<JournalChange, Journal> = {
   name: 'putJournal',
   runsAlone: 'with its kind',
+  // A journal that was never on has no row to lock, but its account has API keys.
+  needs: ({ account }) => ({ account, needs: [all(apiKeys), forUpdate(journals, account)] }),
   run: put
 }
 
 async function put (tx: Transaction, { account, keep, conditions }: JournalChange): Promise<CommandResult<Journal>> {
-  const { dialect, execute } = tx
-  // With the row of a journal that is off there is something to lock.
-  await execute(`
-    INSERT INTO journals (account_id) SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })}
-    WHERE true ON CONFLICT (account_id) DO NOTHING`, [{ account }])
-  const journal = (await lockJournals(tx, [{ account }])).get(account)!
-  const failed = checkPreconditions(conditions, journal.keep === null ? undefined : etagOf(journal))
+  let journal = journalOf(tx, account)
+  const isOn = journal !== undefined && journal.keep !== null
+  const failed = checkPreconditions(conditions, isOn ? etagOf(journal!) : undefined)
   if (failed !== undefined) return failed
-  const isChanged = journal.keep !== keep
+  const isChanged = journal?.keep !== keep
+  journal ??= { ...tx.rows(account).insert(journals, { accountId: account }), batches: [] }
   if (isChanged) {
     Object.assign(journal, { keep, version: journal.version + 1, batches: await storedBatches(tx, account) })
     await trimBatches(tx, journal, keep)
-    await saveJournals(tx, [journal])
+    journal = save(tx, journal)
   }
   const { bytes, dropped } = journal
   const record = { keep, requests: countOf(journal), bytes, dropped }
@@ -124,21 +96,16 @@ async function put (tx: Transaction, { account, keep, conditions }: JournalChang
 export const deleteJournal: Command<{ account: number, conditions: Conditions }, undefined> = {
   name: 'deleteJournal',
   runsAlone: 'with its kind',
-  async runAll (tx, inputs) {
-    const journals = await lockJournals(tx, inputs)
-    const ended = new Set<LockedJournal>()
-    const results = inputs.map(({ account, conditions }): CommandResult<undefined> => {
-      const journal = journals.get(account)
-      if (journal === undefined || journal.keep === null) return new JournalNotFound()
-      const failed = checkPreconditions(conditions, etagOf(journal))
-      if (failed !== undefined) return failed
-      Object.assign(journal, { keep: null, version: journal.version + 1, dropped: 0 })
-      ended.add(journal)
-      return { record: undefined, changes: { lab: [account] } }
-    })
-    for (const journal of ended) await emptyBatches(tx, journal)
-    await saveJournals(tx, [...ended])
-    return results
+  needs,
+  async run (tx, { account, conditions }) {
+    const journal = journalOf(tx, account)
+    if (journal === undefined || journal.keep === null) return new JournalNotFound()
+    const failed = checkPreconditions(conditions, etagOf(journal))
+    if (failed !== undefined) return failed
+    Object.assign(journal, { keep: null, version: journal.version + 1, dropped: 0 })
+    await emptyBatches(tx, journal)
+    save(tx, journal)
+    return { record: undefined, changes: { lab: [account] } }
   }
 }
 
@@ -156,16 +123,17 @@ const PAGE_SIZE = 20
 export const deleteRequests: Command<DeleteRequests, undefined> = {
   name: 'deleteRequests',
   runsAlone: true,
+  needs,
   run: async (tx, { account, conditions, link }) => {
-    const journals = await lockJournals(tx, [{ account }])
     const read = async (id: number): Promise<BatchRow | undefined> =>
       (await tx.query<BatchRow>(batchQuery.sql(tx.dialect), [{ account, id, texts: true }]))[0]
     const page = await requestPage(read, { limit: PAGE_SIZE, after: 0, filters: {} })
     const failed = checkPreconditions(conditions, pageEtag(page.records, link(page.next)))
     if (failed !== undefined) return failed
-    const changed = [...journals.values()]
-    for (const journal of changed) await emptyBatches(tx, journal)
-    await saveJournals(tx, changed)
+    const journal = journalOf(tx, account)
+    if (journal === undefined) return { record: undefined }
+    await emptyBatches(tx, journal)
+    save(tx, journal)
     return { record: undefined }
   }
 }

@@ -1,7 +1,7 @@
-import { countRows } from '../accounts/quota.ts'
 import { runCommand, type Command, type CommandResult } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
-import { forUpdate, type Write } from '../database/unit-of-work/write.ts'
+import type { AccountNeeds } from '../database/unit-of-work/load.ts'
+import { all, forUpdate, type Write } from '../database/unit-of-work/write.ts'
 import * as tables from '../generated/tables.ts'
 import { checkPreconditions, requirePreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { pageEtag } from '../http/responses.ts'
@@ -22,28 +22,30 @@ const MAX_USED_FAULTS = 1_000
 
 interface NewFaults { account: number, faults: NewFault[] }
 
+/** The keys of an account stand for the number of its faults: two groups that count wait for each other. */
+const needs = ({ account }: { account: number }): AccountNeeds => ({ account, needs: [all(tables.apiKeys)] })
+
 /** Creates the faults of a scenario: all, or none of them. */
 export const createScenario: Command<NewFaults, Fault[]> = {
   name: 'createScenario',
   stores: true,
   runsAlone: 'with its kind',
+  needs,
   async runAll (tx, inputs) {
-    const { dialect } = tx
-    const counts = await countRows(tx, tables.faults, inputs, `r.hits < r.times AND ${lasts(dialect, 'r', 'i.now')}`)
-    const keys = await ownersOfKeys(tx, inputs.flatMap(({ faults }) => faults))
+    const counts = await countOpen(tx, inputs)
     const ids = await tx.allocateIds(tables.faults, inputs.reduce((count, { faults }) => count + faults.length, 0))
     const created: Array<{ account: number, now: string }> = []
-    const rows: Array<Partial<tables.FaultRow>> = []
     const results = inputs.map(({ account, faults }): CommandResult<Fault[]> => {
-      if (faults.some(({ keyId }) => keyId !== undefined && keys.get(keyId) !== account)) return new UnknownApiKey()
+      const hasKey = ({ keyId }: NewFault): boolean =>
+        keyId === undefined || tx.rows(account).get(tables.apiKeys, keyId) !== undefined
+      if (!faults.every(hasKey)) return new UnknownApiKey()
       const count = (counts.get(account) ?? 0) + faults.length
       if (count > MAX_OPEN_FAULTS) return new FaultLimitReached(MAX_OPEN_FAULTS)
       counts.set(account, count)
       created.push({ account, now: tx.now(account) })
-      const records = faults.map((fault) => addFault(tx, rows, account, ids.shift()!, fault))
+      const records = faults.map((fault) => addFault(tx, account, ids.shift()!, fault))
       return { record: records, etag: pageEtag(JSON.stringify(records), ''), changes: { lab: [account] } }
     })
-    await tx.insert(tables.faults, rows)
     await forgetUsed(tx, created)
     return results
   }
@@ -54,6 +56,7 @@ export const createFault: Command<{ account: number, fault: NewFault }, Fault> =
   name: 'createFault',
   stores: true,
   runsAlone: 'with its kind',
+  needs,
   async runAll (tx, inputs) {
     const scenarios = inputs.map(({ account, fault }) => ({ account, faults: [fault] }))
     const results = await runCommand(tx, createScenario, scenarios)
@@ -65,16 +68,13 @@ export const createFault: Command<{ account: number, fault: NewFault }, Fault> =
   }
 }
 
-/** Adds the row of a fault to others. @returns its record */
-function addFault (
-  tx: Transaction, rows: Array<Partial<tables.FaultRow>>, account: number, id: number, fault: NewFault
-): Fault {
+/** @returns the record of the fault */
+function addFault (tx: Transaction, account: number, id: number, fault: NewFault): Fault {
   const { operation, effect, after = 0, forSeconds, rate, seed = 0, keyId } = fault
   const createdAt = tx.now(account)
   const times = forSeconds === undefined ? fault.times ?? 1 : undefined
-  rows.push({
+  tx.rows(account).insert(tables.faults, {
     id,
-    accountId: account,
     operation,
     effect: JSON.stringify(effect),
     after,
@@ -101,15 +101,17 @@ function addFault (
   }
 }
 
-async function ownersOfKeys (
-  { dialect, query }: Transaction, faults: NewFault[]
+/** @returns how many faults are open, by account */
+async function countOpen (
+  { dialect, query, now }: Transaction, inputs: Array<{ account: number }>
 ): Promise<Map<number, number>> {
-  const wanted = faults.flatMap(({ keyId }) => keyId === undefined ? [] : [{ id: keyId }])
-  if (wanted.length === 0) return new Map()
-  const rows = await query<{ id: number, account: number }>(`
-    SELECT k.id, k.account_id AS account FROM api_keys k
-    WHERE k.id IN (SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })})`, wanted)
-  return new Map(rows.map(({ id, account }) => [id, account]))
+  const rows = await query<{ account: number, count: number }>(`
+    SELECT i.account, (
+      SELECT count(*) FROM faults f
+      WHERE f.account_id = i.account AND f.hits < f.times AND ${lasts(dialect, 'f', 'i.now')}) AS count
+    FROM ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })}`,
+  distinct(inputs.map(({ account }) => ({ account, now: now(account) }))))
+  return new Map(rows.map(({ account, count }) => [account, count]))
 }
 
 async function forgetUsed (

@@ -1,15 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { countRows } from '../accounts/quota.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import type { Table } from '../database/table.ts'
+import { all } from '../database/unit-of-work/write.ts'
 import * as tables from '../generated/tables.ts'
 import { messageId, messageSecret } from '../messages/commands.ts'
 import { SnapshotLimitReached } from './errors.ts'
 import type { ImportedStore } from './imported-store.ts'
 import { SNAPSHOT_ETAG } from './queries.ts'
 import type { Snapshot } from './schemas.ts'
-import { countCopies, MAX_SNAPSHOTS } from './snapshot-commands.ts'
+import { countCopies, MAX_SNAPSHOTS, snapshotOf } from './snapshot-commands.ts'
 
 /** Number of rows of one statement. On SQLite, it blocks this thread. */
 const ROWS_PER_STATEMENT = 500
@@ -22,9 +22,11 @@ export const importSnapshot: Command<{ account: number, store: ImportedStore }, 
   name: 'importSnapshot',
   stores: true,
   runsAlone: true,
+  // An account without snapshots has no row of theirs to lock, but it has API keys.
+  needs: ({ account }) => ({ account, needs: [all(tables.apiKeys), all(tables.snapshots)] }),
   run: async (tx, { account, store }) => {
-    const snapshots = await countRows(tx, tables.snapshots, [{ account }])
-    if ((snapshots.get(account) ?? 0) >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
+    const rows = tx.rows(account)
+    if (rows.all(tables.snapshots).length >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
     const [id] = await tx.allocateIds(tables.snapshots, 1)
     const { categories, pets, inventory, orders, messages } = store
     const counts = {
@@ -34,13 +36,12 @@ export const importSnapshot: Command<{ account: number, store: ImportedStore }, 
       orders: orders.length,
       messages: messages.length
     }
-    const createdAt = tx.now(account)
-    await tx.insert(tables.snapshots, [{ id: id!, accountId: account, createdAt, ...counts }])
     for (const [kind, copies] of Object.entries(await copiesOf(tx, store))) {
       await saveCopies(tx, { account, snapshot: id!, kind }, copies)
     }
     tx.storedBytes.add(account, (await countCopies(tx, account, id!)).bytes)
-    return { record: { id: id!, createdAt, counts }, etag: SNAPSHOT_ETAG }
+    const row = rows.insert(tables.snapshots, { id: id!, createdAt: rows.now, ...counts })
+    return { record: snapshotOf(row), etag: SNAPSHOT_ETAG }
   }
 }
 

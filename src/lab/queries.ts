@@ -68,7 +68,7 @@ export async function findFault (read: Read, account: number, id: number): Promi
 const countMembers = (alias: string): Record<string, Member> =>
   Object.fromEntries(Object.keys(StoreCountsSchema.properties).map((name) => [name, integer(`${alias}.${name}`)]))
 
-export const snapshotRecord = (dialect: Dialect): string => jsonObject(dialect, {
+const snapshotRecord = (dialect: Dialect): string => jsonObject(dialect, {
   id: integer('s.id'),
   createdAt: time('s.created_at'),
   counts: json(`(${jsonObject(dialect, countMembers('s'))})`),

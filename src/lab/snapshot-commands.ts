@@ -1,18 +1,19 @@
-import { countRows } from '../accounts/quota.ts'
-import type { Command, CommandResult } from '../database/group-commit/command.ts'
+import type { FastifyError } from 'fastify'
+import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
+import type { AccountNeeds } from '../database/unit-of-work/load.ts'
 import { bytesSql } from '../database/unit-of-work/stored-bytes.ts'
-import { snapshotRows } from '../generated/tables.ts'
+import { all, forUpdate } from '../database/unit-of-work/write.ts'
+import { snapshotRows, snapshots, type SnapshotRow } from '../generated/tables.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { SnapshotLimitReached, SnapshotNotFound, SnapshotTooLarge, StoreTooLarge } from './errors.ts'
-import { SNAPSHOT_ETAG, snapshotRecord } from './queries.ts'
+import { SNAPSHOT_ETAG } from './queries.ts'
 import { settleRestoredMessages } from './restored-messages.ts'
 import { versionFloor } from './rules.ts'
 import { storeEvents, type NewSnapshot, type Snapshot, type StoreCounts } from './schemas.ts'
 import { countRestore } from './state-commands.ts'
 import { countingBytes, deleteOtherRows, exceedsFile, exceedsLimit, MAX_STORE_ROWS, STORE_LIMIT } from './store-rows.ts'
 import { copyRows, restoreRows, STORED_TABLES } from './stored-rows.ts'
-import * as tables from '../generated/tables.ts'
 
 /** Maximum number of snapshots of an account. */
 export const MAX_SNAPSHOTS = 20
@@ -23,19 +24,25 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
   runsAlone: true,
   // Otherwise the store could grow between the look at its size and the copy.
   locksAccount: true,
-  run: async (tx, { account, snapshot: { label } }) => {
-    const counts = await countRows(tx, tables.snapshots, [{ account }])
-    if ((counts.get(account) ?? 0) >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
+  needs: ({ account }) => ({ account, needs: [all(snapshots)] }),
+  run: async (tx, { account, snapshot: { label = null } }) => {
+    const rows = tx.rows(account)
+    if (rows.all(snapshots).length >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
     if (await exceedsFile(tx, account)) return new SnapshotTooLarge(MAX_STORE_ROWS)
-    const [id] = await tx.allocateIds(tables.snapshots, 1)
-    const createdAt = tx.now(account)
+    const [id] = await tx.allocateIds(snapshots, 1)
     await tx.execute(copyRows(tx.dialect), [{ account, snapshot: id! }])
-    const { counts: copied, bytes } = await countCopies(tx, account, id!)
+    const { counts, bytes } = await countCopies(tx, account, id!)
     tx.storedBytes.add(account, bytes)
-    await tx.insert(tables.snapshots, [{ id: id!, accountId: account, label: label ?? null, createdAt, ...copied }])
-    const record: Snapshot = { id: id!, createdAt, counts: copied, ...label === undefined ? {} : { label } }
-    return { record, etag: SNAPSHOT_ETAG }
+    const row = rows.insert(snapshots, { id: id!, label, createdAt: rows.now, ...counts })
+    return { record: snapshotOf(row), etag: SNAPSHOT_ETAG }
   }
+}
+
+/** Returns the record of a row. */
+export function snapshotOf ({ id, createdAt, label, ...row }: Readonly<SnapshotRow>): Snapshot {
+  const { categories, pets, inventory, orders, messages } = row
+  const counts = { categories, pets, inventory, orders, messages }
+  return { id, createdAt, counts, ...label === null ? {} : { label } }
 }
 
 /** Returns the number of the rows of a snapshot, and how much they count for the stored bytes of its account. */
@@ -61,30 +68,27 @@ async function deleteCopies ({ dialect, execute }: Transaction, account: number,
 
 interface SnapshotRef { account: number, snapshotId: number, conditions: Conditions }
 
-async function lockSnapshot (
-  { dialect, query }: Transaction, { account, snapshotId: id, conditions }: SnapshotRef
-): Promise<Snapshot | Exclude<CommandResult<never>, { record: never }>> {
-  const [row] = await query<{ record: string }>(`
-    SELECT ${snapshotRecord(dialect)} AS record FROM snapshots s
-    WHERE (s.account_id, s.id) IN (
-      SELECT i.account, i.id FROM ${dialect.jsonRows('i', { account: 'bigint', id: 'bigint' })})
-    ${dialect.forUpdate}`, [{ account, id }])
-  if (row === undefined) return new SnapshotNotFound()
-  return checkPreconditions(conditions, SNAPSHOT_ETAG) ?? JSON.parse(row.record) as Snapshot
+const needs = ({ account, snapshotId }: SnapshotRef): AccountNeeds =>
+  ({ account, needs: [forUpdate(snapshots, snapshotId)] })
+
+function findSnapshot (
+  tx: Transaction, { account, snapshotId, conditions }: SnapshotRef
+): Readonly<SnapshotRow> | FastifyError {
+  const row = tx.rows(account).get(snapshots, snapshotId)
+  return row === undefined ? new SnapshotNotFound() : checkPreconditions(conditions, SNAPSHOT_ETAG) ?? row
 }
 
 export const deleteSnapshot: Command<SnapshotRef, undefined> = {
   name: 'deleteSnapshot',
   runsAlone: true,
+  needs,
   run: async (tx, input) => {
-    const { account, snapshotId: id } = input
-    const snapshot = await lockSnapshot(tx, input)
-    if (snapshot instanceof Error) return snapshot
-    tx.storedBytes.add(account, -(await countCopies(tx, account, id)).bytes)
-    await deleteCopies(tx, account, id)
-    const { dialect, execute } = tx
-    const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
-    await execute(`DELETE FROM snapshots WHERE id IN (${ids})`, [{ id }])
+    const { account, snapshotId } = input
+    const row = findSnapshot(tx, input)
+    if (row instanceof Error) return row
+    tx.storedBytes.add(account, -(await countCopies(tx, account, snapshotId)).bytes)
+    await deleteCopies(tx, account, snapshotId)
+    tx.rows(account).delete(snapshots, row)
     return { record: undefined }
   }
 }
@@ -100,10 +104,12 @@ export const restoreSnapshot: Command<SnapshotRef, Snapshot> = {
   stores: true,
   runsAlone: true,
   locksAccount: true,
+  needs,
   run: async (tx, input) => {
     const { account, snapshotId: snapshot } = input
-    const record = await lockSnapshot(tx, input)
-    if (record instanceof Error) return record
+    const row = findSnapshot(tx, input)
+    if (row instanceof Error) return row
+    const record = snapshotOf(row)
     if (await exceedsLimit(tx, account)) return new StoreTooLarge(STORE_LIMIT)
     const { dialect, execute } = tx
     const floor = versionFloor(await countRestore(tx, account))

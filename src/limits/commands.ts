@@ -1,10 +1,9 @@
-import type { Command, CommandResult } from '../database/group-commit/command.ts'
-import { distinct } from '../database/group-commit/transaction.ts'
+import type { Command } from '../database/group-commit/command.ts'
 import { all, forUpdate, type Write } from '../database/unit-of-work/write.ts'
 import { accountLimits, apiKeys } from '../generated/tables.ts'
 import { requirePreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { LimitsNotFound } from './errors.ts'
-import { LIMIT_COLUMNS, limitsEtag, limitsOf, type LimitsRow } from './queries.ts'
+import { limitsEtag, limitsOf, type LimitsRow } from './queries.ts'
 import { countRequest, currentWindows, type Use, type Window } from './rules.ts'
 import type { Limits, NewLimits } from './schemas.ts'
 
@@ -54,37 +53,23 @@ export interface Counted { limits: Limits, use: Use }
  */
 export const countRequests: Command<CountInput, Counted | null> = {
   name: 'countRequests',
-  runsAlone: 'with its kind',
-  async runAll (tx, inputs) {
-    const { dialect, query, execute } = tx
-    const rows = await query<LimitsRow & { account: number, windows: string }>(`
-      SELECT l.account_id AS account, ${LIMIT_COLUMNS}, l.windows FROM account_limits l
-      WHERE l.account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})
-      ORDER BY l.account_id ${dialect.forUpdate}`, distinct(inputs.map(({ account }) => ({ account }))))
-    const counted = new Map(rows.map((row) => [row.account, {
-      limits: limitsOf(row), windows: JSON.parse(row.windows) as Window[], now: Date.parse(tx.now(row.account))
-    }]))
-    const results = inputs.map(({ account, key, arrivedAt }): CommandResult<Counted | null> => {
-      const own = counted.get(account)
-      if (own === undefined) return { record: null }
-      const { limits, windows, now } = own
-      const offset = tx.clockOffset(account)
-      const client = limits.per === 'key' ? key : 0
-      const use = countRequest(limits, windows, { client, arrivedAt: arrivedAt + offset, now, offset })
-      if (use.isRefused) limits.refused++
-      if (use.isEarly) limits.early++
-      return { record: { limits, use } }
+  needs: ({ account }) => ({ account, needs: [forUpdate(accountLimits, account)] }),
+  async run (tx, { account, key, arrivedAt }) {
+    const rows = tx.rows(account)
+    const row = rows.get(accountLimits, account)
+    if (row === undefined) return { record: null }
+    const limits = limitsOf(row as LimitsRow)
+    const windows = JSON.parse(row.windows) as Window[]
+    const now = Date.parse(rows.now)
+    const offset = tx.clockOffset(account)
+    const client = limits.per === 'key' ? key : 0
+    const use = countRequest(limits, windows, { client, arrivedAt: arrivedAt + offset, now, offset })
+    if (use.isRefused) limits.refused++
+    if (use.isEarly) limits.early++
+    const { refused, early } = limits
+    rows.amend(accountLimits, row, {
+      refused, early, windows: JSON.stringify(currentWindows(limits, windows, now))
     })
-    await execute(`
-      UPDATE account_limits SET refused = i.refused, early = i.early, windows = i.windows
-      FROM ${dialect.jsonRows('i', { account: 'bigint', refused: 'bigint', early: 'bigint', windows: 'text' })}
-      WHERE account_limits.account_id = i.account`,
-    [...counted].map(([account, { limits, windows, now }]) => ({
-      account,
-      refused: limits.refused,
-      early: limits.early,
-      windows: JSON.stringify(currentWindows(limits, windows, now))
-    })))
-    return results
+    return { record: { limits, use } }
   }
 }

@@ -3,7 +3,7 @@ import type { SerializedRecord } from '../database/sql/json-object.ts'
 import { pageEtag } from '../http/responses.ts'
 import type { Limits } from './schemas.ts'
 
-export const LIMIT_COLUMNS = `
+const LIMIT_COLUMNS = `
   l.requests, l.window_seconds AS "windowSeconds", l.per, l.fields, l.retry_after AS "retryAfter", l.refused, l.early`
 
 /** The columns; numbers are `bigint` in reads of requests. */

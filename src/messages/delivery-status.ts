@@ -1,8 +1,7 @@
 import { nextVersion, nextVersionSql } from '../database/entity-tag.ts'
-import type { Command, RowLock } from '../database/group-commit/command.ts'
+import type { Command } from '../database/group-commit/command.ts'
 import type { NewEvent } from '../database/unit-of-work/success.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
-import { messages } from '../generated/tables.ts'
 import { messageRecord } from './queries.ts'
 import { nextMessageStatus, type DeliveryOutcome, type MessageProgress } from './rules.ts'
 import { messageEvents, type Message } from './schemas.ts'
@@ -19,7 +18,7 @@ export const deliverUnsubscribedMessages: Command<{ upTo: number }, boolean> = {
   name: 'deliverUnsubscribedMessages',
   async run ({ dialect, query, advanceClock }, input) {
     // Each account before its messages. An account that the lab has locked is left to a later pass.
-    const lockBoth = dialect.hasRowLocks ? 'FOR KEY SHARE OF a SKIP LOCKED FOR UPDATE OF m SKIP LOCKED' : ''
+    const lockBoth = dialect.isServer ? 'FOR KEY SHARE OF a SKIP LOCKED FOR UPDATE OF m SKIP LOCKED' : ''
     const due = await query<{ position: number, account: number, ahead: number }>(`
       SELECT m.position, a.id AS account, a.clock_offset_seconds AS ahead FROM messages m CROSS JOIN accounts a
       WHERE a.id = m.account_id AND m.status = 'queued' AND m.waiting = 0
@@ -42,11 +41,6 @@ export const deliverUnsubscribedMessages: Command<{ upTo: number }, boolean> = {
 export interface MessageStep {
   position: number
   outcome: DeliveryOutcome
-}
-
-/** Locks a message, after the webhook whose delivery it waits for. */
-export function lockMessage (position: number): RowLock {
-  return { table: messages, ids: [position] }
 }
 
 interface TrackedMessage extends MessageProgress {

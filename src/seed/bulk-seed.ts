@@ -2,8 +2,8 @@ import * as tables from '../generated/tables.ts'
 import { ANIMALS } from '../pets/sample-data.ts'
 import { createCategory } from '../categories/commands.ts'
 import type { Command } from '../database/group-commit/command.ts'
-import type { Dialect } from '../database/dialect.ts'
 import { runWithin } from '../database/unit-of-work/run-within.ts'
+import { forUpdate } from '../database/unit-of-work/write.ts'
 import { setStock, setStatus, type Stock } from '../pets/rules.ts'
 
 /** Names of pets, each with the index of its category. */
@@ -37,24 +37,17 @@ export const seedCategories: Command<{ account: number }, number[]> = {
  */
 export const seedPets: Command<{ account: number, categories: number[], pets: number }, undefined> = {
   name: 'seedPets',
-  locks: ({ categories }) => [{ table: tables.categories, ids: categories }],
-  async run ({ dialect, execute, allocateIdRanges }, { account, categories, pets }) {
-    const ranges = (await allocateIdRanges(tables.pets, pets)).map((range) => ({ account, ...range }))
-    await execute(`INSERT INTO pets (id, account_id, category_id, name, status) ${rowsFrom(dialect)}
+  needs: ({ account, categories }) => ({ account, needs: categories.map((id) => forUpdate(tables.categories, id)) }),
+  async run ({ dialect, execute, allocateIds }, { account, categories, pets }) {
+    const rows = (await allocateIds(tables.pets, pets)).map((id) => ({ id, account }))
+    const n = dialect.jsonRows('n', { id: 'bigint', account: 'bigint' })
+    await execute(`INSERT INTO pets (id, account_id, category_id, name, status)
       SELECT n.id, n.account, ${category(categories)}, ${NAME} || ' ' || n.id, ${dialect.toEnum(STATUS, 'pet_status')}
-      FROM n`, ranges)
-    await execute(`INSERT INTO inventory_items (pet_id, account_id, quantity) ${rowsFrom(dialect)}
-      SELECT n.id, n.account, ${QUANTITY} FROM n WHERE ${QUANTITY} IS NOT NULL`, ranges)
+      FROM ${n}`, rows)
+    await execute(`INSERT INTO inventory_items (pet_id, account_id, quantity)
+      SELECT n.id, n.account, ${QUANTITY} FROM ${n} WHERE ${QUANTITY} IS NOT NULL`, rows)
     return { record: undefined }
   }
-}
-
-/** Returns a CTE with a row `n` for each id of the ranges. */
-function rowsFrom (dialect: Dialect): string {
-  return `WITH RECURSIVE n(id, last, account) AS (
-    SELECT i.first, i.last, i.account
-    FROM ${dialect.jsonRows('i', { first: 'bigint', last: 'bigint', account: 'bigint' })}
-    UNION ALL SELECT n.id + 1, n.last, n.account FROM n WHERE n.id < n.last)`
 }
 
 const NTH_NAME = `n.id % ${NAMES.length}`

@@ -3,10 +3,11 @@ import { oncePerDialect } from '../database/dialect.ts'
 import { etagOf } from '../database/entity-tag.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
-import { DELIVERY_LIFETIME_MS } from '../deliveries/enqueue.ts'
+import { DELIVERY_LIFETIME_MS, needsWebhook } from '../deliveries/enqueue.ts'
 import { ValidationFailed, withProblem } from '../errors.ts'
 import { EventsExpired } from '../events/errors.ts'
 import { describeStored, resolveStartPosition, type FeedState } from '../events/rules.ts'
+import { webhooks } from '../generated/tables.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { UnknownEvent, WebhookNotFound } from './errors.ts'
 import { MAX_RESENT_EVENTS, type Resend, type ResentEvents } from './schemas.ts'
@@ -24,19 +25,19 @@ export interface ResendInput {
  */
 export const resendEvents: Command<ResendInput, ResentEvents> = {
   name: 'resendEvents',
-  // Its 10,000 rows take a while, and it locks the webhook itself, after a look at whose it is.
+  // Its 10,000 rows take a while.
   runsAlone: true,
+  needs: needsWebhook,
   run: resend
 }
 
 async function resend (tx: Transaction, input: ResendInput): Promise<CommandResult<ResentEvents>> {
   const { account, webhookId, conditions, selection } = input
-  const webhook = await lockAndFind(tx, input)
+  const webhook = tx.rows(account).get(webhooks, webhookId)
   if (webhook === undefined) return new WebhookNotFound()
   const failed = checkPreconditions(conditions, etagOf(webhook.version))
   if (failed !== undefined) return failed
-  const stored = { newest: webhook.newest, oldest: webhook.oldest ?? undefined }
-  const numbers = numbersOf(selection, stored)
+  const numbers = numbersOf(selection, await findFeed(tx, account))
   if (numbers instanceof Error) return numbers
   const [from, to] = numbers
   const types = (JSON.parse(webhook.events) as string[]).filter((type) => selection.types?.includes(type) ?? true)
@@ -75,19 +76,11 @@ function numbersOf (
   return withProblem(new ValidationFailed(rule), '/body/to', 'maximum')
 }
 
-interface Found { version: number, enabled: boolean | number, events: string, newest: number, oldest: number | null }
-
-/** Locks the webhook, whose row stands for its deliveries: no worker claims or completes some of them meanwhile. */
-async function lockAndFind (
-  { dialect, query }: Transaction, { account, webhookId: webhook }: ResendInput
-): Promise<Found | undefined> {
-  const [found] = await query<Found>(`
-    SELECT w.version, w.enabled, w.events, a.last_event_id AS newest,
-      (SELECT e.id FROM events e WHERE e.account_id = a.id ORDER BY e.id LIMIT 1) AS oldest
-    FROM ${dialect.jsonRows('i', { account: 'bigint', webhook: 'bigint' })}
-    JOIN webhooks w ON w.id = i.webhook AND w.account_id = i.account JOIN accounts a ON a.id = w.account_id
-    ${dialect.hasRowLocks ? 'FOR UPDATE OF w' : ''}`, [{ account, webhook }])
-  return found
+async function findFeed ({ dialect, query }: Transaction, account: number): Promise<FeedState> {
+  const [feed] = await query<{ newest: number, oldest: number | null }>(`
+    SELECT a.last_event_id AS newest, (SELECT e.id FROM events e WHERE e.account_id = a.id ORDER BY e.id LIMIT 1) AS oldest
+    FROM accounts a WHERE a.id = (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})`, [{ account }])
+  return { newest: feed!.newest, oldest: feed!.oldest ?? undefined }
 }
 
 /** Returns the statements, each of which returns a row for each event that it enqueues. */

@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { Database } from '../../src/database/database.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
-import { createRead } from '../../src/database/read-batching.ts'
+import { createReads } from '../../src/database/read-batching.ts'
 import type { Query, Read } from '../../src/database/reads/query.ts'
 import { pageQuery } from '../../src/database/sql/keyset-pagination.ts'
 import { queryRows, type OwnStatement, type Run } from '../../src/database/statements.ts'
@@ -48,7 +48,7 @@ async function open (t: Test, { queueLimit = 1_000, timeout = 60_000 } = {}): Pr
       }
     })
   }
-  return { read: createRead(counted, { queueLimit, timeout }), ran }
+  return { read: createReads(counted, { queueLimit, timeout }).read, ran }
 }
 
 /** Returns what runs the reads of a server, on SQLite as well, whose statements wait for `run`. */
@@ -160,7 +160,7 @@ t.test('statements with large rows run one at a time', async (t) => {
     return rows
   })
   const query: Query<{ n: number }, { next: bigint | number }> = { ...successor(), maxRowBytes: 10_000_000 }
-  const read = createRead({ ...opened, read: slow, readers: 3 }, { queueLimit: 10, timeout: 60_000 })
+  const { read } = createReads({ ...opened, read: slow }, { queueLimit: 10, timeout: 60_000 })
   const rows = await Promise.all([1, 2, 3].map(async (n) => await read(query, { n })))
   t.same(rows.map((row) => Number(row!.next)), [2, 3, 4])
   t.equal(maxInFlight, 1)
@@ -175,7 +175,7 @@ t.test('the time of a statement is measured, also where it runs in this thread',
     batchStarted: () => {},
     batchFinished: (_kind: string, _size: number, ms: number) => { times.push(ms) }
   } as never
-  const read = createRead(opened, { queueLimit: 10, timeout: 60_000, instrumentation })
+  const { read } = createReads(opened, { queueLimit: 10, timeout: 60_000, instrumentation })
   const slow: Query<{ n: number }, object> = {
     maxRowBytes: 10_000_000,
     sql: (dialect) => `
@@ -197,7 +197,7 @@ t.test('a large read that has waited longer than the time-out is refused without
     await sleep(100)
     return await statement()
   })
-  const read = createRead({ ...opened, read: slow, readers: 1 }, { queueLimit: 8, timeout: 250 })
+  const { read } = createReads({ ...opened, read: slow }, { queueLimit: 8, timeout: 250 })
   const query: Query<{ n: number }, object> = { ...successor(), maxRowBytes: 10_000_000 }
   for (let round = 0; round < 2; round++) {
     statements = 0
@@ -219,7 +219,7 @@ t.test('the accounts of large reads are charged for the time of their statement,
   })
   const charged: Array<[account: number, ms: number]> = []
   const charge = (account: number, began: number): void => { charged.push([account, performance.now() - began]) }
-  const read = createRead({ ...opened, read: slow }, { queueLimit: 8, timeout: 60_000, charge })
+  const { read } = createReads({ ...opened, read: slow }, { queueLimit: 8, timeout: 60_000, charge })
   const query = successor() as Query<{ account: number, n: number }, object>
   const large = { ...query, maxRowBytes: 100 }
   await Promise.all([
@@ -293,7 +293,7 @@ t.test('a read without an answer of the database ends after the time-out, and fr
   const slow = asServer(opened, async (statement) => await (isSilent ? new Promise<never>(() => {}) : statement()))
   // As a server: SQLite reads a row in this thread, and is never silent.
   const { readRow: _inThread, ...server } = opened
-  const read = createRead({ ...server, read: slow }, { queueLimit: 2, timeout: 1_000 })
+  const { read } = createReads({ ...server, read: slow }, { queueLimit: 2, timeout: 1_000 })
   const query = successor()
   const began = performance.now()
   const reasons = await Promise.all([1, 2].map(async (n) => await Promise.race([

@@ -1,7 +1,7 @@
 import type { FastifyError } from '@fastify/error'
 import type { Dialect } from '../dialect.ts'
 import type { OwnStatement } from '../statements.ts'
-import type { Table } from '../table.ts'
+import type { AccountNeeds } from '../unit-of-work/load.ts'
 import type { Changes, CommandSuccess } from '../unit-of-work/success.ts'
 import type { StoredBytes } from '../unit-of-work/stored-bytes.ts'
 import type { Write } from '../unit-of-work/write.ts'
@@ -30,10 +30,11 @@ interface RunAll<Input, Record> {
 
 interface CommandOptions<Input> {
   name: string
-  /** Returns accounts that it writes rows of, beside the writer's: they are locked in the same way. */
-  accounts?: (input: Input) => number[]
-  /** Returns the rows that it decides about; they are locked before the first command of the group runs. */
-  locks?: (input: Input) => RowLock[]
+  /**
+   * Returns the account that it writes rows of, if there is no writer, and the rows that it decides about. They are
+   * locked and loaded before the first command of the group runs.
+   */
+  needs?: (input: Input) => AccountNeeds
   /**
    * It can take long, or locks whole accounts or rows that only its statements know, and so shares its transaction with
    * no other command: with none at all (`true`), or with requests of the same command only (`'with its kind'`).
@@ -56,12 +57,6 @@ export async function runCommand<Input, Record> (
   const results: Array<CommandResult<Record>> = []
   for (const input of inputs) results.push(await command.run(tx, input))
   return results
-}
-
-/** Rows that are locked for changes. */
-export interface RowLock {
-  table: Table
-  ids: number[]
 }
 
 /** A coded error refuses one input and leaves the others alone; that input must have changed nothing. */
@@ -130,13 +125,6 @@ export interface ChangeLog {
    * @param now the real time
    */
   write: (dialect: Dialect, ids: readonly number[], now: string) => OwnStatement
-}
-
-/** Writes no events. */
-export const NO_EVENTS: EventLog = {
-  hasSubscriber: () => 'false',
-  subscribers: '',
-  write: () => ({ statements: [], changesOf: () => ({}) })
 }
 
 export interface EventWrites {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse } from '../../errors.ts'
 import type { Database } from '../database.ts'
-import { classifyError, isLockTimeout } from '../error-classification.ts'
+import { classifyError, failureOf, isLockTimeout } from '../error-classification.ts'
 import type { QueuedCommand } from './command.ts'
 import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
 import { IdempotencyKeyLocked } from '../unit-of-work/first-message.ts'
@@ -117,5 +117,5 @@ export function rejectAll (entries: QueuedCommand[], error: unknown): void {
 /** Returns the error that answers a command which failed alone in its transaction. */
 function explainFailure (error: unknown): unknown {
   if (error instanceof IdempotencyKeyLocked) return new IdempotencyKeyInUse()
-  return classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
+  return failureOf(error)
 }

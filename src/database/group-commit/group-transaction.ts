@@ -1,13 +1,12 @@
 import { Unauthorized, isApiError } from '../../errors.ts'
-import { REAL_TIME, type AccountClocks } from '../account-clocks.ts'
+import { getOrAdd } from '../get-or-add.ts'
+import { AccountClocks } from '../account-clocks.ts'
 import type { Database } from '../database.ts'
-import type { Dialect } from '../dialect.ts'
-import type { OwnStatement } from '../statements.ts'
-import { idOf, type Table } from '../table.ts'
+import type { Table } from '../table.ts'
 import { AccountRows, IdentityMap, type Row } from '../unit-of-work/account-rows.ts'
 import { sendFirstMessage } from '../unit-of-work/first-message.ts'
 import { responsesOf } from '../unit-of-work/idempotency.ts'
-import { loadsOf, positionOf } from '../unit-of-work/load.ts'
+import { loadsOf, type AccountNeeds } from '../unit-of-work/load.ts'
 import { createdBy, savesOf } from '../unit-of-work/save.ts'
 import { StoredBytes } from '../unit-of-work/stored-bytes.ts'
 import { mergeChanges, type Changes, type CommandSuccess } from '../unit-of-work/success.ts'
@@ -15,7 +14,7 @@ import type { Write } from '../unit-of-work/write.ts'
 import {
   ACCOUNT_DELETED, runCommand, type ChangeLog, type Command, type CompletedCommand, type EventLog, type QueuedCommand
 } from './command.ts'
-import { createTimes, createTransaction, type Times, type Transaction } from './transaction.ts'
+import { createTimes, createTransaction, type Transaction } from './transaction.ts'
 
 export interface GroupTransactionOptions {
   /** All tables of accounts, in the order in which rows are locked: parents first. */
@@ -51,7 +50,7 @@ export interface CommittedGroup {
  */
 export async function runInTransaction (
   database: Database, group: readonly QueuedCommand[],
-  { tables, eventLog, changeLog, clocks = REAL_TIME, storedBytesLimit = 0 }: GroupTransactionOptions,
+  { tables, eventLog, changeLog, clocks = new AccountClocks(), storedBytesLimit = 0 }: GroupTransactionOptions,
   lockTimeoutMs?: number
 ): Promise<CommittedGroup> {
   const { dialect } = database
@@ -61,17 +60,15 @@ export async function runInTransaction (
   return await database.transact(async (transaction) => {
     const map = new IdentityMap()
     const outcomes = new Outcomes()
-    const loads = loadsOf(dialect, names, needsOf(writes), createdBy(writes.map(({ command }) => command)), map)
-    const behind = [...rowLocksOf(dialect, names, performs), ...loads.map(({ statement }) => statement)]
+    const loads = loadsOf(dialect, names, group.flatMap(needsOf), createdBy(writes.map(({ command }) => command)), map)
     const { fresh, offsets, stored, expired, rows: loaded, isSubscribed } = await sendFirstMessage(
-      transaction.run, dialect, group, accountsOf(group), behind, {
+      transaction.run, dialect, group, accountsOf(group), loads.map(({ statement }) => statement), {
         clocks,
         lockTimeoutMs,
         lock: performs.some(({ command }) => command.locksAccount) ? 'update' : 'key share',
-        // The events of commands can be of accounts that only their statements know.
-        ...writes.length > 0 && { eventLog }
+        eventLog
       }, outcomes.answers)
-    loads.forEach(({ onRows }, i) => { onRows(loaded[i + behind.length - loads.length] as Row[]) })
+    loads.forEach(({ onRows }, i) => { onRows(loaded[i] as Row[]) })
     const bytes = map.storedBytes = new StoredBytes(storedBytesLimit, stored)
     for (const response of expired) bytes.add(response.account, -response.bytes)
     const times = createTimes(clocks, offsets)
@@ -81,17 +78,23 @@ export async function runInTransaction (
       if (error !== undefined) outcomes.refuse(entry, error)
       return error === undefined
     })
+    const views = new Map<number | null, AccountRows>()
+    const rowsOf = (account: number | null): AccountRows =>
+      getOrAdd(views, account, () => new AccountRows(map, account, times.now(account)))
     if (performs.length > 0) {
-      const tx = createTransaction(transaction.run, dialect, tables, times, offsets.keys(), bytes)
+      const none = new IdentityMap()
+      const tx = createTransaction(transaction.run, dialect, tables, times, bytes, (account) =>
+        offsets.has(account) ? rowsOf(account) : new AccountRows(none, account, times.now(account)))
       await perform(tx, accepted as QueuedPerform[], outcomes)
     } else {
-      decide(accepted as QueuedWrite[], map, times, bytes, outcomes)
+      decide(accepted as QueuedWrite[], rowsOf, map, bytes, outcomes)
     }
 
     const { answers, completed, refused } = outcomes
     const changes: Changes = {}
     for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
-    // A subscriber that another transaction adds meanwhile begins with the next events.
+    // The events of commands can be of accounts that only their statements know. A subscriber that another transaction
+    // adds meanwhile begins with the next events.
     const mayBeSubscribed = isSubscribed || performs.length > 0 ||
       [...map.tables.keys()].some(({ name }) => name === eventLog.subscribers)
     const responses = responsesOf(dialect, completed, refused, bytes)
@@ -131,28 +134,30 @@ class Outcomes {
 
 /** Returns the accounts whose rows the group writes. */
 function accountsOf (group: readonly QueuedCommand[]): number[] {
-  return [...new Set(group.flatMap(({ command, input, context: { account } }) =>
-    [...account === null ? [] : [account], ...'decide' in command ? [] : command.accounts?.(input) ?? []]))]
+  return [...new Set(group.flatMap((entry) => {
+    const { context: { account } } = entry
+    return [...account === null ? [] : [account], ...needsOf(entry).map(({ account }) => account)]
+  }))]
 }
 
-function needsOf (writes: readonly QueuedWrite[]): Parameters<typeof loadsOf>[2] {
-  return writes.flatMap(({ command, input, context: { account } }) =>
-    account === null || command.needs === undefined ? [] : [{ account, needs: command.needs(input) }])
+/** Returns the needs of an entry, if it has any. */
+function needsOf ({ command, input, context: { account } }: QueuedCommand): AccountNeeds[] {
+  if (command.needs === undefined) return []
+  if (!('decide' in command)) return [command.needs(input)]
+  return account === null ? [] : [{ account, needs: command.needs(input) }]
 }
 
 /** Decides about the writes in order of arrival. */
 function decide (
-  writes: readonly QueuedWrite[], map: IdentityMap, { now }: Times, bytes: StoredBytes, outcomes: Outcomes
+  writes: readonly QueuedWrite[], rowsOf: (account: number | null) => AccountRows, map: IdentityMap, bytes: StoredBytes,
+  outcomes: Outcomes
 ): void {
-  const views = new Map<number | null, AccountRows>()
   for (const entry of writes) {
     const { command, input, context: { account, idempotency } } = entry
-    let rows = views.get(account)
-    if (rows === undefined) views.set(account, rows = new AccountRows(map, account, now(account)))
     try {
       outcomes.complete(entry, map.attempt(() => {
         const earlier = account === null ? 0 : bytes.of(account)
-        const success = command.decide(input, rows)
+        const success = command.decide(input, rowsOf(account))
         if (account === null) return success
         const rowBytes = bytes.of(account) - earlier
         // Deletions pass. A change that adds no text still stores its event, and the response to its key.
@@ -175,7 +180,7 @@ async function perform (tx: Transaction, entries: readonly QueuedPerform[], outc
     const { command, context: { account } } = entry
     const refusal = account !== null && command.stores ? tx.storedBytes.refusalOf(account) : undefined
     if (refusal !== undefined) outcomes.refuse(entry, refusal)
-    else byCommand.set(command, [...byCommand.get(command) ?? [], entry])
+    else getOrAdd(byCommand, command, (): QueuedPerform[] => []).push(entry)
   }
   for (const [command, entries] of byCommand) {
     const results = await runCommand(tx, command, entries.map(({ input }) => input))
@@ -186,30 +191,4 @@ async function perform (tx: Transaction, entries: readonly QueuedPerform[], outc
       else outcomes.complete(entry, result)
     })
   }
-}
-
-/**
- * Returns the statements that lock the rows which commands declare: tables in the order of their registration, and ids
- * ascending, so that two groups never wait for each other. A row stands for its children, too.
- *
- * @throws when a table is not registered
- */
-function rowLocksOf (dialect: Dialect, tables: readonly string[], group: readonly QueuedPerform[]): OwnStatement[] {
-  const byTable = new Map<Table, Set<number>>()
-  for (const { command, input } of group) {
-    for (const { table, ids } of command.locks?.(input) ?? []) {
-      byTable.set(table, new Set([...byTable.get(table) ?? [], ...ids]))
-    }
-  }
-  const ordered = Array.from(byTable, ([table, ids]) => ({ table, ids, position: positionOf(tables, table) }))
-    .sort((a, b) => a.position - b.position)
-  if (!dialect.hasRowLocks) return []
-  return ordered.map(({ table, ids }) => {
-    const id = idOf(table)
-    const wanted = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
-    return {
-      sql: `SELECT r.${id} ${dialect.fromByIds(table.name, 'r', id, wanted)} ORDER BY r.${id} ${dialect.forUpdate}`,
-      values: [JSON.stringify(Array.from(ids, (id) => ({ id })))]
-    }
-  })
 }

@@ -68,7 +68,7 @@ export const deleteExpiredRecordsOfAccount: Command<{ account: number, after: st
         SELECT r.account_id, r.key FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text', now: 'text' })}
         JOIN idempotency_records r ON r.account_id = i.account AND r.key = i.key
           AND r.expires_at < ${dialect.toTime('i.now')}
-        ${dialect.hasRowLocks ? 'FOR UPDATE OF r SKIP LOCKED' : ''})
+        ${dialect.isServer ? 'FOR UPDATE OF r SKIP LOCKED' : ''})
       RETURNING account_id AS account, ${BYTES} AS bytes`, expired.map(({ key }) => ({ account, key, now: now(account) })))
     for (const { bytes } of deleted) storedBytes.add(account, -bytes)
     return { record: rows.length === SWEEP_SIZE ? rows.at(-1)!.key : undefined }

@@ -2,6 +2,7 @@ import { timeText, type AccountClocks } from '../account-clocks.ts'
 import type { Dialect } from '../dialect.ts'
 import { completeRow, idOf, type Table } from '../table.ts'
 import { queryRows, type Run } from '../statements.ts'
+import type { AccountRows } from '../unit-of-work/account-rows.ts'
 import { insertOf } from '../unit-of-work/save.ts'
 import type { StoredBytes } from '../unit-of-work/stored-bytes.ts'
 
@@ -23,10 +24,10 @@ export interface Transaction {
   /** Tells the clock of an account that the transaction has moved, or locked by a statement of its own. */
   advanceClock: (account: number, offsetMs: number) => void
   /**
-   * The accounts whose rows are written, locked until the end of the transaction: none is deleted and none of their
-   * clocks is moved meanwhile.
+   * Returns the rows of an account that commands have declared, and saves their changes at the end of the transaction.
+   * An account that was deleted has none.
    */
-  lockedAccounts: Set<number>
+  rows: (account: number) => AccountRows
   /** Gets what the transaction adds to the bytes that its accounts store, or takes away. */
   storedBytes: StoredBytes
   /** All tables of accounts, in registration order. */
@@ -35,36 +36,27 @@ export interface Transaction {
   insert: <Row extends object>(table: Table<Row>, rows: ReadonlyArray<Partial<Row>>) => Promise<void>
   /** Returns ids for new rows, ascending. */
   allocateIds: (table: Table, count: number) => Promise<number[]>
-  /** As `allocateIds`, but returns ranges without gaps. */
-  allocateIdRanges: (table: Table, count: number) => Promise<IdRange[]>
 }
 
-export interface IdRange { first: number, last: number }
-
-/** @param locked the accounts that are locked */
 export function createTransaction (
-  run: Run, dialect: Dialect, tables: readonly Table[], times: Times, locked: Iterable<number>, storedBytes: StoredBytes
+  run: Run, dialect: Dialect, tables: readonly Table[], times: Times, storedBytes: StoredBytes,
+  rows: Transaction['rows']
 ): Transaction {
   const query = async <Row>(sql: string, ...inputs: Array<readonly object[]>): Promise<Row[]> =>
     await queryRows<Row>(run, sql, inputs.map((list) => JSON.stringify(list)))
-  async function allocateIdRanges (table: Table, count: number): Promise<IdRange[]> {
-    const input = dialect.jsonRows('i', { count: 'bigint' })
-    const ranges = await query<IdRange>(dialect.allocateIds(table.name, idOf(table), input), [{ count }])
-    return ranges.sort((a, b) => a.first - b.first)
-  }
   return {
     dialect,
     tables,
     storedBytes,
-    lockedAccounts: new Set(locked),
+    rows,
     ...times,
     run,
     query,
     async execute (sql, inputs) {
       if (inputs.length > 0) await query(sql, inputs)
     },
-    allocateIdRanges,
-    allocateIds: async (table, count) => (await allocateIdRanges(table, count)).flatMap(idsOf),
+    allocateIds: async (table, count) =>
+      idsOf(await queryRows<IdRange>(run, dialect.newIds(table.name, idOf(table)), [count])),
     async insert (table, rows) {
       if (rows.length > 0) await run([insertOf(dialect, table, rows.map((row) => completeRow(table, row)))])
     }
@@ -102,8 +94,13 @@ export function createTimes (clocks: AccountClocks, locked: ReadonlyMap<number, 
   }
 }
 
-export function idsOf ({ first, last }: IdRange): number[] {
-  return Array.from({ length: last - first + 1 }, (_, i) => first + i)
+/** Ids without gaps. */
+export interface IdRange { first: number, last: number }
+
+/** Returns the ids of ranges, ascending. */
+export function idsOf (ranges: readonly IdRange[]): number[] {
+  return ranges.toSorted((a, b) => a.first - b.first)
+    .flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_, i) => first + i))
 }
 
 /** Returns the inputs without repetitions: a row that several commands ask for is loaded once. */

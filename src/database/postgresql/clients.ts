@@ -35,7 +35,6 @@ export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): 
   return {
     dialect: postgresql,
     read: reading.run,
-    readers,
     openView: async () => {
       const { run, rollback } = await reading.begin(BEGIN_VIEW)
       return { run, close: async () => { await rollback(true) } }

@@ -19,8 +19,6 @@ const keyset: Keyset = (columns, position, after, descending) => {
   }
 }
 
-const nextId = (table: string, column: string): string => `nextval('${table}_${column}_seq')`
-
 export const postgresql: Dialect = {
   name: 'postgresql',
   jsonRows: (alias, columns, parameter = 1) => {
@@ -62,24 +60,14 @@ export const postgresql: Dialect = {
   fromByIds: (table, alias, column, ids) => `FROM ${table} ${alias} WHERE ${alias}.${column} = ANY (ARRAY(${ids}))`,
   jsonMember: (object, name) => `CAST(${object} AS json) ->> '${name}'`,
   join: (text, orderBy, separator = ',') => `string_agg(${text}, '${separator}' ORDER BY ${orderBy})`,
-  hasRowLocks: true,
+  isServer: true,
   forUpdate: 'FOR UPDATE',
   forKeyShare: 'FOR KEY SHARE',
   forUpdateSkipLocked: 'FOR UPDATE SKIP LOCKED',
-  supportsWritableCtes: true,
-  supportsLateral: true,
-  // Another process may allocate some at the same time: then there are several ranges.
-  allocateIds: (table, column, input) => `
-    SELECT min(id) AS first, max(id) AS last FROM (
-      SELECT id, id - row_number() OVER (ORDER BY id) AS gap
-      FROM (
-        SELECT ${nextId(table, column)} AS id FROM ${input}, generate_series(1, i.count)) AS allocated
-    ) AS numbered
-    GROUP BY gap`,
   // A sequence never returns a number again.
   keepIds: () => [],
-  // To find the ranges takes longer than to send a few ids.
+  // To find the ranges takes longer than to send the ids.
   newIds: (table, column) => `
     SELECT n.id AS first, n.id AS last
-    FROM (SELECT ${nextId(table, column)} AS id FROM generate_series(1, CAST($1 AS integer))) AS n`
+    FROM (SELECT nextval('${table}_${column}_seq') AS id FROM generate_series(1, CAST($1 AS integer))) AS n`
 }

@@ -1,8 +1,7 @@
 import pg from 'pg'
 import type { OwnStatement } from '../statements.ts'
 import { PreparedStatements } from './prepared-statements.ts'
-import { StatementBatch, type NamedStatement } from './statement-batch.ts'
-import { nameOf } from './statement-names.ts'
+import { StatementBatch } from './statement-batch.ts'
 
 /** A connection that can run several statements in one round trip. */
 export class PipelinedClient extends pg.Client {
@@ -17,13 +16,12 @@ export class PipelinedClient extends pg.Client {
 
   /** Runs statements as `Run` says. */
   async run (statements: readonly OwnStatement[]): Promise<object[][]> {
-    const named = statements.map(({ sql, values }): NamedStatement => ({ sql, values, name: nameOf(sql) }))
     // Not the `query_timeout` of node-postgres: it assigns a closure to the query, which V8 creates in the old
     // generation. Until a full collection, each would keep the statements and their rows.
     const timer = setTimeout(() => { this.connection.stream.destroy() }, this.#timeout)
     try {
       return await new Promise((resolve, reject) => {
-        const batch = new StatementBatch(named, this.#prepared, (error, rows) => {
+        const batch = new StatementBatch(statements, this.#prepared, (error, rows) => {
           if (error === null) resolve(rows!)
           else reject(error)
         })

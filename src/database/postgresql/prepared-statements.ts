@@ -1,6 +1,9 @@
+import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 
 export interface Column { name: string, parse: (text: string) => unknown }
+
+export interface PreparedStatement { name: string, columns: Column[] }
 
 /**
  * Maximum number of prepared statements of a connection: each takes about 0.1 MB in the server. A client that sends
@@ -8,25 +11,36 @@ export interface Column { name: string, parse: (text: string) => unknown }
  */
 const MAX_STATEMENTS = 200
 
-/** The statements that a connection has prepared, by their names. The least recently used one makes room. */
+/**
+ * Returns the name under which connections keep a statement of the service's own prepared: PostgreSQL then parses and
+ * plans it once. Prisma Client's statements have no name, because their texts are too many: one for every length of a
+ * list.
+ *
+ * A name is a hash of the text, so that two processes behind one pool of connections never mean different statements.
+ */
+export function nameOf (sql: string): string {
+  return `petstore_${createHash('sha256').update(sql).digest('hex').slice(0, 24)}`
+}
+
+/** The statements that a connection has prepared, by their texts. The least recently used one makes room. */
 export class PreparedStatements {
   #evicted: string[] = []
-  readonly #columns = new LRUCache<string, Column[]>({
+  readonly #statements = new LRUCache<string, PreparedStatement>({
     max: MAX_STATEMENTS,
-    dispose: (_columns, name, reason) => { if (reason === 'evict') this.#evicted.push(name) }
+    dispose: ({ name }, _sql, reason) => { if (reason === 'evict') this.#evicted.push(name) }
   })
 
-  /** Returns the columns of a statement, or `undefined` if it is not prepared. */
-  get (name: string): Column[] | undefined {
-    return this.#columns.get(name)
+  /** Returns a statement, or `undefined` if it is not prepared. */
+  get (sql: string): PreparedStatement | undefined {
+    return this.#statements.get(sql)
   }
 
-  set (name: string, columns: Column[]): void {
-    this.#columns.set(name, columns)
+  set (sql: string, columns: Column[]): void {
+    this.#statements.set(sql, { name: nameOf(sql), columns })
   }
 
   clear (): void {
-    this.#columns.clear()
+    this.#statements.clear()
   }
 
   /** Returns the names of the statements that made room since the last call, which the server still has. */

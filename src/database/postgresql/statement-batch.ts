@@ -1,12 +1,10 @@
 import type { Duplex } from 'node:stream'
 import type { OwnStatement } from '../statements.ts'
-import type { Column, PreparedStatements } from './prepared-statements.ts'
+import { nameOf, type Column, type PreparedStatements } from './prepared-statements.ts'
 
 /** What the batch uses of node-postgres' connection: a function for each message of the protocol. */
 export interface Wire {
   stream: Duplex
-  /** The texts of the statements that node-postgres believes to be prepared, by name. */
-  parsedStatements: Record<string, string | undefined>
   parse: (message: { name: string, text: string }) => void
   bind: (message: { statement: string, values: readonly unknown[] }) => void
   describe: (message: { type: 'P' }) => void
@@ -14,9 +12,6 @@ export interface Wire {
   close: (message: { type: 'S', name: string }) => void
   sync: () => void
 }
-
-/** A statement with the name under which the connection keeps it prepared. */
-export interface NamedStatement extends OwnStatement { name: string }
 
 export const BEGIN: OwnStatement = { sql: 'BEGIN', values: [] }
 export const COMMIT: OwnStatement = { sql: 'COMMIT', values: [] }
@@ -32,7 +27,7 @@ type Settle = (error: Error | null, rows?: object[][]) => void
 export class StatementBatch {
   /** Called once with the outcome. node-postgres wraps it if the client has a `query_timeout`. */
   callback: Settle
-  readonly #statements: readonly NamedStatement[]
+  readonly #statements: readonly OwnStatement[]
   readonly #prepared: PreparedStatements
   readonly #rows: object[][] = []
   #wire: Wire | undefined
@@ -40,7 +35,7 @@ export class StatementBatch {
   #columns: Column[] | undefined
   #failure: Error | undefined
 
-  constructor (statements: readonly NamedStatement[], prepared: PreparedStatements, callback: Settle) {
+  constructor (statements: readonly OwnStatement[], prepared: PreparedStatements, callback: Settle) {
     this.#statements = statements
     this.#prepared = prepared
     this.callback = callback
@@ -49,16 +44,17 @@ export class StatementBatch {
   submit (wire: Wire): null {
     this.#wire = wire
     wire.stream.cork()
-    for (const name of this.#prepared.takeEvicted()) this.#close(name)
-    for (const { sql, name, values } of this.#statements) {
-      const isPrepared = this.#prepared.get(name) !== undefined
-      if (!isPrepared) {
+    for (const name of this.#prepared.takeEvicted()) wire.close({ type: 'S', name })
+    for (const { sql, values } of this.#statements) {
+      const prepared = this.#prepared.get(sql)
+      const name = prepared?.name ?? nameOf(sql)
+      if (prepared === undefined) {
         // An attempt that failed may have left the statement. The server ignores a Close without one.
-        this.#close(name)
+        wire.close({ type: 'S', name })
         wire.parse({ name, text: sql })
       }
       wire.bind({ statement: name, values: values.map((value) => value == null ? null : `${value as string | number}`) })
-      if (!isPrepared) wire.describe({ type: 'P' })
+      if (prepared === undefined) wire.describe({ type: 'P' })
       wire.execute({})
     }
     wire.sync()
@@ -66,17 +62,12 @@ export class StatementBatch {
     return null
   }
 
-  #close (name: string): void {
-    this.#wire!.close({ type: 'S', name })
-    Reflect.deleteProperty(this.#wire!.parsedStatements, name)
-  }
-
   handleRowDescription ({ fields }: { fields: Array<{ name: string, dataTypeID: number }> }): void {
     this.#columns = fields.map(({ name, dataTypeID }) => ({ name, parse: PARSERS[dataTypeID] ?? asText }))
   }
 
   handleDataRow ({ fields }: { fields: Array<string | null> }): void {
-    const columns = this.#columns ??= this.#prepared.get(this.#statements[this.#rows.length]!.name)!
+    const columns = this.#columns ??= this.#prepared.get(this.#statements[this.#rows.length]!.sql)!.columns
     const row: Record<string, unknown> = {}
     for (let i = 0; i < columns.length; i++) {
       const { name, parse } = columns[i]!
@@ -87,11 +78,8 @@ export class StatementBatch {
   }
 
   handleCommandComplete ({ text }: { text: string }): void {
-    const { sql, name } = this.#statements[this.#rows.length]!
-    if (this.#prepared.get(name) === undefined) {
-      this.#prepared.set(name, this.#columns ?? [])
-      this.#wire!.parsedStatements[name] = sql
-    }
+    const { sql } = this.#statements[this.#rows.length]!
+    if (this.#prepared.get(sql) === undefined) this.#prepared.set(sql, this.#columns ?? [])
     if (sql === COMMIT.sql && text !== 'COMMIT') {
       this.#failure = new Error(`the database answered COMMIT with ${text}`)
     }

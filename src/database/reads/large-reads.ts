@@ -51,7 +51,7 @@ export class LargeReads {
       await nextTurn()
       const calls = this.#takeBatch()
       if (calls === undefined) break
-      const ms = await this.#runner.run({ query: calls[0].query, calls })
+      const ms = await this.#runner.run(calls)
       for (const { input } of calls) {
         const { account } = input as { account?: number }
         if (account !== undefined) this.#charge?.(account, performance.now() - ms / calls.length)

@@ -43,11 +43,5 @@ export interface Call {
   view?: Run
 }
 
-/** Calls of one query that share a statement. At least one. */
-export interface Batch {
-  query: AnyQuery
-  calls: Call[]
-}
-
 /** Maximum number of inputs in one statement: enough to share its cost, few enough for a short result. */
 export const MAX_BATCH = 128

@@ -1,5 +1,6 @@
+import { getOrAdd } from '../get-or-add.ts'
 import type { DatabaseName } from '../dialect.ts'
-import { MAX_BATCH, type AnyQuery, type Batch, type Call } from './query.ts'
+import { MAX_BATCH, type AnyQuery, type Call } from './query.ts'
 import type { StatementRunner } from './statement-runner.ts'
 
 /**
@@ -15,8 +16,8 @@ const MIN_COSTLY_BATCH: Record<DatabaseName, number> = { sqlite: MAX_BATCH, post
 export class SharedReads {
   readonly #runner: StatementRunner
   readonly #minCostlyBatch: number
-  /** The batch of each query that has calls in this turn. */
-  #open = new Map<AnyQuery, Batch>()
+  /** The calls of this turn, by their queries. */
+  #open = new Map<AnyQuery, Call[]>()
 
   constructor (runner: StatementRunner, database: DatabaseName) {
     this.#runner = runner
@@ -26,12 +27,11 @@ export class SharedReads {
   add (call: Call): void {
     const { query } = call
     if (this.#open.size === 0) setImmediate(() => { this.#runAll() })
-    let batch = this.#open.get(query)
-    if (batch === undefined) this.#open.set(query, batch = { query, calls: [] })
-    batch.calls.push(call)
-    if (batch.calls.length >= this.#fullSizeOf(query)) {
+    const calls = getOrAdd(this.#open, query, (): Call[] => [])
+    calls.push(call)
+    if (calls.length >= this.#fullSizeOf(query)) {
       this.#open.delete(query)
-      void this.#runner.run(batch)
+      void this.#runner.run(calls)
     }
   }
 
@@ -41,9 +41,9 @@ export class SharedReads {
   }
 
   #runAll (): void {
-    const batches = this.#open.values()
+    const open = this.#open.values()
     // Not `clear`: V8 links the entries of a cleared map to those that come later, and keeps them as long.
     this.#open = new Map()
-    for (const batch of batches) void this.#runner.run(batch)
+    for (const calls of open) void this.#runner.run(calls)
   }
 }

@@ -1,6 +1,6 @@
 import { DatabaseUnavailable } from '../../errors.ts'
 import type { Database, View } from '../database.ts'
-import { classifyError } from '../error-classification.ts'
+import { failureOf } from '../error-classification.ts'
 import { QueueLimit } from '../queue-limit.ts'
 import { RoundRobinQueue } from '../round-robin-queue.ts'
 import type { LargeReads } from './large-reads.ts'
@@ -76,7 +76,7 @@ export class Views {
     try {
       return await this.#database.openView()
     } catch (error) {
-      throw classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
+      throw failureOf(error)
     }
   }
 

@@ -32,7 +32,6 @@ export async function openSqlite (
     dialect: sqlite,
     read: async (statements) => statements.map(({ sql, values }) => reading.all(sql, values)),
     readRow: (sql, values) => reading.get(sql, values),
-    readers: 1,
     openView: async () => {
       const view = viewing ??= await openConnection(url, timeout)
       view.all('BEGIN', [])

@@ -1,8 +1,5 @@
 import { keyset, type Dialect } from '../dialect.ts'
 
-const lastId = (table: string): string =>
-  `coalesce((SELECT seq FROM sqlite_sequence WHERE name = '${table}'), 0)`
-
 export const sqlite: Dialect = {
   name: 'sqlite',
   jsonRows: (alias, columns) => {
@@ -38,20 +35,17 @@ export const sqlite: Dialect = {
     `FROM (${ids}) AS wanted CROSS JOIN ${table} ${alias} WHERE ${alias}.${column} = wanted.id`,
   jsonMember: (object, name) => `${object} ->> '${name}'`,
   join: (text, orderBy, separator = ',') => `group_concat(${text}, '${separator}' ORDER BY ${orderBy})`,
-  hasRowLocks: false,
+  isServer: false,
   forUpdate: '',
   forKeyShare: '',
   forUpdateSkipLocked: '',
-  supportsWritableCtes: false,
-  supportsLateral: false,
-  // Only the single writer allocates ids, so it can continue after the last id.
-  allocateIds: (table, _column, input) => `
-    SELECT s.seq + 1 AS first, s.seq + i.count AS last
-    FROM (SELECT ${lastId(table)} AS seq) AS s, ${input}`,
   // The table has a row in sqlite_sequence once it had one itself. That table has no key.
   keepIds: (table, last) => [
     { sql: `DELETE FROM sqlite_sequence WHERE name = '${table}'`, values: [] },
     { sql: `INSERT INTO sqlite_sequence (name, seq) VALUES ('${table}', ?)`, values: [last] }
   ],
-  newIds: (table) => `SELECT s.seq + 1 AS first, s.seq + CAST(? AS integer) AS last FROM (SELECT ${lastId(table)} AS seq) AS s`
+  // Only the single writer allocates ids, so it can continue after the last id.
+  newIds: (table) => `
+    SELECT s.seq + 1 AS first, s.seq + CAST(? AS integer) AS last
+    FROM (SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = '${table}'), 0) AS seq) AS s`
 }

@@ -1,3 +1,4 @@
+import { getOrAdd } from '../get-or-add.ts'
 import { nextVersion } from '../entity-tag.ts'
 import { completeRow, type Table } from '../table.ts'
 import { bytesOfRow, type StoredBytes } from './stored-bytes.ts'
@@ -29,12 +30,7 @@ export class IdentityMap {
   storedBytes: StoredBytes | undefined
 
   entriesOf (table: Table): Map<Id, Entry> {
-    let entries = this.tables.get(table)
-    if (entries === undefined) {
-      entries = new Map<Id, Entry>()
-      this.tables.set(table, entries)
-    }
-    return entries
+    return getOrAdd(this.tables, table, () => new Map<Id, Entry>())
   }
 
   addLoaded (table: Table, rows: readonly Row[]): void {
@@ -154,12 +150,15 @@ export class AccountRows {
     const before = row as Row
     const isSame = Object.entries(changes).every(([field, value]) => before[field] === value)
     if (isSame) return row
-    const after: Row = { ...before, ...changes }
-    if ('version' in table.columns) {
-      after['version'] = nextVersion(before['version'] as number, (before['versionFloor'] ?? 0) as number)
-    }
-    this.#map.set(table, after[table.id] as Id, after)
-    return after as R
+    const version = nextVersion(before['version'] as number, (before['versionFloor'] ?? 0) as number)
+    return this.amend(table, row, 'version' in table.columns ? { ...changes, version } : changes)
+  }
+
+  /** Changes what is no part of the record: the row keeps its version. */
+  amend<R extends object> (table: Table<R>, row: Readonly<R>, changes: Partial<R>): R {
+    const after = { ...row, ...changes }
+    this.#map.set(table, (after as Row)[table.id] as Id, after)
+    return after
   }
 
   delete<R extends object> (table: Table<R>, row: Readonly<R>): void {

@@ -1,7 +1,7 @@
 import type { AccountClocks } from '../account-clocks.ts'
 import type { Dialect } from '../dialect.ts'
 import { classifyError } from '../error-classification.ts'
-import { NO_EVENTS, type EventLog, type QueuedCommand } from '../group-commit/command.ts'
+import type { EventLog, QueuedCommand } from '../group-commit/command.ts'
 import type { OwnStatement, Run } from '../statements.ts'
 import { claimsOf, type ClaimResult } from './idempotency.ts'
 import { once } from './row-statements.ts'
@@ -29,9 +29,9 @@ export interface FirstMessageOptions {
   /** Maximum time to wait for a row that another process has locked, in ms; by default that of the connection. */
   lockTimeoutMs?: number | undefined
   /** How the accounts are locked: `update` lets no other transaction write rows of theirs. */
-  lock?: 'key share' | 'update'
+  lock: 'key share' | 'update'
   /** Finds out whether the accounts have subscribers of its events. */
-  eventLog?: EventLog
+  eventLog: EventLog
 }
 
 /**
@@ -44,12 +44,12 @@ export interface FirstMessageOptions {
 export async function sendFirstMessage<Entry extends QueuedCommand> (
   run: Run, dialect: Dialect, group: readonly Entry[], accounts: readonly number[],
   behind: readonly OwnStatement[],
-  { clocks, lockTimeoutMs, lock = 'key share', eventLog = NO_EVENTS }: FirstMessageOptions,
+  { clocks, lockTimeoutMs, lock, eventLog }: FirstMessageOptions,
   answers: Array<() => void>
 ): Promise<FirstMessage<Entry>> {
   const keyed = group.filter(({ context }) => context.idempotency !== undefined)
   const claims = keyed.length === 0 ? undefined : claimsOf(dialect, keyed)
-  const limits = lockTimeoutMs === undefined || !dialect.hasRowLocks
+  const limits = lockTimeoutMs === undefined || !dialect.isServer
     ? []
     : [{ sql: `SELECT set_config('lock_timeout', '${lockTimeoutMs}ms', true)`, values: [] }]
   const ids = JSON.stringify(accounts.map((id) => ({ id })))
@@ -101,6 +101,6 @@ function accountsSql (
     return `
       SELECT a.id, a.clock_offset_seconds AS ahead, a.stored_bytes AS bytes, ${hasSubscriber('a.id')} AS subscribed
       ${dialect.fromByIds('accounts', 'a', 'id', ids)} AND a.deleted_at IS NULL
-      ${dialect.hasRowLocks ? `ORDER BY a.id ${lock === 'update' ? dialect.forUpdate : dialect.forKeyShare}` : ''}`
+      ${dialect.isServer ? `ORDER BY a.id ${lock === 'update' ? dialect.forUpdate : dialect.forKeyShare}` : ''}`
   })
 }

@@ -109,14 +109,14 @@ const textsOf = oncePerDialect((dialect) => {
   const keys = { account: 'bigint', key: 'text' } as const
   const later = (time: string): string => dialect.later(`i.${time}`, 'a.clock_offset_seconds')
   return {
-    shorten: dialect.hasRowLocks
+    shorten: dialect.isServer
       ? [{
           sql: `SELECT set_config('petstore.lock_timeout', current_setting('lock_timeout'), true),
             set_config('lock_timeout', '${CLAIM_TIMEOUT}', true)`,
           values: []
         }]
       : [],
-    restore: dialect.hasRowLocks
+    restore: dialect.isServer
       ? [{ sql: "SELECT set_config('lock_timeout', current_setting('petstore.lock_timeout'), true)", values: [] }]
       : [],
     claim: `

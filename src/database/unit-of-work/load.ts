@@ -1,5 +1,6 @@
+import { getOrAdd } from '../get-or-add.ts'
 import type { Dialect } from '../dialect.ts'
-import { idsOf } from '../group-commit/transaction.ts'
+import { idsOf, type IdRange } from '../group-commit/transaction.ts'
 import { idOf, type Table } from '../table.ts'
 import type { OwnStatement } from '../statements.ts'
 import type { IdentityMap, Row, Values } from './account-rows.ts'
@@ -28,11 +29,12 @@ export function loadsOf (
   dialect: Dialect, tables: readonly string[], needed: readonly AccountNeeds[],
   created: ReadonlyMap<Table, number>, map: IdentityMap
 ): Load[] {
-  const byTable = groupByTable(needed)
-  const ordered = [...byTable].sort(([a], [b]) => positionOf(tables, a) - positionOf(tables, b))
+  const ordered = Array.from(groupByTable(needed), ([table, needs]) =>
+    ({ table, needs, at: positionOf(tables, table) }))
+  ordered.sort((a, b) => a.at - b.at)
   return [
-    ...ordered.flatMap(([table, needs]) => rowLoads(dialect, table, needs, map)),
-    ...ordered.flatMap(([table, needs]) => childrenLoads(dialect, table, needs, map)),
+    ...ordered.flatMap(({ table, needs }) => rowLoads(dialect, table, needs, map)),
+    ...ordered.flatMap(({ table, needs }) => childrenLoads(dialect, table, needs, map)),
     ...[...created].map(([table, count]) => idLoad(dialect, table, count, map))
   ]
 }
@@ -54,10 +56,8 @@ function groupByTable (needed: readonly AccountNeeds[]): Map<Table, TableNeeds> 
   const byTable = new Map<Table, TableNeeds>()
   for (const { account, needs } of needed) {
     for (const need of needs) {
-      let ofTable = byTable.get(need.table)
-      if (ofTable === undefined) {
-        byTable.set(need.table, ofTable = { lock: 'key share', ids: new Map(), children: new Map(), all: new Set() })
-      }
+      const ofTable = getOrAdd(byTable, need.table, (): TableNeeds =>
+        ({ lock: 'key share', ids: new Map(), children: new Map(), all: new Set() }))
       if (need.kind === 'children') {
         const wanted = { account, where: need.where }
         // The ids of two tables can be the same number.
@@ -69,9 +69,7 @@ function groupByTable (needed: readonly AccountNeeds[]): Map<Table, TableNeeds> 
         if (need.lock === 'update') ofTable.lock = 'update'
         const link = typeof need.id === 'number' ? undefined : need.id
         const id = typeof need.id === 'number' ? need.id : need.id.id
-        const key = linkKey(link)
-        let ofLink = ofTable.ids.get(key)
-        if (ofLink === undefined) ofTable.ids.set(key, ofLink = { link, inputs: new Map() })
+        const ofLink = getOrAdd(ofTable.ids, linkKey(link), () => ({ link, inputs: new Map<string, Row>() }))
         ofLink.inputs.set(`${account} ${id}`, { account, id })
       }
     }
@@ -85,7 +83,7 @@ function rowLoads (dialect: Dialect, table: Table, { lock, ids, all }: TableNeed
   if (all.size > 0) {
     const values = [JSON.stringify(Array.from(all, (account) => ({ account })))]
     // A statement that waited for the lock of a row does not see the rows that were added meanwhile: the next one does.
-    if (dialect.hasRowLocks) loads.push({ statement: { sql: lockAllSql(dialect, table), values }, onRows: () => {} })
+    if (dialect.isServer) loads.push({ statement: { sql: lockAllSql(dialect, table), values }, onRows: () => {} })
     loads.push({ statement: { sql: loadAllSql(dialect, table), values }, onRows })
   }
   if (ids.size > 0) {
@@ -105,9 +103,7 @@ function childrenLoads (dialect: Dialect, table: Table, { children, ids }: Table
   const byShape = new Map<string, Children[]>()
   for (const wanted of children.values()) {
     const shape = `${Object.keys(wanted.where).join()} ${linkKey(linkOf(wanted))}`
-    const list = byShape.get(shape)
-    if (list === undefined) byShape.set(shape, [wanted])
-    else list.push(wanted)
+    getOrAdd(byShape, shape, (): Children[] => []).push(wanted)
   }
   return [...byShape.values()].map((list) => {
     const fields = Object.keys(list[0]!.where)
@@ -143,22 +139,19 @@ function sent (value: WantedValues[string]): number | string | boolean {
 function idLoad (dialect: Dialect, table: Table, count: number, map: IdentityMap): Load {
   return {
     statement: { sql: dialect.newIds(table.name, idOf(table)), values: [count] },
-    onRows: (rows) => {
-      const ranges = (rows as unknown as Array<{ first: number, last: number }>).toSorted((a, b) => a.first - b.first)
-      map.addIds(table, ranges.flatMap(idsOf))
-    }
+    onRows: (rows) => { map.addIds(table, idsOf(rows as unknown as IdRange[])) }
   }
 }
 
 /** SQLite's booleans are 0 and 1. */
 function converted (dialect: Dialect, { columns }: Table, row: Row): Row {
-  if (dialect.hasRowLocks) return row
+  if (dialect.isServer) return row
   for (const [field, { type }] of Object.entries(columns)) if (type === 'boolean') row[field] = row[field] === 1
   return row
 }
 
 /** @throws when no resource registers the table */
-export function positionOf (tables: readonly string[], { name }: Table): number {
+function positionOf (tables: readonly string[], { name }: Table): number {
   const position = tables.indexOf(name)
   if (position < 0) throw new Error(`rows of ${name} cannot be locked: no resource registers this table`)
   return position

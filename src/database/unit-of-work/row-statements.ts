@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { getOrAdd } from '../get-or-add.ts'
 import type { Dialect, InputType } from '../dialect.ts'
 import { columnOf, idOf, type Column, type Table } from '../table.ts'
 
@@ -11,10 +12,7 @@ const texts = new LRUCache<string, string>({ max: 1_000 })
 
 /** Returns a text of a dialect, built once for each key. */
 export function once (dialect: Dialect, key: string, build: () => string): string {
-  const name = `${dialect.name} ${key}`
-  let text = texts.get(name)
-  if (text === undefined) texts.set(name, text = build())
-  return text
+  return getOrAdd(texts, `${dialect.name} ${key}`, build)
 }
 
 /**
@@ -153,10 +151,10 @@ function ofAccount (dialect: Dialect, row: string, input: string): string {
 }
 
 /** SQLite could otherwise walk the table, and look the inputs up for each of its rows. */
-function inOrder ({ hasRowLocks }: Dialect): string {
-  return hasRowLocks ? 'JOIN' : 'CROSS JOIN'
+function inOrder ({ isServer }: Dialect): string {
+  return isServer ? 'JOIN' : 'CROSS JOIN'
 }
 
-function locking ({ hasRowLocks }: Dialect, table: Table, lock: string): string {
-  return hasRowLocks ? `ORDER BY r.${idOf(table)} ${lock} OF r` : ''
+function locking ({ isServer }: Dialect, table: Table, lock: string): string {
+  return isServer ? `ORDER BY r.${idOf(table)} ${lock} OF r` : ''
 }

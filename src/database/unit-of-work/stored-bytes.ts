@@ -1,5 +1,6 @@
 import type { FastifyError } from '@fastify/error'
 import { StorageLimitReached } from '../../errors.ts'
+import { getOrAdd } from '../get-or-add.ts'
 import type { Table } from '../table.ts'
 
 /** What every row counts beside its texts. */
@@ -61,10 +62,6 @@ export function bytesSql (table: Table, alias: string): string {
 const textFields = new WeakMap<Table, string[]>()
 
 function textFieldsOf (table: Table): string[] {
-  let fields = textFields.get(table)
-  if (fields === undefined) {
-    fields = Object.keys(table.columns).filter((field) => table.columns[field]!.type === 'text')
-    textFields.set(table, fields)
-  }
-  return fields
+  return getOrAdd(textFields, table, () =>
+    Object.keys(table.columns).filter((field) => table.columns[field]!.type === 'text'))
 }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import { NO_EVENTS, runCommand, type Command } from '../../../src/database/group-commit/command.ts'
+import { runCommand, type Command } from '../../../src/database/group-commit/command.ts'
 import { createCommitter, type Commit } from '../../../src/database/group-commit/committer.ts'
 import type { Dialect } from '../../../src/database/dialect.ts'
 import type { Table } from '../../../src/database/table.ts'
@@ -11,9 +11,11 @@ import type { Database } from '../../../src/database/database.ts'
 import { webhookSubscribers } from '../../../src/deliveries/enqueue.ts'
 import { eventLog } from '../../../src/events/event-log.ts'
 import { UnknownCategory } from '../../../src/categories/errors.ts'
+import { forUpdate } from '../../../src/database/unit-of-work/write.ts'
 import { database as databaseName, freshDatabase } from '../../support/database.ts'
 import { holdWrites } from '../../support/groups.ts'
 import { eventually } from '../../support/receiver.ts'
+import { NO_EVENTS } from '../../support/no-events.ts'
 
 const NOW = '2026-11-21T10:00:00.000Z'
 
@@ -253,7 +255,7 @@ t.test('a command can lock rows of a registered table only', async (t) => {
   const { commit, account } = await open(t)
   const lock = (table: Table): Command<object, undefined> => ({
     name: 'lock',
-    locks: () => [{ table, ids: [1] }],
+    needs: () => ({ account, needs: [forUpdate(table, 1)] }),
     run: async () => ({ record: undefined })
   })
   await commit(lock(pets), {}, { account })

@@ -1,9 +1,9 @@
 import t from 'tap'
-import { NO_EVENTS } from '../../../src/database/group-commit/command.ts'
 import { createCommitter } from '../../../src/database/group-commit/committer.ts'
 import { deleteExpiredIdempotencyRecords } from '../../../src/database/group-commit/idempotency-records.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import { freshDatabase } from '../../support/database.ts'
+import { NO_EVENTS } from '../../support/no-events.ts'
 
 t.test('expired records are deleted in steps, and others stay', async (t) => {
   const database = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 60_000 })

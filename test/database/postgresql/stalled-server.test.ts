@@ -3,11 +3,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { classifyError } from '../../../src/database/error-classification.ts'
-import { NO_EVENTS, type Command } from '../../../src/database/group-commit/command.ts'
+import type { Command } from '../../../src/database/group-commit/command.ts'
 import { createCommitter } from '../../../src/database/group-commit/committer.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import { database as databaseName, freshDatabase } from '../../support/database.ts'
 import { stallingNetwork } from '../../support/stall.ts'
+import { NO_EVENTS } from '../../support/no-events.ts'
 
 const TIMEOUT_MS = 2_000
 

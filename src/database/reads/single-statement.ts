@@ -8,37 +8,7 @@ export interface SingleStatement {
   valuesOf: (input: object) => unknown[]
 }
 
-/** Builds the text of each query once for many inputs, and once for one. Keeps it as long as others keep the query. */
-export class QueryTexts {
-  readonly #dialect: Dialect
-  readonly #texts = new WeakMap<AnyQuery, string>()
-  readonly #singles = new WeakMap<AnyQuery, SingleStatement>()
-
-  constructor (dialect: Dialect) {
-    this.#dialect = dialect
-  }
-
-  /** Returns the text of a query whose only parameter is a JSON array of inputs. */
-  textOf (query: AnyQuery): string {
-    let text = this.#texts.get(query)
-    if (text === undefined) {
-      text = query.sql(this.#dialect)
-      this.#texts.set(query, text)
-    }
-    return text
-  }
-
-  singleOf (query: AnyQuery): SingleStatement {
-    let single = this.#singles.get(query)
-    if (single === undefined) {
-      single = singleStatement(query, this.#dialect)
-      this.#singles.set(query, single)
-    }
-    return single
-  }
-}
-
-function singleStatement (query: AnyQuery, dialect: Dialect): SingleStatement {
+export function singleStatement (query: AnyQuery, dialect: Dialect): SingleStatement {
   let names: string[] = []
   const sql = query.sql({
     ...dialect,
