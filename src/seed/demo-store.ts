@@ -1,4 +1,4 @@
-import { runWithin } from '../database/unit-of-work/run-within.ts'
+import { performWithin, runWithin } from '../database/unit-of-work/run-within.ts'
 import type { Write } from '../database/unit-of-work/write.ts'
 import type { FastifyInstance } from 'fastify'
 import { timeText } from '../database/account-clocks.ts'
@@ -7,7 +7,7 @@ import { createAccount, createApiKey } from '../accounts/commands.ts'
 import { printable } from '../monitoring/printable.ts'
 import { ANIMALS } from '../pets/sample-data.ts'
 import { createCategory } from '../categories/commands.ts'
-import { runCommand, type Command } from '../database/group-commit/command.ts'
+import type { Command } from '../database/group-commit/command.ts'
 import { mergeChanges, type Changes, type CommandSuccess, type NewEvent } from '../database/unit-of-work/success.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { updateInventory } from '../inventory/commands.ts'
@@ -144,10 +144,10 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
   async function perform<Input extends { account: number }, Record> (
     command: Command<Input, Record>, input: Omit<Input, 'account'>
   ): Promise<void> {
-    const [outcome] = await runCommand(tx, command, [{ ...input, account } as Input])
+    const outcome = await performWithin(tx, account, command, { ...input, account } as Input)
     if (outcome instanceof Error) throw outcome
-    for (const event of outcome!.events ?? []) events.push({ ...event, account })
-    mergeChanges(changes, outcome!.changes ?? {})
+    for (const event of outcome.events ?? []) events.push({ ...event, account })
+    mergeChanges(changes, outcome.changes ?? {})
   }
 
   const categories = await make(createCategory, [...ANIMALS, EMPTY_CATEGORY].map(({ name, description }) => (

@@ -1,8 +1,10 @@
-import type { CommandSuccess } from './success.ts'
+import { runCommand, type Command, type CommandResult } from '../group-commit/command.ts'
 import type { Transaction } from '../group-commit/transaction.ts'
-import { AccountRows, IdentityMap } from './account-rows.ts'
-import { loadsOf } from './load.ts'
+import type { Table } from '../table.ts'
+import { AccountRows, IdentityMap, type Row } from './account-rows.ts'
+import { loadsOf, type AccountNeeds } from './load.ts'
 import { createdBy, savesOf } from './save.ts'
+import type { CommandSuccess } from './success.ts'
 import type { Write } from './write.ts'
 
 /**
@@ -15,16 +17,33 @@ import type { Write } from './write.ts'
 export async function runWithin<Input, Record> (
   tx: Transaction, account: number | null, write: Write<Input, Record>, inputs: readonly Input[]
 ): Promise<Array<CommandSuccess<Record>>> {
+  const needed = account === null ? [] : inputs.map((input) => ({ account, needs: write.needs?.(input) ?? [] }))
+  return await withRows(tx, account, needed, createdBy(inputs.map(() => write)), async (rows) =>
+    inputs.map((input) => write.decide(input, rows)))
+}
+
+/** Runs a command for an account within another one. */
+export async function performWithin<Input, Record> (
+  tx: Transaction, account: number, command: Command<Input, Record>, input: Input
+): Promise<CommandResult<Record>> {
+  const needed = command.needs === undefined ? [] : [command.needs(input)]
+  return await withRows(tx, account, needed, new Map(), async (rows) =>
+    (await runCommand({ ...tx, rows: () => rows }, command, [input]))[0]!)
+}
+
+/** Loads rows of an account, and saves what has changed at the end. */
+async function withRows<Result> (
+  tx: Transaction, account: number | null, needed: readonly AccountNeeds[], created: ReadonlyMap<Table, number>,
+  use: (rows: AccountRows) => Promise<Result>
+): Promise<Result> {
   const { dialect } = tx
   const tables = tx.tables.map(({ name }) => name)
   const map = new IdentityMap()
   map.storedBytes = tx.storedBytes
-  const needed = account === null ? [] : inputs.map((input) => ({ account, needs: write.needs?.(input) ?? [] }))
-  const loads = loadsOf(dialect, tables, needed, createdBy(inputs.map(() => write)), map)
+  const loads = loadsOf(dialect, tables, needed, created, map)
   const loaded = await tx.run(loads.map(({ statement }) => statement))
-  loads.forEach(({ onRows }, i) => { onRows(loaded[i] as Array<{ [field: string]: unknown }>) })
-  const rows = new AccountRows(map, account, tx.now(account))
-  const successes = inputs.map((input) => write.decide(input, rows))
+  loads.forEach(({ onRows }, i) => { onRows(loaded[i] as Row[]) })
+  const result = await use(new AccountRows(map, account, tx.now(account)))
   await tx.run(savesOf(dialect, tables, map))
-  return successes
+  return result
 }
