@@ -38,17 +38,18 @@ const MAX_LEAD = 1_000 / REQUEST_MS
 const BURST = 8
 
 /**
- * While one account sends all requests, this many start in a turn of the event loop. Others are not heard before its
- * end: thousands of requests take half a second, and left another account 0.02 of its writes. With 64 in place of 256,
- * an account with 512 connections lost a quarter of its requests/s, and others gained nothing.
+ * This many requests start in a turn of the event loop. Others are not heard before its end: thousands of requests of
+ * one account take half a second, and left another account 0.02 of its writes. With 64 in place of 256, an account with
+ * 512 connections lost a quarter of its requests/s, and others gained nothing.
  */
-const MAX_STARTS_ALONE = 256
+const MAX_STARTS = 256
 
 /**
- * The same in a turn after a new connection: Node accepts one in each turn. With 256, the connection of another client
- * waited for 20 s behind 2,000 connections without a key.
+ * While connections arrive, requests start in one of so many turns: Node accepts one connection in each turn, and a
+ * turn with a transaction of SQLite takes milliseconds. If requests start in each turn, the connection of another
+ * client waits for 7 s behind 4,000.
  */
-const MAX_STARTS_BESIDE_CONNECTION = 8
+const TURNS_PER_START = 64
 
 /** An account whose requests wait may start at least this many in each interval. */
 const LEAST_STARTS = 32
@@ -97,11 +98,11 @@ export class Admission {
   /** The time in this turn of the event loop, by `performance.now()`. */
   #now = 0
   #turn = 0
-  /** Number of requests that one account has started in this turn without others. */
-  #startsAlone = 0
-  /** Maximum of them. */
-  #mostAlone = MAX_STARTS_ALONE
+  /** Number of requests that may still start in this turn. */
+  #startsLeft = MAX_STARTS
   #hasNewConnection = false
+  /** Number of turns with a new connection since the last one in which requests could start. */
+  #turnsWithoutStart = 0
   #isTurnScheduled = false
   #extra = LEAST_STARTS
   #interval: NodeJS.Timeout | undefined
@@ -112,13 +113,13 @@ export class Admission {
     this.#scheduleTurn()
     const isAlone = id === this.#lastAccount && this.#accounts.size === 0
     this.#lastAccount = id
-    if (isAlone && this.#startsAlone < this.#mostAlone) {
-      this.#startsAlone++
+    if (isAlone && this.#startsLeft > 0) {
+      this.#startsLeft--
       return undefined
     }
     const account = this.#accountOf(id)
     const { waiting } = account
-    if (waiting.length === 0 && !isAlone && this.#hasShare(account)) {
+    if (waiting.length === 0 && this.#startsLeft > 0 && this.#hasShare(account)) {
       this.#start(account, cost)
       return undefined
     }
@@ -172,6 +173,7 @@ export class Admission {
   }
 
   #start (account: Account, cost: number): void {
+    this.#startsLeft--
     if (account.started < this.#fewest + LEAD) account.started++
     else account.extra--
     this.#add(account, cost - 1)
@@ -195,8 +197,8 @@ export class Admission {
   }
 
   #startTurn (): void {
-    this.#startsAlone = 0
-    this.#mostAlone = this.#hasNewConnection ? MAX_STARTS_BESIDE_CONNECTION : MAX_STARTS_ALONE
+    this.#turnsWithoutStart = this.#hasNewConnection ? (this.#turnsWithoutStart + 1) % TURNS_PER_START : 0
+    this.#startsLeft = this.#turnsWithoutStart === 0 ? MAX_STARTS : 0
     this.#hasNewConnection = false
     this.#turn++
     this.#now = performance.now()
@@ -208,18 +210,26 @@ export class Admission {
     // Without others, nobody waits for an account to make up for its cost.
     if (fewest === Infinity) this.#accounts.clear()
     this.#fewest = this.#accounts.size === 0 ? 0 : fewest
-    for (const account of this.#accounts.values()) if (account.waiting.length > 0) this.#startWaiting(account)
+    for (const account of this.#accounts.values()) {
+      if (account.waiting.length > 0) this.#startWaiting(account)
+      if (this.#startsLeft > 0) continue
+      // The others are first in the next turn.
+      this.#accounts.delete(account.id)
+      this.#accounts.set(account.id, account)
+      return this.#scheduleTurn()
+    }
   }
 
   #startWaiting (account: Account): void {
     const { waiting } = account
     if (this.#accounts.size === 1) {
-      for (const { start } of waiting.splice(0, this.#mostAlone)) start()
-      if (waiting.length > 0) this.#scheduleTurn()
+      const starting = waiting.splice(0, this.#startsLeft)
+      this.#startsLeft -= starting.length
+      for (const { start } of starting) start()
     } else {
       const allowed = Math.max(0, this.#fewest + LEAD - account.started) + account.extra
       if (allowed < Math.min(waiting.length, BURST)) return
-      while (waiting.length > 0 && this.#hasShare(account)) {
+      while (waiting.length > 0 && this.#startsLeft > 0 && this.#hasShare(account)) {
         const { cost, start } = waiting.shift()!
         this.#start(account, cost)
         start()

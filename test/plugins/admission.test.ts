@@ -45,24 +45,42 @@ t.test('an account that sends all requests starts them soon, and a part in each 
   t.equal(many.started, 2_000)
 })
 
-t.test('a new connection makes a turn short, because each turn accepts one', async (t) => {
+t.test('while connections arrive, requests start in one of 64 turns', async (t) => {
   const admission = createAdmission(t)
   send(admission, 1, 1)
   await nextTurn()
+  admission.onConnection()
   await nextTurn()
-  const many = send(admission, 1, 1_000)
-  let before = many.started
-  for (const isNew of [true, true, false]) {
-    if (isNew) admission.onConnection()
+  const many = send(admission, 1, 2_000)
+  let turns = 0
+  for (let turn = 0; turn < 130; turn++) {
+    admission.onConnection()
+    const before = many.started
     await nextTurn()
-    const count = many.started - before
-    before = many.started
-    t.ok(isNew ? count > 0 && count <= 8 : count > 100, `${count} start in a turn with ${isNew ? 'a' : 'no'} new connection`)
+    if (many.started > before) turns++
   }
+  t.ok(turns > 0 && turns <= 3, `requests start in ${turns} of 130 turns`)
   await many.all
 })
 
-t.test('each connection to a service makes a turn short', async (t) => {
+t.test('each of several accounts starts requests while connections arrive', async (t) => {
+  const admission = createAdmission(t)
+  for (const account of [1, 2]) send(admission, account, 1)
+  await nextTurn()
+  admission.onConnection()
+  await nextTurn()
+  const many = send(admission, 1, 2_000)
+  const few = send(admission, 2, 10)
+  for (let turn = 0; turn < 3 * 64; turn++) {
+    admission.onConnection()
+    await nextTurn()
+  }
+  t.equal(few.started, 10)
+  t.ok(many.started > 0 && many.started < 2_000, `${many.started} of the other's`)
+  await many.all
+})
+
+t.test('admission knows of each connection to a service', async (t) => {
   const { app, port } = await startApp(t)
   let count = 0
   app.admission.onConnection = () => { count++ }

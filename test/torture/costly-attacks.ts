@@ -5,10 +5,10 @@ import { count, EARLIER, LATER, openLargeStore, run, type Attack, type Target } 
 import { flood, inParallel, openAccount, openConnection, repeat, requests, send } from './neighbour-traffic.ts'
 
 /**
- * Pause between waves of connections. A server of Node with nothing else takes 1.4 to 2.5 s here until it accepts one
- * more connection after 4,800 that arrive at once with 131 KB each.
+ * Pause between waves of connections. Beside 4,800 connections with 131 KB each, a server of Node without a database
+ * answers `/livez` after 1.4 to 2.5 s if they arrive at once, and after 0.5 to 1.4 s with 250 ms between waves of 400.
  */
-const WAVE_MS = 250
+const WAVE_MS = { small: 250, large: 500 }
 
 /** Attacks whose requests are few or refused, and cost more than others: their bytes, their answers, what they keep. */
 export const COSTLY_ATTACKS: Record<string, (target: Target) => Promise<Attack>> = {
@@ -75,7 +75,7 @@ export const COSTLY_ATTACKS: Record<string, (target: Target) => Promise<Attack>>
     const head = `POST /messages HTTP/1.1\r\nHost: petstore\r\nAuthorization: Bearer ${key}\r\n`
     const bytes = `${head}Content-Type: application/json\r\nContent-Length: 131072\r\n\r\n${'x'.repeat(131_000)}`
     return async (stopped) => {
-      await inWaves(target, 12, async (connections) => {
+      await inWaves(target, 12, WAVE_MS.large, async (connections) => {
         await repeat(target, connections, stopped, (socket) => { socket.resume().write(bytes) })
       })
     }
@@ -136,18 +136,20 @@ export const COSTLY_ATTACKS: Record<string, (target: Target) => Promise<Attack>>
   'N23 thousands of connections without a key': async (target) => {
     const refused = requests(1, 'GET', '/pets', undefined)
     return async (stopped) => {
-      await inWaves(target, 10, async (connections) => { await flood(target, connections, refused, stopped) })
+      await inWaves(target, 10, WAVE_MS.small, async (connections) => {
+        await flood(target, connections, refused, stopped)
+      })
     }
   }
 }
 
 /** Runs an attack of 400 connections so many times at once, or a small one in the quick form. */
 async function inWaves (
-  { context: { quick } }: Target, waves: number, attack: (connections: number) => Promise<void>
+  { context: { quick } }: Target, waves: number, pauseMs: number, attack: (connections: number) => Promise<void>
 ): Promise<void> {
   if (quick) return await attack(200)
   await Promise.all(Array.from({ length: waves }, async (_, i) => {
-    await sleep(WAVE_MS * i)
+    await sleep(pauseMs * i)
     await attack(400)
   }))
 }

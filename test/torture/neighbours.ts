@@ -10,6 +10,8 @@ import { statusOf, type Service } from './service.ts'
 /** What another account keeps beside an attack. The short form runs on busy machines, and only tells starvation. */
 const PROMISES = {
   full: { share: 0.4, requestMs: 1_000, livezMs: 1_000, deliveryMs: 2_000 },
+  // Strangers who keep the other process busy take its part of the machine as well.
+  fullWithTwo: { share: 0.25, requestMs: 1_000, livezMs: 2_000, deliveryMs: 2_000 },
   // The connections of the worker that is killed, up to 750, arrive at the other one at once.
   fullWithKill: { share: 0.4, requestMs: 1_000, livezMs: 2_000, deliveryMs: 2_000 },
   quick: { share: 0.01, requestMs: 20_000, livezMs: 20_000, deliveryMs: 30_000 }
@@ -124,7 +126,9 @@ async function measureBeside (
   const { quick, report } = context
   const { services } = victim
   const hasWorkers = services.some((service) => service.workers().length > 0)
-  const promise = PROMISES[quick ? 'quick' : hasWorkers ? 'fullWithKill' : 'full']
+  const promise = PROMISES[
+    quick ? 'quick' : hasWorkers ? 'fullWithKill' : services.length > 1 ? 'fullWithTwo' : 'full'
+  ]
   const stop = new AbortController()
   // Each connection of an attack listens.
   setMaxListeners(0, stop.signal)
