@@ -69,11 +69,12 @@ export async function addRequests (tx: Transaction, journal: LockedBatches, requ
   const hashes = requests.map(({ attemptHash }) => attemptHash)
   const loaded = await loadBatches(tx, account, batchesWith(new Set(hashes), journal), open)
   const added = requests.map(({ facts }): StoredFacts => ({ ...facts, id: ++journal.lastId }))
-  linkAll(loaded, journal.firstId, added, hashes)
-
+  const linked = linkAll(loaded, journal.firstId, added, hashes)
   const created = fill(loaded.find(({ data }) => data !== null), added, requests)
-  await updateBatches(tx, account, loaded.filter(setTexts))
-  await tx.insert(recordedBatches, created.filter(setTexts).map(({ firstId, bytes, hashes, factsText, data }) =>
+  const changed = loaded.filter(({ facts }) => facts.some((request) => linked.has(request)))
+  for (const batch of [...changed, ...created]) setTexts(batch)
+  await updateBatches(tx, account, changed)
+  await tx.insert(recordedBatches, created.map(({ firstId, bytes, hashes, factsText, data }) =>
     ({ accountId: account, firstId, bytes, hashes, facts: factsText, data: data! })))
   const known = new Map(loaded.map((batch) => [batch.firstId, batch]))
   journal.batches = [...batches.map((batch) => known.get(batch.firstId) ?? batch), ...created]
@@ -112,8 +113,12 @@ async function loadBatches (
   return rows.map((row) => ({ ...row, facts: JSON.parse(row.factsText) as StoredFacts[] }))
 }
 
-/** Links new attempts to those of the loaded batches, from the oldest that the journal still has. */
-function linkAll (loaded: LoadedBatch[], oldest: number, added: StoredFacts[], hashes: string[]): void {
+/**
+ * Links new attempts to those of the loaded batches, from the oldest that the journal still has.
+ *
+ * @returns the new attempts, and those whose link has changed
+ */
+function linkAll (loaded: LoadedBatch[], oldest: number, added: StoredFacts[], hashes: string[]): Set<Attempt> {
   const groups = new Map<string, { stored: Attempt[], added: Attempt[] }>()
   for (const [i, hash] of hashes.entries()) {
     getOrAdd(groups, hash, () => ({ stored: [], added: [] })).added.push(added[i]!)
@@ -123,10 +128,13 @@ function linkAll (loaded: LoadedBatch[], oldest: number, added: StoredFacts[], h
       if (batch.firstId + i >= oldest) groups.get(hash)?.stored.push(batch.facts[i]!)
     }
   }
+  const linked = new Set<Attempt>(added)
   for (const { stored, added } of groups.values()) {
     const from = stored.length < MAX_STORED ? 0 : Math.min(...stored.map(({ startedMs }) => startedMs))
-    linkAttempts([...stored, ...added.filter(({ startedMs }) => startedMs >= from)])
+    const changed = linkAttempts([...stored, ...added.filter(({ startedMs }) => startedMs >= from)])
+    for (const attempt of changed) linked.add(attempt)
   }
+  return linked
 }
 
 /** Puts new requests into the batch that has room, and into new ones. @returns the new ones */
@@ -147,15 +155,12 @@ function fill (open: LoadedBatch | undefined, added: StoredFacts[], requests: En
   return created
 }
 
-/** Sets the text of a batch's facts, and its size. @returns whether they have changed */
-function setTexts (batch: LoadedBatch): boolean {
+/** Sets the text of a batch's facts, and its size. */
+function setTexts (batch: LoadedBatch): void {
   const { hashes, data, factsText: before } = batch
-  const factsText = JSON.stringify(batch.facts)
-  if (factsText === before) return false
-  batch.factsText = factsText
-  if (data === null) batch.bytes += Buffer.byteLength(factsText) - Buffer.byteLength(before)
-  else batch.bytes = bytesOfTexts(hashes, factsText, data)
-  return true
+  batch.factsText = JSON.stringify(batch.facts)
+  if (data === null) batch.bytes += Buffer.byteLength(batch.factsText) - Buffer.byteLength(before)
+  else batch.bytes = bytesOfTexts(hashes, batch.factsText, data)
 }
 
 async function updateBatches (

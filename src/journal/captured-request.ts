@@ -17,6 +17,8 @@ type AnswerFields = ReturnType<FastifyReply['getHeaders']>
 export interface CapturedRequest {
   /** Memory that it takes. */
   bytes: number
+  /** When its response ended, by `performance.now()`. */
+  endedAt: number
   /** Returns what the journal records of it, which takes several times as long as to capture it. */
   describe: () => EndedRequest
 }
@@ -62,7 +64,7 @@ export function captureRequest (
         answer.bytes >= Number(answerFields['content-length'] ?? Infinity),
       isClosedHere: isInjected || socket.writableEnded
     })
-    onEnd(capturedOf({
+    onEnd(capturedOf(end.at, {
       facts: {
         operation,
         method,
@@ -111,11 +113,12 @@ interface Pieces {
 }
 
 /** A function of its own: what it returns must not hold the request and its response, which take ten times as much. */
-function capturedOf (pieces: Pieces): CapturedRequest {
+function capturedOf (endedAt: number, pieces: Pieces): CapturedRequest {
   const { url, rawHeaders, body, answer } = pieces
   const head = rawHeaders.reduce((sum, text) => sum + text.length, url.length)
   return {
     bytes: OVERHEAD_BYTES + head + body.capturedBytes + answer.capturedBytes,
+    endedAt,
     describe: () => describe(pieces)
   }
 }

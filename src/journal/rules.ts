@@ -53,16 +53,23 @@ export interface Attempt {
 /**
  * Links attempts of one request, each to the one that began before it. The first one keeps its link: it has none, or
  * its own to an attempt that is not among these.
+ *
+ * @returns those whose link has changed
  */
-export function linkAttempts (attempts: Attempt[]): void {
+export function linkAttempts (attempts: Attempt[]): Attempt[] {
   attempts.sort((a, b) => a.startedMs - b.startedMs || a.id - b.id)
+  const changed: Attempt[] = []
   for (let i = 1; i < attempts.length; i++) {
     const last = attempts[i - 1]!
     const attempt = attempts[i]!
-    const pauseMs = Math.max(0, attempt.startedMs - last.endedMs)
-    const isFirst = attempt.idempotencyKey === undefined && pauseMs > MAX_PAUSE_MS
+    const { attemptOf, pauseMs, askedMs } = attempt
+    const pause = Math.max(0, attempt.startedMs - last.endedMs)
+    const isFirst = attempt.idempotencyKey === undefined && pause > MAX_PAUSE_MS
     attempt.attemptOf = isFirst ? undefined : last.attemptOf ?? last.id
-    attempt.pauseMs = isFirst ? undefined : pauseMs
+    attempt.pauseMs = isFirst ? undefined : pause
     attempt.askedMs = isFirst ? undefined : last.retryAfterMs
+    const isLinked = attempt.attemptOf === attemptOf && attempt.pauseMs === pauseMs && attempt.askedMs === askedMs
+    if (!isLinked) changed.push(attempt)
   }
+  return changed
 }

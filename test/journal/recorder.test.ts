@@ -21,7 +21,7 @@ function ended (path: string, bytes = 0): EndedRequest {
 }
 
 function captured (path: string, bytes = 0): CapturedRequest {
-  return { bytes: bytes + 500, describe: () => ended(path, bytes) }
+  return { bytes: bytes + 500, endedAt: performance.now(), describe: () => ended(path, bytes) }
 }
 
 interface Tried {
@@ -122,6 +122,18 @@ t.test('what waits to be recorded', async (t) => {
     for (let i = 0; i < 300; i++) recorder.add(1, captured(`/${i}`), 100)
     await eventually(() => inputs.length === 2)
     t.equal(inputs[1]!.requests.at(-1)!.facts.path, '/299')
+    await recorder.close()
+  })
+
+  await t.test('is recorded while more and more come than the journal keeps', async (t) => {
+    const { recorder, inputs } = recorderWith(async () => {})
+    const sending = setInterval(() => {
+      for (let i = 0; i < 300; i++) recorder.add(1, captured(`/${i}`), 100)
+    }, 20)
+    t.teardown(() => { clearInterval(sending) })
+    await eventually(() => inputs.length > 0)
+    t.same(inputs[0]!.requests.length, 250, 'more than one transaction records wait')
+    clearInterval(sending)
     await recorder.close()
   })
 })
