@@ -185,14 +185,15 @@ interface Report {
 }
 
 /**
- * Reports the output of a process: prints the name of each file, and what tap wrote about its failures, and counts the
- * tests, which tap ends with their time.
+ * Reports the output of a process: prints the name of each file, its time beside the others, and what tap wrote about
+ * its failures, and counts the tests, which tap ends with their time.
  */
 function createReport (): Report {
   /** The output for a file, without the assertions that passed. */
   let lines: string[] = []
   let problems: string[] = []
   let hasResult = false
+  let began = performance.now()
   return {
     read (line) {
       const [, indent, not, name, time] = /^(\s*)(not )?ok \d+ - (.*?)( # time=[\d.]+ms.*)?$/.exec(line) ?? []
@@ -205,12 +206,14 @@ function createReport (): Report {
     endFile (file, problem = hasResult ? undefined : 'no test ran') {
       if (problem !== undefined) problems.push(problem)
       const shown = problems.length > 0 ? lines : lines.filter((line) => / # SKIP/.test(line))
-      console.log([`${problems.length > 0 ? '✖' : '✔'} ${file}`, ...shown].join('\n'))
+      const seconds = ((performance.now() - began) / 1_000).toFixed(1)
+      console.log([`${problems.length > 0 ? '✖' : '✔'} ${file} (${seconds} s)`, ...shown].join('\n'))
       failures.push(...problems.map((text) => `${file}: ${text}`))
       const isGood = problems.length === 0
       lines = []
       problems = []
       hasResult = false
+      began = performance.now()
       return isGood
     }
   }
