@@ -38,9 +38,9 @@ const MAX_LEAD = 1_000 / REQUEST_MS
 const BURST = 8
 
 /**
- * This many requests start in a turn of the event loop. Others are not heard before its end: thousands of requests of
- * one account take half a second, and left another account 0.02 of its writes. With 64 in place of 256, an account with
- * 512 connections lost a quarter of its requests/s, and others gained nothing.
+ * This many requests of all accounts start in a turn of the event loop. Others are not heard before its end: thousands
+ * of requests of one account take half a second, and left another account 0.02 of its writes. With 64 in place of 256,
+ * an account with 512 connections lost a quarter of its requests/s, and others gained nothing.
  */
 const MAX_STARTS = 256
 
@@ -51,7 +51,7 @@ const MAX_STARTS = 256
  */
 const TURNS_PER_START = 64
 
-/** An account whose requests wait may start at least this many in each interval. */
+/** An account whose requests wait may start at least this many in each interval, as far as turns allow. */
 const LEAST_STARTS = 32
 const INTERVAL_MS = 10
 
@@ -84,7 +84,7 @@ interface Account {
 /**
  * Shares the event loop between accounts. In the order of arrival, an account with many connections would get most of
  * its time. Here an account with a lead of `LEAD` requests waits until the others start some, or until the event loop
- * has time to spare. While one account sends all requests, `MAX_STARTS_ALONE` of them start in each turn.
+ * has time to spare. `MAX_STARTS` requests start in each turn, and accounts take turns.
  *
  * What counts is time: a request is admitted as one, or as several if its body is large, and charged when its time is
  * known.
@@ -210,14 +210,15 @@ export class Admission {
     // Without others, nobody waits for an account to make up for its cost.
     if (fewest === Infinity) this.#accounts.clear()
     this.#fewest = this.#accounts.size === 0 ? 0 : fewest
-    for (const account of this.#accounts.values()) {
-      if (account.waiting.length > 0) this.#startWaiting(account)
-      if (this.#startsLeft > 0) continue
-      // The others are first in the next turn.
+    for (const account of [...this.#accounts.values()]) {
+      if (this.#startsLeft === 0) return this.#scheduleTurn()
+      if (account.waiting.length === 0) continue
+      this.#startWaiting(account)
+      // Those that had no turn are first in the next one.
       this.#accounts.delete(account.id)
       this.#accounts.set(account.id, account)
-      return this.#scheduleTurn()
     }
+    if (this.#startsLeft === 0) this.#scheduleTurn()
   }
 
   #startWaiting (account: Account): void {

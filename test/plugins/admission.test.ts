@@ -80,6 +80,25 @@ t.test('each of several accounts starts requests while connections arrive', asyn
   await many.all
 })
 
+t.test('many busy accounts start as many requests as each other', async (t) => {
+  const admission = createAdmission(t)
+  const started = new Array<number>(20).fill(0)
+  let left = 15_000
+  const connections = started.flatMap((_, account) => Array.from({ length: 64 }, async () => {
+    while (left > 0) {
+      await admission.admit(account + 1)
+      started[account]!++
+      left--
+      const end = performance.now() + 0.05
+      while (performance.now() < end) continue
+      await nextTurn()
+    }
+  }))
+  await Promise.all(connections)
+  const [least, most] = [Math.min(...started), Math.max(...started)]
+  t.ok(most < 1.5 * least, `an account has started ${most} requests, another ${least}`)
+})
+
 t.test('admission knows of each connection to a service', async (t) => {
   const { app, port } = await startApp(t)
   let count = 0
