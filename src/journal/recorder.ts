@@ -113,6 +113,8 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
     timer ??= setTimeout(() => {
       timer = undefined
       for (const [account, waiting] of accounts) {
+        // What gathers behind a transaction in flight is late because of it. Its end schedules again.
+        if (waiting.writing !== undefined) continue
         if (waiting.isOverfull && !isLate(waiting)) {
           schedule()
           continue
@@ -133,8 +135,9 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
   async function recorded (account: number): Promise<void> {
     const waiting = accounts.get(account)
     if (waiting === undefined) return
-    // A batch in flight may have begun before the last request ended.
-    await waiting.writing
+    // A batch in flight may have begun before the last request ended. If it fails, another caller gets its error.
+    await waiting.writing?.catch(() => {})
+    if (waiting.requests.length === 0 && waiting.dropped === 0) return
     await (waiting.writing ??= write(account, waiting).finally(() => {
       waiting.writing = undefined
       Object.assign(waiting, { since: performance.now(), isOverfull: false })

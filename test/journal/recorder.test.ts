@@ -136,6 +136,28 @@ t.test('what waits to be recorded', async (t) => {
     clearInterval(sending)
     await recorder.close()
   })
+
+  await t.test('gathers again after a long transaction', async (t) => {
+    let ended = 0
+    let pause = NaN
+    const { recorder, inputs } = recorderWith(async () => {
+      if (ended > 0) {
+        pause = performance.now() - ended
+        return
+      }
+      await sleep(500)
+      ended = performance.now()
+    })
+    const sending = setInterval(() => {
+      // None is too old.
+      for (let i = 0; i < 300; i++) recorder.add(1, { ...captured(`/${i}`), endedAt: Infinity }, 100)
+    }, 20)
+    t.teardown(() => { clearInterval(sending) })
+    await eventually(() => inputs.length > 1)
+    clearInterval(sending)
+    t.ok(pause > 2_900, `the second transaction begins ${pause} ms after the first one`)
+    await recorder.close()
+  })
 })
 
 t.test('the journal shows how many requests were dropped', async (t) => {
