@@ -41,6 +41,7 @@ export async function overload (context: ScenarioContext): Promise<void> {
     const release = await lockWrites(url)
     const waiting: Array<Promise<Reply>> = []
     const refused: Reply[] = []
+    const isOverload = ({ body }: Reply): boolean => body?.code === 'overloaded'
     // Each client repeats its write until one gets a place in the queue.
     const over = new AbortController()
     const clients = Array.from({ length: clientCount }, async (_, i) => {
@@ -52,7 +53,7 @@ export async function overload (context: ScenarioContext): Promise<void> {
         const asked = store.client.send({ ...write, headers: { 'idempotency-key': write.key } }).then((reply) => {
           if (reply.status === 503) {
             refused.push(reply)
-            store.ledger.recordUnanswered(write, reply.body?.code === 'overloaded')
+            store.ledger.recordUnanswered(write, isOverload(reply))
           } else {
             store.ledger.record(write, reply)
           }
@@ -63,18 +64,22 @@ export async function overload (context: ScenarioContext): Promise<void> {
         await sleep(50)
       }
     })
-    await sleep(quick ? 1_000 : 2_000)
-    // A busy machine may not have sent enough writes yet.
-    const deadline = Date.now() + MAX_WAIT_MS
-    while (refused.length === 0 && Date.now() < deadline) await sleep(50)
-    const during = await memory(service)
-    const read = await reader.send({ method: 'GET', path: '/pets' })
-    await release()
-    await sleep(500)
-    over.abort()
+    let during, read
+    try {
+      await sleep(quick ? 1_000 : 2_000)
+      // A busy machine may not have sent enough writes yet.
+      const deadline = Date.now() + MAX_WAIT_MS
+      while (!refused.some(isOverload) && Date.now() < deadline) await sleep(50)
+      during = await memory(service)
+      read = await reader.send({ method: 'GET', path: '/pets' })
+    } finally {
+      await release()
+      await sleep(500)
+      over.abort()
+    }
     await Promise.all(clients)
 
-    const overloaded = refused.filter(({ body }) => body?.code === 'overloaded')
+    const overloaded = refused.filter(isOverload)
     const slowest = Math.max(0, ...overloaded.map(({ took }) => took))
     const accepted = (await Promise.all(waiting)).filter(({ status }) => status === 201).length
     const growth = `from ${megabytes(before.heap)} to ${megabytes(during.heap)} MB`
