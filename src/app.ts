@@ -9,7 +9,7 @@ import { deliveryCleanup } from './deliveries/cleanup.ts'
 import { delivery } from './deliveries/plugin.ts'
 import { retention } from './events/retention.ts'
 import { homeRoutes } from './home/routes.ts'
-import { SortOrderSchema } from './http/common-schemas.ts'
+import { namedSchemas, SortOrderSchema } from './http/common-schemas.ts'
 import { requestId } from './http/request-id.ts'
 import { buildSerializerCompiler } from './http/serializer-compiler.ts'
 import { buildValidatorCompiler } from './http/validator-compiler.ts'
@@ -47,7 +47,7 @@ import { commitOptions, createResources } from './resources.ts'
 export async function buildApp (config: Config, siblings?: Siblings): Promise<FastifyInstance> {
   const resources = createResources(config)
   const components = [
-    ...errorSchemas(allErrors(resources)), SortOrderSchema, ...resources.flatMap(({ schemas }) => schemas)
+    ...errorSchemas(allErrors(resources)), SortOrderSchema, ...resources.flatMap(({ schemas }) => namedSchemas(schemas))
   ]
   const app = Fastify(await fastifyOptions(config))
   if (siblings !== undefined) app.decorate('siblings', siblings)

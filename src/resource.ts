@@ -11,8 +11,8 @@ export interface Resource {
   tag?: Tag | undefined
   /** Its tables, parents before children: rows are locked in this order and erased in the reverse one. */
   tables: Table[]
-  /** The named schemas, which are components of the OpenAPI document. */
-  schemas: TSchema[]
+  /** Its schemas by any names, such as a module of them: those with an `$id` are components of the OpenAPI document. */
+  schemas: object
   errors: Record<string, ErrorClass>
   events?: Record<string, EventDefinition>
   /** Writes the events of all resources. */

@@ -1,4 +1,4 @@
-import { etagOf } from '../database/entity-tag.ts'
+import { etagOf } from '../database/record.ts'
 import type { Query, Read } from '../database/reads/query.ts'
 import {
   boolean, integer, jsonObject, optional, text, time, type SerializedRecord

@@ -1,5 +1,4 @@
 import * as tables from '../generated/tables.ts'
-import { namedSchemas } from '../http/common-schemas.ts'
 import type { Resource } from '../resource.ts'
 import * as errors from './errors.ts'
 import { accountRoutes } from './routes.ts'
@@ -14,7 +13,7 @@ export const accounts: Resource = {
     description: 'Your account, which is your store, and its API keys.'
   },
   tables: [tables.apiKeys],
-  schemas: namedSchemas(schemas),
+  schemas,
   errors,
   routes: accountRoutes
 }

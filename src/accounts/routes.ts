@@ -1,11 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
 import { sendChanged, sendCreated, sendFound, sendList } from '../http/record-routes.ts'
 import { sendWriteResult, sendRecord } from '../http/responses.ts'
 import { checkCollectionPreconditions, conditionsOf, STALE_EXAMPLE } from '../http/conditional-requests.ts'
 import { ApiKeyLimitReached, ApiKeyNotFound, LastApiKey, SignupClosed } from './errors.ts'
 import { writeContext } from '../http/idempotency.ts'
-import { NoContent, ref } from '../http/common-schemas.ts'
+import { arrayOf, NoContent, ref } from '../http/common-schemas.ts'
 import {
   AccountSchema, AccountWithKeySchema, ApiKeySchema, ApiKeyWithSecretSchema, KeyParams, KeyQuery, NewAccountSchema,
   NewApiKeySchema, type NewAccount
@@ -97,7 +96,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async function accountRo
       summary: 'List API keys',
       description: 'Lists the API keys of the account by id, without their secrets, a page at a time.',
       querystring: KeyQuery,
-      response: { 200: Type.Array(ref(ApiKeySchema)) }
+      response: { 200: arrayOf(ApiKeySchema) }
     }
   }, async (request, reply) => await sendList(request, reply, listKeys))
 

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, SortQuery, Text, Timestamp } from '../http/common-schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, ListQuery, Text, Timestamp } from '../http/common-schemas.ts'
 
 const name = Text(1, 255, 'Name of the store', "Ada's Animals")
 const email = Text(1, 255, 'A contact, neither verified nor unique', 'ada@example.com')
@@ -90,4 +90,4 @@ export type ApiKeyWithSecret = Static<typeof ApiKeyWithSecretSchema>
 
 export const KeyParams = Type.Object({ keyId: Id('Id of the key', 1) }, NO_ADDITIONAL_PROPERTIES)
 
-export const KeyQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)
+export const KeyQuery = ListQuery({})

@@ -1,9 +1,7 @@
-import { etagOf } from '../database/entity-tag.ts'
-import { recordOf } from '../database/record.ts'
+import { etagOf, recordOf } from '../database/record.ts'
 import { children, forUpdate, type Write } from '../database/unit-of-work/write.ts'
 import { categories, pets } from '../generated/tables.ts'
-import type { Conditions } from '../http/conditional-requests.ts'
-import { requireRow } from '../http/record-routes.ts'
+import { requireRow, type RecordRef } from '../http/record-routes.ts'
 import { CategoryInUse, CategoryNotFound } from './errors.ts'
 import { categoryEvents, CategorySchema, type Category, type CategoryUpdate, type NewCategory } from './schemas.ts'
 
@@ -16,7 +14,7 @@ export const createCategory: Write<{ category: NewCategory }, Category> = {
   }
 }
 
-interface CategoryRef { categoryId: number, conditions: Conditions }
+type CategoryRef = RecordRef<'categoryId'>
 
 export const updateCategory: Write<CategoryRef & { patch: CategoryUpdate }, Category> = {
   name: 'updateCategory',

@@ -1,5 +1,4 @@
 import * as tables from '../generated/tables.ts'
-import { namedSchemas } from '../http/common-schemas.ts'
 import type { Resource } from '../resource.ts'
 import * as errors from './errors.ts'
 import { categoryRoutes } from './routes.ts'
@@ -9,7 +8,7 @@ export const categories: Resource = {
   name: 'categories',
   tag: { name: 'categories', group: 'Pets', position: 2, description: 'The categories that pets belong to.' },
   tables: [tables.categories],
-  schemas: namedSchemas(schemas),
+  schemas,
   errors,
   events: schemas.categoryEvents,
   routes: categoryRoutes

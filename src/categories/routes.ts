@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
-import { NoContent, ref } from '../http/common-schemas.ts'
+import { arrayOf, NoContent, ref } from '../http/common-schemas.ts'
 import { sendChanged, sendCreated, sendFound, sendList } from '../http/record-routes.ts'
 import { CategoryInUse, CategoryNotFound } from './errors.ts'
 import { CategoryParams, CategoryQuery, CategorySchema, CategoryUpdateSchema, NewCategorySchema } from './schemas.ts'
@@ -14,7 +13,7 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
       summary: 'List categories',
       description: 'Lists categories by id, a page at a time.',
       querystring: CategoryQuery,
-      response: { 200: Type.Array(ref(CategorySchema)) }
+      response: { 200: arrayOf(CategorySchema) }
     }
   }, async (request, reply) => await sendList(request, reply, listCategories))
 
@@ -50,10 +49,8 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
       response: { 200: ref(CategorySchema) }
     },
     config: { errors: [CategoryNotFound] }
-  }, async (request, reply) => {
-    const { params, body: patch } = request
-    return await sendChanged(request, reply, updateCategory, { ...params, patch })
-  })
+  }, async (request, reply) =>
+    await sendChanged(request, reply, updateCategory, { ...request.params, patch: request.body }))
 
   app.delete('/categories/:categoryId', {
     schema: {

@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { defineEvents } from '../events/define-events.ts'
-import { NO_ADDITIONAL_PROPERTIES, Id, Nullable, PageQuery, ref, SortQuery, Text } from '../http/common-schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, ListQuery, MergePatch, Nullable, ref, Text } from '../http/common-schemas.ts'
 
 const name = Text(1, 255, 'Category name, a kind of animal', 'Cats')
 const description = Text(0, 2000, 'Short description of the category', 'Own the place; you only pay for it')
@@ -11,11 +11,8 @@ export const NewCategorySchema = Type.Object({
 }, { $id: 'NewCategory', ...NO_ADDITIONAL_PROPERTIES, description: 'A category to create.' })
 export type NewCategory = Static<typeof NewCategorySchema>
 
-export const CategoryUpdateSchema = Type.Partial(Type.Object({ name, description: Nullable(description) }), {
-  $id: 'CategoryUpdate',
-  ...NO_ADDITIONAL_PROPERTIES,
-  description: 'A JSON merge patch (RFC 7396) with the fields to change. `description: null` clears the description.'
-})
+export const CategoryUpdateSchema = MergePatch(
+  'CategoryUpdate', { name, description: Nullable(description) }, ' `description: null` clears the description.')
 export type CategoryUpdate = Static<typeof CategoryUpdateSchema>
 
 export const CategorySchema = Type.Object({
@@ -31,4 +28,4 @@ export const categoryEvents = defineEvents('category', { created: category, upda
 
 export const CategoryParams = Type.Object({ categoryId: Id('Id of the category', 2) }, NO_ADDITIONAL_PROPERTIES)
 
-export const CategoryQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)
+export const CategoryQuery = ListQuery({})

@@ -1,4 +1,4 @@
-import { Type, type Static, type TSchema, type TUnsafe } from '@sinclair/typebox'
+import { Type, type Static, type TProperties, type TSchema, type TUnsafe } from '@sinclair/typebox'
 import { describedPattern } from './validation-messages.ts'
 
 /**
@@ -10,6 +10,9 @@ import { describedPattern } from './validation-messages.ts'
 export function ref<T extends TSchema> (schema: T, options: { description?: string } = {}): TUnsafe<Static<T>> {
   return Type.Unsafe<Static<T>>({ ...options, $ref: `${schema.$id}#` })
 }
+
+/** Returns the schema of an array of a component. */
+export const arrayOf = <T extends TSchema>(schema: T) => Type.Array(ref(schema))
 
 /**
  * Defines an id in a path, query or body. Has no `maximum`: JavaScript cannot print 2^63-1. The description tells
@@ -38,9 +41,9 @@ export const StringEnum = <T extends string>(values: readonly T[], options: Stri
 /** Makes an unknown or read-only field of a request body an error. */
 export const NO_ADDITIONAL_PROPERTIES = { additionalProperties: false } as const
 
-/** Returns the named schemas of a module, which are components of the document. */
-export function namedSchemas (module: Record<string, unknown>): TSchema[] {
-  return Object.values(module)
+/** Returns those members of an object or array that are schemas with an `$id`. */
+export function namedSchemas (schemas: object): TSchema[] {
+  return Object.values(schemas)
     .filter((value): value is TSchema => (value as Partial<TSchema> | undefined)?.$id !== undefined)
 }
 
@@ -65,9 +68,13 @@ export const SortOrderSchema = StringEnum(['id', '-id'], {
 })
 
 /** The sort parameter of lists, which are ordered by id. */
-export const SortQuery = {
+const SortQuery = {
   sort: Type.Optional(ref(SortOrderSchema, { description: 'Sort order. Default: `id`, ascending' }))
 }
+
+/** Returns the schema of a list's query: the filters of the list, and the parameters that all lists have. */
+export const ListQuery = <Filters extends TProperties>(filters: Filters) =>
+  Type.Object({ ...filters, ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)
 
 /** The schema of a 204 response. */
 export const NoContent = Type.Null({ description: 'Success; the response has no body.' })
@@ -75,3 +82,9 @@ export const NoContent = Type.Null({ description: 'Success; the response has no 
 /** Defines a field of a merge patch that `null` clears. OpenAPI 3.0 and Ajv both call it `nullable`. */
 export const Nullable = <T extends TSchema>(schema: T): TUnsafe<Static<T> | null> =>
   Type.Unsafe<Static<T> | null>({ ...schema, nullable: true })
+
+/** Defines a merge patch. `note` follows its description. */
+export const MergePatch = <Fields extends TProperties>($id: string, fields: Fields, note = '') =>
+  Type.Partial(Type.Object(fields), {
+    $id, ...NO_ADDITIONAL_PROPERTIES, description: `A JSON merge patch (RFC 7396) with the fields to change.${note}`
+  })

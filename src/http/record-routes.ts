@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AccountRows } from '../database/unit-of-work/account-rows.ts'
 import type { Write } from '../database/unit-of-work/write.ts'
-import { etagOf } from '../database/entity-tag.ts'
+import { etagOf } from '../database/record.ts'
 import type { FindRecord, ListRecords } from '../database/sql/record-queries.ts'
 import type { Table } from '../database/table.ts'
 import type { ErrorClass } from '../errors.ts'
 import { conditionsOf, requirePreconditions, type Conditions } from './conditional-requests.ts'
-import { writeContext } from './idempotency.ts'
+import { recordWriteContext, writeContext } from './idempotency.ts'
 import { pageRequest, type PageQuery } from './pagination.ts'
 import { sendPage, sendRecord, sendWriteResult } from './responses.ts'
 
@@ -39,14 +39,17 @@ export async function sendCreated<Input, Record extends { id?: number | string }
   return sendWriteResult(reply, 201, created, `${url!.slice(server.basePath.length)}/${created.record.id}`)
 }
 
-/** Changes a record under the preconditions of the request, and sends it. */
+/** Changes a record under the preconditions of the request, and sends it, if it is still there. */
 export async function sendChanged<Input> (
   request: FastifyRequest, reply: FastifyReply, write: Write<Input & { conditions: Conditions }, unknown>, input: Input
 ): Promise<FastifyReply> {
   const changed = await request.server.commit(
-    write, { ...input, conditions: conditionsOf(request) }, writeContext(request))
+    write, { ...input, conditions: conditionsOf(request) }, recordWriteContext(request))
   return sendWriteResult(reply, changed.record === undefined ? 204 : 200, changed)
 }
+
+/** What names the record that a request changes: the id in its path, and its preconditions. */
+export type RecordRef<Parameter extends string> = Record<Parameter, number> & { conditions: Conditions }
 
 /**
  * Returns the row that a request names, for a write that needs it.

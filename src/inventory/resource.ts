@@ -1,5 +1,4 @@
 import * as tables from '../generated/tables.ts'
-import { namedSchemas } from '../http/common-schemas.ts'
 import type { Resource } from '../resource.ts'
 import * as errors from './errors.ts'
 import { inventoryRoutes } from './routes.ts'
@@ -9,7 +8,7 @@ export const inventory: Resource = {
   name: 'inventory',
   tag: { name: 'inventory', group: 'Store', position: 4, description: 'The stock of each pet.' },
   tables: [tables.inventoryItems],
-  schemas: namedSchemas(schemas),
+  schemas,
   errors,
   events: schemas.inventoryEvents,
   routes: inventoryRoutes

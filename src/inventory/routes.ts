@@ -1,9 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
 import { sendRecord } from '../http/responses.ts'
 import { InventoryNotFound } from './errors.ts'
 import { PetNotFound } from '../pets/errors.ts'
-import { ref } from '../http/common-schemas.ts'
+import { arrayOf, ref } from '../http/common-schemas.ts'
 import { sendChanged, sendList } from '../http/record-routes.ts'
 import { InventoryItemSchema } from '../pets/schemas.ts'
 import { InventoryParams, InventoryQuery, InventoryUpdateSchema } from './schemas.ts'
@@ -17,7 +16,7 @@ export const inventoryRoutes: FastifyPluginAsyncTypebox = async function invento
       summary: 'List inventory',
       description: 'Lists the stock of all counted pets by pet id, a page at a time.',
       querystring: InventoryQuery,
-      response: { 200: Type.Array(ref(InventoryItemSchema)) }
+      response: { 200: arrayOf(InventoryItemSchema) }
     }
   }, async (request, reply) => await sendList(request, reply, listInventory))
 

@@ -1,6 +1,5 @@
 import { hasLab, type Config } from '../config.ts'
 import * as tables from '../generated/tables.ts'
-import { namedSchemas } from '../http/common-schemas.ts'
 import type { Resource } from '../resource.ts'
 import * as errors from './errors.ts'
 import { journalHooks } from './plugin.ts'
@@ -13,7 +12,7 @@ export function journal (config: Pick<Config, 'LAB' | 'DEMO' | 'STREAMS_PER_ACCO
   return {
     name: 'journal',
     tables: [tables.journals, tables.recordedBatches],
-    schemas: namedSchemas(schemas),
+    schemas,
     errors,
     ...isOn ? { observers: journalHooks } : {},
     routes: isOn ? journalRoutes({ streamsPerAccount: config.STREAMS_PER_ACCOUNT }) : async () => {}

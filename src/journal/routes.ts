@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ValidationFailed } from '../errors.ts'
 import { StreamLimitReached } from '../events/errors.ts'
@@ -8,7 +7,7 @@ import { lastEventId, sendStream, sendStreamNotModified } from '../events/stream
 import {
   checkCollectionPreconditions, conditionsOf, isNotModified, STALE_EXAMPLE
 } from '../http/conditional-requests.ts'
-import { NoContent, ref } from '../http/common-schemas.ts'
+import { arrayOf, NoContent, ref } from '../http/common-schemas.ts'
 import { addVary, EVENT_STREAM, preferredType } from '../http/content-negotiation.ts'
 import { recordWriteContext } from '../http/idempotency.ts'
 import { pageLinks } from '../http/pagination.ts'
@@ -102,7 +101,7 @@ export function journalRoutes (
           'text/event-stream` the response stays open and sends new requests, after `Last-Event-ID` or `after`. With ' +
           '`Accept: application/har+json` the page is an HTTP Archive.',
         querystring: RequestQuery,
-        response: { 200: Type.Array(ref(RecordedRequestSchema)) }
+        response: { 200: arrayOf(RecordedRequestSchema) }
       },
       config: {
         errors: [StreamLimitReached],

@@ -1,5 +1,5 @@
 import { LAST_INSTANT } from '../database/account-clocks.ts'
-import { etagOf } from '../database/entity-tag.ts'
+import { etagOf } from '../database/record.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import { renewClaim } from '../database/group-commit/idempotency-records.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'

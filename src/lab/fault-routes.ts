@@ -1,9 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
 import { timeText } from '../database/account-clocks.ts'
 import { ValidationFailed } from '../errors.ts'
 import { conditionsOf, STALE_EXAMPLE } from '../http/conditional-requests.ts'
-import { NoContent, ref } from '../http/common-schemas.ts'
+import { arrayOf, NoContent, ref } from '../http/common-schemas.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { pageLinks, pageRequest } from '../http/pagination.ts'
 import { sendPage, sendRecord, sendWriteResult } from '../http/responses.ts'
@@ -32,7 +31,7 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
       summary: 'List faults',
       description: 'Lists the faults that can still hit requests, by id, a page at a time.',
       querystring: LabQuery,
-      response: { 200: Type.Array(ref(FaultSchema)) }
+      response: { 200: arrayOf(FaultSchema) }
     }
   }, async (request, reply) => {
     const { auth: { account }, query } = request
@@ -71,7 +70,7 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
       description: 'Creates up to 20 faults together: all, or none if one of them is refused. Where several match a ' +
         'request, the first one in the list applies.',
       body: ref(NewScenarioSchema),
-      response: { 201: Type.Array(ref(FaultSchema)) }
+      response: { 201: arrayOf(FaultSchema) }
     },
     config: { errors: [UnknownApiKey, FaultLimitReached] },
     serializerCompiler: () => (data) => JSON.stringify(data)

@@ -1,5 +1,5 @@
 import type { Dialect } from '../database/dialect.ts'
-import { etagOf } from '../database/entity-tag.ts'
+import { etagOf } from '../database/record.ts'
 import type { Query, Read } from '../database/reads/query.ts'
 import {
   integer, json, jsonObject, optional, text, time, type Member, type SerializedRecord

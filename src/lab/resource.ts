@@ -1,6 +1,5 @@
 import { hasLab, type Config } from '../config.ts'
 import * as tables from '../generated/tables.ts'
-import { namedSchemas } from '../http/common-schemas.ts'
 import type { Resource, Tag } from '../resource.ts'
 import * as effects from './effects.ts'
 import * as errors from './errors.ts'
@@ -33,7 +32,7 @@ export function lab (config: Pick<Config, 'LAB' | 'DEMO'>): Resource {
     tag: isOn ? TAG : undefined,
     tables: [tables.faults, tables.snapshots, tables.snapshotRows, tables.labStates],
     schemas: [
-      ...effects.EFFECTS, effects.EffectSchema, ...rows.ROWS, rows.StoreRowSchema, ...namedSchemas(schemas)
+      ...effects.EFFECTS, effects.EffectSchema, ...rows.ROWS, rows.StoreRowSchema, ...Object.values(schemas)
     ],
     errors: { ...errorClasses, ...INJECTED },
     errorsOfAll: isOn ? Object.values(INJECTED) : [],

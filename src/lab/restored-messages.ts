@@ -1,4 +1,4 @@
-import { nextVersionSql } from '../database/entity-tag.ts'
+import { nextVersionSql } from '../database/record.ts'
 import type { NewEvent } from '../database/unit-of-work/success.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { messageRecord } from '../messages/queries.ts'

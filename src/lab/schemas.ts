@@ -1,8 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { defineEvents } from '../events/define-events.ts'
-import {
-  NO_ADDITIONAL_PROPERTIES, Id, PageQuery, ref, SortQuery, StringEnum, Text, Timestamp
-} from '../http/common-schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, ListQuery, ref, StringEnum, Text, Timestamp } from '../http/common-schemas.ts'
 import { EffectSchema, type Effect } from './effects.ts'
 import { StoreRowSchema } from './row-schemas.ts'
 
@@ -219,4 +217,4 @@ export const labEvents = {
 
 export const FaultParams = Type.Object({ faultId: Id('Id of the fault', 1) }, NO_ADDITIONAL_PROPERTIES)
 export const SnapshotParams = Type.Object({ snapshotId: Id('Id of the snapshot', 1) }, NO_ADDITIONAL_PROPERTIES)
-export const LabQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)
+export const LabQuery = ListQuery({})

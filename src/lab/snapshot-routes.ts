@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
 import { conditionsOf } from '../http/conditional-requests.ts'
-import { NoContent, ref } from '../http/common-schemas.ts'
+import { arrayOf, NoContent, ref } from '../http/common-schemas.ts'
 import { recordWriteContext, writeContext } from '../http/idempotency.ts'
 import { pageRequest } from '../http/pagination.ts'
 import { sendPage, sendRecord, sendWriteResult } from '../http/responses.ts'
@@ -46,7 +45,7 @@ export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshot
       summary: 'List snapshots',
       description: 'Lists the snapshots of the account by id, a page at a time.',
       querystring: LabQuery,
-      response: { 200: Type.Array(ref(SnapshotSchema)) }
+      response: { 200: arrayOf(SnapshotSchema) }
     }
   }, async (request, reply) => {
     const { auth: { account }, query } = request

@@ -1,6 +1,5 @@
 import { hasLab, type Config } from '../config.ts'
 import * as tables from '../generated/tables.ts'
-import { namedSchemas } from '../http/common-schemas.ts'
 import type { Resource } from '../resource.ts'
 import * as errors from './errors.ts'
 import { limitHooks } from './plugin.ts'
@@ -13,7 +12,7 @@ export function limits (config: Pick<Config, 'LAB' | 'DEMO'>): Resource {
   return {
     name: 'limits',
     tables: [tables.accountLimits],
-    schemas: namedSchemas(schemas),
+    schemas,
     errors,
     ...isOn ? { limits: limitHooks } : {},
     routes: isOn ? limitRoutes : async () => {}

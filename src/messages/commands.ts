@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { etagOf } from '../database/entity-tag.ts'
-import { recordOf } from '../database/record.ts'
+import { etagOf, recordOf } from '../database/record.ts'
 import type { Write } from '../database/unit-of-work/write.ts'
 import { messages } from '../generated/tables.ts'
 import { messageEvents, MessageSchema, type Message, type NewMessage } from './schemas.ts'

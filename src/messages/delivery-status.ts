@@ -1,4 +1,4 @@
-import { nextVersion, nextVersionSql } from '../database/entity-tag.ts'
+import { nextVersion, nextVersionSql } from '../database/record.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { NewEvent } from '../database/unit-of-work/success.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'

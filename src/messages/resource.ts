@@ -1,5 +1,4 @@
 import * as tables from '../generated/tables.ts'
-import { namedSchemas } from '../http/common-schemas.ts'
 import type { Resource } from '../resource.ts'
 import * as errors from './errors.ts'
 import { messageRoutes } from './routes.ts'
@@ -14,7 +13,7 @@ export const messages: Resource = {
     description: 'Texts that the service delivers to your webhooks.'
   },
   tables: [tables.messages],
-  schemas: namedSchemas(schemas),
+  schemas,
   errors,
   events: schemas.messageEvents,
   routes: messageRoutes

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
 import { MessageNotFound } from './errors.ts'
-import { ref } from '../http/common-schemas.ts'
+import { arrayOf, ref } from '../http/common-schemas.ts'
 import { sendCreated, sendFound, sendList } from '../http/record-routes.ts'
 import { MessageParams, MessageQuery, MessageSchema, NewMessageSchema } from './schemas.ts'
 import { createMessage, messageSecret } from './commands.ts'
@@ -28,7 +27,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async function messageRo
       summary: 'List messages',
       description: 'Lists messages by id, which is also the order of time, a page at a time.',
       querystring: MessageQuery,
-      response: { 200: Type.Array(ref(MessageSchema)) }
+      response: { 200: arrayOf(MessageSchema) }
     }
   }, async (request, reply) => await sendList(request, reply, listMessages))
 

@@ -1,8 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { defineEvents } from '../events/define-events.ts'
-import {
-  NO_ADDITIONAL_PROPERTIES, PageQuery, ref, SortQuery, StringEnum, Text, Timestamp
-} from '../http/common-schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, ListQuery, ref, StringEnum, Text, Timestamp } from '../http/common-schemas.ts'
 import { describedPattern } from '../http/validation-messages.ts'
 
 const message = Text(1, 10000, 'The submitted text', 'Hello')
@@ -46,4 +44,4 @@ export const messageEvents = defineEvents('message', {
 
 export const MessageParams = Type.Object({ messageId: id }, NO_ADDITIONAL_PROPERTIES)
 
-export const MessageQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)
+export const MessageQuery = ListQuery({})

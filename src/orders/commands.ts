@@ -1,10 +1,8 @@
-import { etagOf } from '../database/entity-tag.ts'
-import { recordOf } from '../database/record.ts'
+import { etagOf, recordOf } from '../database/record.ts'
 import type { AccountRows } from '../database/unit-of-work/account-rows.ts'
 import { children, forUpdate, through, type Need, type Write } from '../database/unit-of-work/write.ts'
 import { inventoryItems, orders, pets, type OrderRow, type PetRow } from '../generated/tables.ts'
-import type { Conditions } from '../http/conditional-requests.ts'
-import { requireRow } from '../http/record-routes.ts'
+import { requireRow, type RecordRef } from '../http/record-routes.ts'
 import { PetNotAvailable, UnknownPet } from '../pets/errors.ts'
 import { completeOrder, releaseStock, reserveStock } from '../pets/rules.ts'
 import { applyStock, inventoryRecord, petUpdated, stockOf } from '../pets/stock.ts'
@@ -39,7 +37,7 @@ export const placeOrder: Write<{ order: NewOrder }, Order> = {
   }
 }
 
-interface OrderRef { orderId: number, conditions: Conditions }
+type OrderRef = RecordRef<'orderId'>
 
 export const updateOrder: Write<OrderRef & { patch: OrderUpdate }, Order> = {
   name: 'updateOrder',

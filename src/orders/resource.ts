@@ -1,5 +1,4 @@
 import * as tables from '../generated/tables.ts'
-import { namedSchemas } from '../http/common-schemas.ts'
 import type { Resource } from '../resource.ts'
 import * as errors from './errors.ts'
 import { orderRoutes } from './routes.ts'
@@ -9,7 +8,7 @@ export const orders: Resource = {
   name: 'orders',
   tag: { name: 'orders', group: 'Store', position: 3, description: 'Orders for units of a pet.' },
   tables: [tables.orders],
-  schemas: namedSchemas(schemas),
+  schemas,
   errors,
   events: schemas.orderEvents,
   routes: orderRoutes

@@ -67,10 +67,8 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
       response: { 200: ref(OrderSchema) }
     },
     config: { errors: [OrderNotFound, OrderAlreadyShipped] }
-  }, async (request, reply) => {
-    const { params, body: patch } = request
-    return await sendChanged(request, reply, updateOrder, { ...params, patch })
-  })
+  }, async (request, reply) =>
+    await sendChanged(request, reply, updateOrder, { ...request.params, patch: request.body }))
 
   app.delete('/store/orders/:orderId', {
     schema: {

@@ -1,6 +1,8 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { defineEvents } from '../events/define-events.ts'
-import { NO_ADDITIONAL_PROPERTIES, Id, Nullable, PageQuery, ref, SortQuery, Timestamp } from '../http/common-schemas.ts'
+import {
+  NO_ADDITIONAL_PROPERTIES, arrayOf, Id, ListQuery, MergePatch, Nullable, ref, Timestamp
+} from '../http/common-schemas.ts'
 import { InventoryItemSchema } from '../pets/schemas.ts'
 
 const petId = Id('Id of the pet in the order')
@@ -17,11 +19,8 @@ export const NewOrderSchema = Type.Object({
 }, { $id: 'NewOrder', ...NO_ADDITIONAL_PROPERTIES, description: 'An order to place for units of an available pet.' })
 export type NewOrder = Static<typeof NewOrderSchema>
 
-export const OrderUpdateSchema = Type.Partial(Type.Object({ shipDate: Nullable(shipDate), complete }), {
-  $id: 'OrderUpdate',
-  ...NO_ADDITIONAL_PROPERTIES,
-  description: 'A JSON merge patch (RFC 7396) with the fields to change. `shipDate: null` clears the date.'
-})
+export const OrderUpdateSchema = MergePatch(
+  'OrderUpdate', { shipDate: Nullable(shipDate), complete }, ' `shipDate: null` clears the date.')
 export type OrderUpdate = Static<typeof OrderUpdateSchema>
 
 export const OrderSchema = Type.Partial(Type.Object({
@@ -44,13 +43,11 @@ export const orderEvents = defineEvents('order', { placed: data, updated: data, 
 
 export const OrderParams = Type.Object({ orderId: Id('Id of the order', 7) }, NO_ADDITIONAL_PROPERTIES)
 
-export const OrderQuery = Type.Object({
+export const OrderQuery = ListQuery({
   petId: Type.Optional(Id('Only orders for this pet')),
   complete: Type.Optional(Type.Boolean({
     description: 'Only complete orders, or only open orders', example: false
-  })),
-  ...PageQuery,
-  ...SortQuery
-}, NO_ADDITIONAL_PROPERTIES)
+  }))
+})
 
-export const OrdersSchema = Type.Array(ref(OrderSchema))
+export const OrdersSchema = arrayOf(OrderSchema)

@@ -1,9 +1,8 @@
 import { UnknownCategory } from '../categories/errors.ts'
-import { etagOf } from '../database/entity-tag.ts'
+import { etagOf } from '../database/record.ts'
 import { children, forReference, forUpdate, type Write } from '../database/unit-of-work/write.ts'
 import { categories, inventoryItems, orders, pets } from '../generated/tables.ts'
-import type { Conditions } from '../http/conditional-requests.ts'
-import { requireRow } from '../http/record-routes.ts'
+import { requireRow, type RecordRef } from '../http/record-routes.ts'
 import { InvalidStatusTransition, PetInUse, PetNotFound } from './errors.ts'
 import { petEvents } from './events.ts'
 import { setStatus } from './rules.ts'
@@ -21,7 +20,7 @@ export const createPet: Write<{ pet: NewPet }, Pet> = {
   }
 }
 
-interface PetRef { petId: number, conditions: Conditions }
+type PetRef = RecordRef<'petId'>
 
 export interface PetChange extends PetRef { patch: PetUpdate }
 

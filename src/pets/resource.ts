@@ -1,6 +1,5 @@
 import type { Config } from '../config.ts'
 import * as tables from '../generated/tables.ts'
-import { namedSchemas } from '../http/common-schemas.ts'
 import type { Resource } from '../resource.ts'
 import * as errors from './errors.ts'
 import { petEvents } from './events.ts'
@@ -12,7 +11,7 @@ export function pets ({ PET_READ_SUNSET }: Config): Resource {
     name: 'pets',
     tag: { name: 'animals', title: 'Pets', group: 'Pets', position: 1, description: 'The pets that the store offers.' },
     tables: [tables.pets],
-    schemas: namedSchemas(schemas),
+    schemas,
     errors,
     events: petEvents,
     routes: petRoutes({ sunset: PET_READ_SUNSET })

@@ -92,10 +92,8 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
         response: { 200: ref(PetSchema) }
       },
       config: { errors: [PetNotFound, InvalidStatusTransition, UnknownCategory] }
-    }, async (request, reply) => {
-      const { params, body: patch } = request
-      return await sendChanged(request, reply, updatePet, { ...params, patch })
-    })
+    }, async (request, reply) =>
+      await sendChanged(request, reply, updatePet, { ...request.params, patch: request.body }))
 
     app.delete('/pets/:petId', {
       schema: {

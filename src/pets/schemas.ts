@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, ref, SortQuery, StringEnum, Text } from '../http/common-schemas.ts'
+import { NO_ADDITIONAL_PROPERTIES, Id, ListQuery, MergePatch, ref, StringEnum, Text } from '../http/common-schemas.ts'
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const
 
@@ -23,11 +23,7 @@ export const NewPetSchema = Type.Object({
 })
 export type NewPet = Static<typeof NewPetSchema>
 
-export const PetUpdateSchema = Type.Partial(Type.Object({ name, categoryId, status }), {
-  $id: 'PetUpdate',
-  ...NO_ADDITIONAL_PROPERTIES,
-  description: 'A JSON merge patch (RFC 7396) with the fields to change.'
-})
+export const PetUpdateSchema = MergePatch('PetUpdate', { name, categoryId, status })
 export type PetUpdate = Static<typeof PetUpdateSchema>
 
 export const PetSchema = Type.Object({
@@ -50,12 +46,10 @@ export type InventoryItem = Static<typeof InventoryItemSchema>
 
 export const PetParams = Type.Object({ petId: Id('Id of the pet') }, NO_ADDITIONAL_PROPERTIES)
 
-export const PetQuery = Type.Object({
+export const PetQuery = ListQuery({
   status: Type.Optional(ref(PetStatusSchema, { description: 'Only pets with this status' })),
   categoryId: Type.Optional(Id('Only pets in this category', 2)),
   id: Type.Optional(Type.Array(Id('Id of a pet'), {
     minItems: 1, maxItems: 100, description: 'Only these pets. Repeat the parameter for each id, up to 100 times'
-  })),
-  ...PageQuery,
-  ...SortQuery
-}, NO_ADDITIONAL_PROPERTIES)
+  }))
+})

@@ -1,4 +1,4 @@
-import { nextVersion } from '../database/entity-tag.ts'
+import { nextVersion } from '../database/record.ts'
 import type { NewEvent } from '../database/unit-of-work/success.ts'
 import type { AccountRows } from '../database/unit-of-work/account-rows.ts'
 import { inventoryItems, pets, type InventoryItemRow, type PetRow } from '../generated/tables.ts'

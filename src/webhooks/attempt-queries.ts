@@ -1,5 +1,5 @@
 import type { Dialect } from '../database/dialect.ts'
-import { etagOf } from '../database/entity-tag.ts'
+import { etagOf } from '../database/record.ts'
 import { queryOfShape } from '../database/reads/query-shapes.ts'
 import type { Query, Read } from '../database/reads/query.ts'
 import {

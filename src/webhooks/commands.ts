@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { timeText } from '../database/account-clocks.ts'
-import { etagOf } from '../database/entity-tag.ts'
+import { etagOf } from '../database/record.ts'
 import type { AccountRows } from '../database/unit-of-work/account-rows.ts'
 import { all, forUpdate, type Need, type Write } from '../database/unit-of-work/write.ts'
 import { HEAD_OF_QUEUE } from '../deliveries/enqueue.ts'
 import { apiKeys, deliveries, webhooks, type WebhookRow } from '../generated/tables.ts'
-import type { Conditions } from '../http/conditional-requests.ts'
-import { requireRow } from '../http/record-routes.ts'
+import { requireRow, type RecordRef } from '../http/record-routes.ts'
 import { WebhookLimitReached, WebhookNotFound } from './errors.ts'
 import type { NewWebhook, Webhook, TestDelivery, WebhookUpdate, WebhookWithSecret } from './schemas.ts'
 
@@ -31,7 +30,7 @@ export const createWebhook: Write<{ webhook: Required<NewWebhook>, secret: strin
   }
 }
 
-interface WebhookRef { webhookId: number, conditions: Conditions }
+type WebhookRef = RecordRef<'webhookId'>
 
 const needs = ({ webhookId }: WebhookRef): Need[] => [forUpdate(webhooks, webhookId)]
 

@@ -1,8 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
 import { WebhookAttemptDetailSchema, WebhookAttemptSchema } from '../deliveries/schemas.ts'
 import { EventsExpired } from '../events/errors.ts'
-import { ref } from '../http/common-schemas.ts'
+import { arrayOf, ref } from '../http/common-schemas.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
 import { recordWriteContext } from '../http/idempotency.ts'
 import { pageRequest } from '../http/pagination.ts'
@@ -31,7 +30,7 @@ export const deliveryRoutes: FastifyPluginAsyncTypebox = async function delivery
         'and responses take more than 2 MB.',
       params: WebhookParams,
       querystring: AttemptQuery,
-      response: { 200: Type.Array(ref(WebhookAttemptSchema)) }
+      response: { 200: arrayOf(WebhookAttemptSchema) }
     },
     config: { errors: [WebhookNotFound] }
   }, async (request, reply) => {

@@ -1,6 +1,6 @@
 import type { FastifyError } from 'fastify'
 import { oncePerDialect } from '../database/dialect.ts'
-import { etagOf } from '../database/entity-tag.ts'
+import { etagOf } from '../database/record.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { DELIVERY_LIFETIME_MS, needsWebhook } from '../deliveries/enqueue.ts'

@@ -1,7 +1,6 @@
 import type { Config } from '../config.ts'
 import * as deliverySchemas from '../deliveries/schemas.ts'
 import * as tables from '../generated/tables.ts'
-import { namedSchemas } from '../http/common-schemas.ts'
 import type { Resource } from '../resource.ts'
 import * as errors from './errors.ts'
 import { webhookRoutes } from './routes.ts'
@@ -13,7 +12,7 @@ export function webhooks ({ WEBHOOKS_ALLOW_PRIVATE }: Config, eventTypes: readon
     name: 'webhooks',
     tag: { name: 'webhooks', group: 'Platform', position: 7, description: 'Addresses that receive events.' },
     tables: [tables.webhooks, tables.deliveries, tables.webhookAttempts],
-    schemas: [...namedSchemas(schemas), ...namedSchemas(deliverySchemas)],
+    schemas: { ...schemas, ...deliverySchemas },
     errors,
     routes: webhookRoutes({ eventTypes, allowPrivate: WEBHOOKS_ALLOW_PRIVATE })
   }

@@ -1,12 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
-import { pageRequest } from '../http/pagination.ts'
-import { sendWriteResult, sendPage, sendRecord } from '../http/responses.ts'
-import { conditionsOf } from '../http/conditional-requests.ts'
+import { sendChanged, sendCreated, sendFound, sendList } from '../http/record-routes.ts'
 import { ValidationFailed, withProblem } from '../errors.ts'
 import { WebhookLimitReached, WebhookNotFound } from './errors.ts'
-import { recordWriteContext, writeContext } from '../http/idempotency.ts'
-import { NoContent, ref } from '../http/common-schemas.ts'
+import { arrayOf, NoContent, ref } from '../http/common-schemas.ts'
 import { hasPrivateHost } from '../deliveries/address-policy.ts'
 import { createWebhook, deleteWebhook, rotateSecret, updateWebhook, webhookSecret } from './commands.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
@@ -33,12 +29,9 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
         summary: 'List webhooks',
         description: 'Lists webhooks by id, without their secrets, a page at a time.',
         querystring: WebhookQuery,
-        response: { 200: Type.Array(ref(WebhookSchema)) }
+        response: { 200: arrayOf(WebhookSchema) }
       }
-    }, async (request, reply) => {
-      const { auth: { account }, query } = request
-      return sendPage(request, reply, await listWebhooks(app.read, account, pageRequest(query)))
-    })
+    }, async (request, reply) => await sendList(request, reply, listWebhooks))
 
     app.post('/webhooks', {
       schema: {
@@ -65,9 +58,9 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
     }, async (request, reply) => {
       const { url, events = [...eventTypes], enabled = true } = request.body
       checkTarget(url, allowPrivate)
+      reply.header('cache-control', 'no-store')
       const input = { webhook: { url, events, enabled }, secret: webhookSecret() }
-      const created = await app.commit(createWebhook, input, writeContext(request))
-      return sendWriteResult(reply.header('cache-control', 'no-store'), 201, created, `/webhooks/${created.record.id}`)
+      return await sendCreated(request, reply, createWebhook, input)
     })
 
     app.get('/webhooks/:webhookId', {
@@ -80,12 +73,8 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
         response: { 200: ref(WebhookSchema) }
       },
       config: { errors: [WebhookNotFound] }
-    }, async (request, reply) => {
-      const { auth: { account }, params: { webhookId } } = request
-      const webhook = await findWebhook(app.read, account, webhookId)
-      if (webhook === undefined) throw new WebhookNotFound()
-      return sendRecord(request, reply, webhook)
-    })
+    }, async (request, reply) =>
+      await sendFound(request, reply, findWebhook, request.params.webhookId, WebhookNotFound))
 
     app.patch('/webhooks/:webhookId', {
       schema: {
@@ -102,10 +91,9 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
         errors: [WebhookNotFound], examples: { body: { events: ['message.created', 'message.failed'] } }
       }
     }, async (request, reply) => {
-      const { params: { webhookId }, body: patch } = request
+      const { params, body: patch } = request
       checkTarget(patch.url, allowPrivate)
-      const input = { webhookId, patch, conditions: conditionsOf(request) }
-      return sendWriteResult(reply, 200, await app.commit(updateWebhook, input, writeContext(request)))
+      return await sendChanged(request, reply, updateWebhook, { ...params, patch })
     })
 
     app.delete('/webhooks/:webhookId', {
@@ -119,11 +107,7 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
         response: { 204: NoContent }
       },
       config: { errors: [WebhookNotFound], examples: { webhookId: 2 } }
-    }, async (request, reply) => {
-      const { params: { webhookId } } = request
-      const input = { webhookId, conditions: conditionsOf(request) }
-      return sendWriteResult(reply, 204, await app.commit(deleteWebhook, input, writeContext(request)))
-    })
+    }, async (request, reply) => await sendChanged(request, reply, deleteWebhook, request.params))
 
     app.post('/webhooks/:webhookId/rotate', {
       schema: {
@@ -137,10 +121,8 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
       },
       config: { errors: [WebhookNotFound], secret: true }
     }, async (request, reply) => {
-      const { webhookId } = request.params
-      const input = { webhookId, conditions: conditionsOf(request), secret: webhookSecret() }
-      const rotated = await app.commit(rotateSecret, input, recordWriteContext(request))
-      return sendWriteResult(reply.header('cache-control', 'no-store'), 200, rotated)
+      reply.header('cache-control', 'no-store')
+      return await sendChanged(request, reply, rotateSecret, { ...request.params, secret: webhookSecret() })
     })
 
     await app.register(deliveryRoutes)

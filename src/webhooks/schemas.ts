@@ -1,6 +1,8 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { EventTypeReference } from '../events/schemas.ts'
-import { NO_ADDITIONAL_PROPERTIES, Id, PageQuery, SortQuery, StringEnum, Timestamp } from '../http/common-schemas.ts'
+import {
+  NO_ADDITIONAL_PROPERTIES, Id, ListQuery, MergePatch, PageQuery, StringEnum, Timestamp
+} from '../http/common-schemas.ts'
 import { HTTP_URL_PATTERN } from '../http/http-url.ts'
 
 const ADDRESS = {
@@ -37,11 +39,7 @@ export const NewWebhookSchema = Type.Object({
 })
 export type NewWebhook = Static<typeof NewWebhookSchema>
 
-export const WebhookUpdateSchema = Type.Partial(Type.Object({ url, events, enabled }), {
-  $id: 'WebhookUpdate',
-  ...NO_ADDITIONAL_PROPERTIES,
-  description: 'A JSON merge patch (RFC 7396) with the fields to change.'
-})
+export const WebhookUpdateSchema = MergePatch('WebhookUpdate', { url, events, enabled })
 export type WebhookUpdate = Static<typeof WebhookUpdateSchema>
 
 const webhook = {
@@ -103,7 +101,7 @@ export type ResentEvents = Static<typeof ResentEventsSchema>
 
 export const WebhookParams = Type.Object({ webhookId: Id('Id of the webhook', 1) }, NO_ADDITIONAL_PROPERTIES)
 
-export const WebhookQuery = Type.Object({ ...PageQuery, ...SortQuery }, NO_ADDITIONAL_PROPERTIES)
+export const WebhookQuery = ListQuery({})
 
 export const AttemptParams = Type.Object({
   webhookId: Id('Id of the webhook', 1), attemptId: Id('Id of the attempt', 1)

@@ -1,6 +1,6 @@
 import type { TObject } from '@sinclair/typebox'
 import type { Dialect, InputType } from '../dialect.ts'
-import { etagOf } from '../entity-tag.ts'
+import { etagOf } from '../record.ts'
 import type { Query, Read } from '../reads/query.ts'
 import { columnOf, type Column, type Table } from '../table.ts'
 import {

@@ -1,5 +1,5 @@
 import { getOrAdd } from '../get-or-add.ts'
-import { nextVersion } from '../entity-tag.ts'
+import { nextVersion } from '../record.ts'
 import { completeRow, type Table } from '../table.ts'
 import { bytesOfRow, type StoredBytes } from './stored-bytes.ts'
 
