@@ -92,14 +92,13 @@ export const database = fp(async function database (app: FastifyInstance, option
     notifier.announce(changes)
   }
   const clocks = new AccountClocks()
-  const committer = createCommitter(opened, { ...options, clocks, onChange, instrumentation })
+  const charge = (accounts: readonly number[], began: number): void => { app.admission.chargeAll(accounts, began) }
+  const committer = createCommitter(opened, { ...options, clocks, onChange, charge, instrumentation })
   const { commit } = committer
   app.decorate('onChange', (listener) => { listeners.push(listener) })
   app.decorate('database', opened)
   app.decorate('clocks', clocks)
-  const { read, readView } = createReads(opened, {
-    ...options, instrumentation, charge: (account, began) => { app.admission.charge(account, began) }
-  })
+  const { read, readView } = createReads(opened, { ...options, instrumentation, charge })
   app.decorate('read', read)
   app.decorate('readView', readView)
   app.decorate('commit', commit)

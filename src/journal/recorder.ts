@@ -46,7 +46,7 @@ export interface Recorder {
 interface Options {
   commit: Commit
   log: FastifyBaseLogger
-  /** Charges an account for the time since `began`, in which its requests were recorded. */
+  /** Charges an account for the time since `began`, in which its requests were described. `commit` charges its own. */
   charge: (account: number, began: number) => void
 }
 
@@ -159,6 +159,7 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
       const began = performance.now()
       try {
         const described = requests.map(({ describe }) => describe())
+        charge(account, began)
         await commit(recordRequests, { account, requests: described, dropped }, { account })
         release(waiting, requests)
       } catch (error) {
@@ -175,8 +176,6 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
         }
         if (isDeleted) return
         throw error
-      } finally {
-        charge(account, began)
       }
       pauseMs = PAUSE_PER_BATCH * (performance.now() - began)
     } while (left > 0 && waiting.requests.length > 0)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { Admission, STRANGERS } from '../../src/plugins/admission.ts'
+import { Admission, HEALTH_CHECKERS, STRANGERS } from '../../src/plugins/admission.ts'
 import { startApp } from '../support/app.ts'
 
 function createAdmission (t: Test): Admission {
@@ -193,6 +193,31 @@ t.test('an account makes up for what its requests cost, and the others start at 
   t.equal(send(admission, 2, 20).started, 20)
   await costly.all
   t.equal(costly.started, 10, 'it starts them later')
+})
+
+t.test('an account pays once for what its requests cost', async (t) => {
+  const admission = createAdmission(t)
+  send(admission, 2, 1)
+  send(admission, 1, 1)
+  admission.charge(1, performance.now() - 50)
+  const costly = send(admission, 1, 10)
+  // The other one starts 32 in each turn. It makes up for 50 ms before an interval lets the first one start some.
+  let turns = 0
+  for (; costly.started === 0; turns++) {
+    send(admission, 2, 100)
+    await nextTurn()
+  }
+  t.ok(turns < 40, `it starts some after ${turns} turns`)
+})
+
+t.test('a health check holds up no account that sends all other requests', async (t) => {
+  const admission = createAdmission(t)
+  send(admission, 1, 1)
+  await nextTurn()
+  send(admission, HEALTH_CHECKERS, 1)
+  const many = send(admission, 1, 500)
+  for (let turn = 0; turn < 3; turn++) await nextTurn()
+  t.equal(many.started, 500)
 })
 
 t.test('what a request cost is remembered while the event loop is blocked', async (t) => {

@@ -20,6 +20,8 @@ export interface CommitterOptions extends GroupTransactionOptions {
   queueLimit: number
   /** How long a write may wait, in ms. */
   timeout: number
+  /** Charges accounts for the time since `began`, in which a command of each ran that runs alone. */
+  charge?: (accounts: readonly number[], began: number) => void
   /** Called after COMMIT, when something changed. */
   onChange?: (changes: Changes) => void
   instrumentation?: Instrumentation | undefined
@@ -128,7 +130,10 @@ class Committer {
       const step = this.#nextStep(MAX_TICKS)
       if (step.do === 'start') {
         const group = this.#takeGroup(step.size)
-        if (group.length === 0) return
+        if (group.length === 0) {
+          const ms = this.#queue.aloneDelay
+          return ms > 0 ? this.#startLater(ms) : undefined
+        }
         this.#startGroup(group)
       } else {
         // The end of a group looks again.
@@ -151,8 +156,10 @@ class Committer {
     const { command } = group[0]!
     const isShared = 'decide' in command || command.runsAlone === undefined
     this.#groupsInFlight++
-    if (isShared) this.#sharedInFlight++
-    this.#lastSize = group.length
+    if (isShared) {
+      this.#sharedInFlight++
+      this.#lastSize = group.length
+    }
     instrumentation?.batchStarted('commit', started - group[0]!.since)
     const run = this.#runner.run(group).catch((error: unknown) => {
       rejectAll(group, error)
@@ -161,7 +168,12 @@ class Committer {
     run.then((committed) => {
       for (const entry of group) if (!this.#runner.isWaiting(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
       this.#groupsInFlight--
-      if (isShared) this.#sharedInFlight--
+      if (isShared) {
+        this.#sharedInFlight--
+      } else {
+        this.#queue.endAlone(performance.now() - started)
+        this.#options.charge?.(group.flatMap(({ context: { account } }) => account ?? []), started)
+      }
       instrumentation?.batchFinished('commit', group.length, performance.now() - started)
       if (this.#queue.size >= MIN_HALF_OF_CROWD[this.#database.dialect.name]) this.#startGroups()
       if (committed !== undefined) this.#announce(committed)

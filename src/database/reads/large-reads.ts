@@ -52,10 +52,8 @@ export class LargeReads {
       const calls = this.#takeBatch()
       if (calls === undefined) break
       const ms = await this.#runner.run(calls)
-      for (const { input } of calls) {
-        const { account } = input as { account?: number }
-        if (account !== undefined) this.#charge?.(account, performance.now() - ms / calls.length)
-      }
+      const accounts = calls.flatMap(({ input }) => (input as { account?: number }).account ?? [])
+      this.#charge?.(accounts, performance.now() - ms)
       if (ms > LONG_STATEMENT_MS) await sleep(Math.min(PAUSE_FACTOR * ms, MAX_PAUSE_MS))
     }
     this.#isRunning = false

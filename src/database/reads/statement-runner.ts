@@ -14,8 +14,8 @@ export interface RunnerOptions {
   /** Maximum time that one read waits, in ms. */
   timeout: number
   instrumentation?: Instrumentation | undefined
-  /** Charges an account for the time since `began`, in which one of its large reads ran. */
-  charge?: (account: number, began: number) => void
+  /** Charges accounts for the time since `began`, in which one large read of each ran. */
+  charge?: (accounts: readonly number[], began: number) => void
 }
 
 type Row = Record<string, unknown> & { ord: number }

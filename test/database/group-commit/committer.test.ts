@@ -33,7 +33,7 @@ interface Opened {
 
 /** Opens a database with one account, a committer, and a second connection that reads. */
 async function open (
-  t: Test, { queueLimit = 1_000 } = {}
+  t: Test, { queueLimit = 1_000, charge = (_accounts: readonly number[]): void => {} } = {}
 ): Promise<Opened> {
   const url = await freshDatabase(t)
   const database = await openDatabase({ url, pool: 5, timeout: TIMEOUT_MS })
@@ -42,7 +42,8 @@ async function open (
     queueLimit,
     timeout: TIMEOUT_MS,
     tables: [pets, messages],
-    eventLog: eventLog(webhookSubscribers)
+    eventLog: eventLog(webhookSubscribers),
+    charge
   })
   t.teardown(async () => {
     await close()
@@ -153,14 +154,16 @@ t.test('a command that makes a large group fail costs the others a few transacti
   t.ok(seen.length < 12, `${seen.length} transactions`)
 })
 
-t.test('a command that runs alone shares its transaction with no other', async (t) => {
-  const { commit, account, names } = await open(t)
+t.test('a command that runs alone shares its transaction with no other, and its account pays for it', async (t) => {
+  const charged: number[][] = []
+  const { commit, account, names } = await open(t, { charge: (accounts) => { charged.push([...accounts]) } })
   const seen: string[][] = []
   const add = addCategory(seen)
   const alone = { ...addCategory(seen), runsAlone: true as const }
   await Promise.all(['a', 'alone 1', 'b', 'alone 2'].map(async (name) =>
     await commit(name.startsWith('alone') ? alone : add, { account, name }, { account })))
   t.same(seen.map((names) => names.join(', ')).sort(), ['a, b', 'alone 1', 'alone 2'])
+  t.same(charged, [[account], [account]])
   t.equal((await names()).length, 4)
 })
 

@@ -78,21 +78,30 @@ t.test('an account has no more writes in a group than all others, if others wait
   t.same(queue.takeGroup(256, always), crowd.slice(35), 'alone, an account has the whole group')
 })
 
-t.test('a command that runs alone waits for three groups of the others', async (t) => {
-  const queue = new WriteQueue(100)
-  const [first, second, third] = [1, 2, 3].map((account) => write(account, 'erase')) as QueuedCommand[]
-  for (const entry of [first!, second!, third!]) queue.add(entry)
+t.test('a command that runs alone waits beside others as long as the last one took, and 5 ms at least', async (t) => {
+  let now = 1_000
+  const queue = new WriteQueue(100, () => now)
+  const [first, second, third, fourth] = [1, 2, 3, 4].map((account) => write(account, 'erase')) as QueuedCommand[]
+  for (const entry of [first!, second!, third!, fourth!]) queue.add(entry)
   t.same(queue.takeGroup(10, always), [first])
-  for (let i = 0; i < 3; i++) {
-    const others = [write(4), write(4)]
-    for (const entry of others) queue.add(entry)
-    t.same(queue.takeGroup(10, always), others)
-  }
-  const last = write(4)
-  queue.add(last)
+  queue.endAlone(20)
+  const others = [write(4), write(4)]
+  for (const entry of others) queue.add(entry)
+  t.same(queue.takeGroup(10, always), others, 'the others have their turn')
+  now += 19
+  t.equal(queue.aloneDelay, 1)
+  t.same(queue.takeGroup(10, always), [])
+  now += 1
   t.same(queue.takeGroup(10, always), [second])
-  t.same(queue.takeGroup(10, always), [last])
-  t.same(queue.takeGroup(10, always), [third], 'nothing else waits')
+  queue.endAlone(1)
+  t.same(queue.takeGroup(10, always), [third], 'without others, none waits')
+  queue.endAlone(1)
+  queue.add(others[0]!)
+  t.same(queue.takeGroup(10, always), [others[0]])
+  now += 4
+  t.same(queue.takeGroup(10, always), [])
+  now += 1
+  t.same(queue.takeGroup(10, always), [fourth])
 })
 
 t.test('a command that runs with its kind shares a group with no other command', async (t) => {
