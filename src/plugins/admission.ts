@@ -192,11 +192,9 @@ export class Admission {
     account.lastStartTurn = this.#turn
   }
 
-  #isActive ({ id, waiting, lastStartAt, lastStartTurn }: Account): boolean {
-    if (waiting.length > 0) return true
-    // Who checks the health sends one request at a time, and needs no room for the next.
-    if (id === HEALTH_CHECKERS) return false
-    return this.#now - lastStartAt <= ACTIVE_MS || this.#turn - lastStartTurn <= ACTIVE_TURNS
+  #isActive ({ waiting, lastStartAt, lastStartTurn }: Account): boolean {
+    return waiting.length > 0 ||
+      this.#now - lastStartAt <= ACTIVE_MS || this.#turn - lastStartTurn <= ACTIVE_TURNS
   }
 
   /** Adds what a request costs beyond an ordinary one, so that neither its lead nor an interval pays for it. */
@@ -213,8 +211,13 @@ export class Admission {
     this.#now = performance.now()
     let fewest = Infinity
     for (const account of this.#accounts.values()) {
-      if (this.#isActive(account)) fewest = Math.min(fewest, account.started)
-      else if (this.#hasShare(account)) this.#accounts.delete(account.id)
+      const { id, started, waiting } = account
+      if (!this.#isActive(account)) {
+        if (this.#hasShare(account)) this.#accounts.delete(id)
+      } else if (id !== HEALTH_CHECKERS || waiting.length > 0) {
+        // Who checks the health sends one request at a time: nobody keeps room for the next.
+        fewest = Math.min(fewest, started)
+      }
     }
     // Without others, nobody waits for an account to make up for its cost.
     if (fewest === Infinity) this.#accounts.clear()

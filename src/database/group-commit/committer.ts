@@ -130,11 +130,12 @@ class Committer {
       const step = this.#nextStep(MAX_TICKS)
       if (step.do === 'start') {
         const group = this.#takeGroup(step.size)
-        if (group.length === 0) {
-          const ms = this.#queue.aloneDelay
-          return ms > 0 ? this.#startLater(ms) : undefined
+        if (group.length > 0) {
+          this.#startGroup(group)
+        } else {
+          if (this.#queue.aloneDelay > 0) this.#startLater(this.#queue.aloneDelay)
+          return
         }
-        this.#startGroup(group)
       } else {
         // The end of a group looks again.
         if (step.do === 'wait' && step.ms < Infinity) this.#startLater(step.ms)
@@ -172,7 +173,9 @@ class Committer {
         this.#sharedInFlight--
       } else {
         this.#queue.endAlone(performance.now() - started)
-        this.#options.charge?.(group.flatMap(({ context: { account } }) => account ?? []), started)
+        const accounts = group.flatMap(({ context: { account } }) => account ?? [])
+        // The time on a server is not that of this process.
+        if (!this.#database.dialect.isServer) this.#options.charge?.(accounts, started)
       }
       instrumentation?.batchFinished('commit', group.length, performance.now() - started)
       if (this.#queue.size >= MIN_HALF_OF_CROWD[this.#database.dialect.name]) this.#startGroups()

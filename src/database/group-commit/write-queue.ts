@@ -5,11 +5,12 @@ import type { Command, QueuedCommand } from './command.ts'
 const MIN_SHARE_OF_GROUP = 16
 
 /**
- * While others write, a command that runs alone waits as long as the last one took, and at least for this time: each of
- * its transactions makes them wait, and for another COMMIT. Where it waited for three groups of the others, 1,300 such
- * commands/s of one client left another account 0.37 of its writes, and 0.49 now.
+ * While others write, a command that runs alone waits as long as the last one took, within these limits: each of its
+ * transactions makes them wait, and for another COMMIT. Where it waited for three groups of the others, 1,300 such
+ * commands/s of one client left another account 0.37 of its writes, and 0.49 now. A command that itself waits long,
+ * such as for a lock, holds up no other.
  */
-const ALONE_PAUSE_MS = 5
+const ALONE_PAUSE_MS = { least: 5, most: 100 }
 
 /** Entries of one lane take one turn: an account, or a command without an account. */
 type Lane = number | string
@@ -19,10 +20,13 @@ export class WriteQueue {
   readonly #limit: QueueLimit<Lane>
   #entries: QueuedCommand[] = []
   readonly #now: () => number
-  /** When a command that runs alone may start beside other writes. */
+  /** When a command that runs alone may start beside other accounts. */
   #aloneAt = 0
-  /** Whether other writes have started since the last command that ran alone. */
+  /** The lanes of the last group of commands that ran alone. */
+  #lastAlone = new Set<Lane>()
+  /** Whether writes of other lanes have started since then. */
   #haveOthersStarted = true
+  #aloneDelay = 0
 
   /** @param now the time in ms, by a clock that is never set */
   constructor (limit: number, now = () => performance.now()) {
@@ -59,8 +63,10 @@ export class WriteQueue {
     if (oldest === undefined) return []
     const order = this.#entries.length > maxSize ? inTurn(this.#entries) : this.#entries
     const startAlone = this.#haveOthersStarted && runsAlone(oldest) !== undefined
+    const delay = this.#haveOthersStarted ? this.#aloneAt - this.#now() : 0
+    this.#aloneDelay = delay > 0 && this.#entries.some((entry) => runsAlone(entry) !== undefined) ? delay : 0
     for (const isAlone of [startAlone, !startAlone]) {
-      if (isAlone && this.aloneDelay > 0) continue
+      if (isAlone && delay > 0) continue
       const group: QueuedCommand[] = []
       const shares = new GroupShares(this.#limit.counts)
       for (const entry of order) {
@@ -69,21 +75,28 @@ export class WriteQueue {
         if (shares.tryCount(entry) && tryStart(entry)) group.push(entry)
       }
       if (group.length === 0) continue
-      this.#haveOthersStarted = !isAlone
+      if (isAlone) {
+        this.#lastAlone = new Set(group.map(laneOf))
+        this.#haveOthersStarted = false
+        this.#aloneAt = this.#now() + ALONE_PAUSE_MS.least
+      } else {
+        this.#haveOthersStarted ||= group.some((entry) => !this.#lastAlone.has(laneOf(entry)))
+      }
       this.#remove(group)
       return group
     }
     return []
   }
 
-  /** Returns for how long a command that runs alone must wait, in ms. */
+  /** Returns how much longer the commands that run alone had to wait, in ms, when `takeGroup` looked; 0 without any. */
   get aloneDelay (): number {
-    return this.#haveOthersStarted ? Math.max(0, this.#aloneAt - this.#now()) : 0
+    return this.#aloneDelay
   }
 
   /** Must be called at the end of a group of commands that run alone. @param ms its duration */
   endAlone (ms: number): void {
-    this.#aloneAt = this.#now() + Math.max(ALONE_PAUSE_MS, ms)
+    const { least, most } = ALONE_PAUSE_MS
+    this.#aloneAt = this.#now() + Math.min(most, Math.max(least, ms))
   }
 
   /** Removes the writes that arrived at a time or before. */

@@ -163,7 +163,7 @@ t.test('a command that runs alone shares its transaction with no other, and its 
   await Promise.all(['a', 'alone 1', 'b', 'alone 2'].map(async (name) =>
     await commit(name.startsWith('alone') ? alone : add, { account, name }, { account })))
   t.same(seen.map((names) => names.join(', ')).sort(), ['a, b', 'alone 1', 'alone 2'])
-  t.same(charged, [[account], [account]])
+  t.same(charged, databaseName === 'sqlite' ? [[account], [account]] : [])
   t.equal((await names()).length, 4)
 })
 

@@ -78,39 +78,53 @@ t.test('an account has no more writes in a group than all others, if others wait
   t.same(queue.takeGroup(256, always), crowd.slice(35), 'alone, an account has the whole group')
 })
 
-t.test('a command that runs alone waits beside others as long as the last one took, and 5 ms at least', async (t) => {
+t.test('a command that runs alone waits beside others as long as the last one took, 5 to 100 ms', async (t) => {
   let now = 1_000
   const queue = new WriteQueue(100, () => now)
-  const [first, second, third, fourth] = [1, 2, 3, 4].map((account) => write(account, 'erase')) as QueuedCommand[]
-  for (const entry of [first!, second!, third!, fourth!]) queue.add(entry)
-  t.same(queue.takeGroup(10, always), [first])
-  queue.endAlone(20)
-  const others = [write(4), write(4)]
-  for (const entry of others) queue.add(entry)
-  t.same(queue.takeGroup(10, always), others, 'the others have their turn')
-  now += 19
-  t.equal(queue.aloneDelay, 1)
+  const erases = [1, 2, 3, 4, 5, 6].map((account) => write(account, 'erase')) as QueuedCommand[]
+  for (const entry of erases) queue.add(entry)
+  t.same(queue.takeGroup(10, always), [erases[0]])
+  for (const [i, [duration, pause]] of [[20, 20], [1, 5], [3_000, 100]].entries()) {
+    queue.endAlone(duration!)
+    const others = [write(7), write(7)]
+    for (const entry of others) queue.add(entry)
+    t.same(queue.takeGroup(10, always), others, 'the others have their turn')
+    now += pause! - 1
+    t.same(queue.takeGroup(10, always), [])
+    t.equal(queue.aloneDelay, 1)
+    now += 1
+    t.same(queue.takeGroup(10, always), [erases[i + 1]])
+    t.equal(queue.aloneDelay, 0)
+  }
+  queue.endAlone(1)
+  t.same(queue.takeGroup(10, always), [erases[4]], 'without others, none waits')
+  queue.endAlone(1)
+  const own = write(5)
+  queue.add(own)
+  t.same(queue.takeGroup(10, always), [own])
+  t.same(queue.takeGroup(10, always), [erases[5]], 'nor beside writes of its own account')
+})
+
+t.test('a command that runs alone waits 5 ms for one in flight', async (t) => {
+  let now = 1_000
+  const queue = new WriteQueue(100, () => now)
+  const [first, second, other] = [write(1, 'erase'), write(2, 'erase'), write(3)]
+  for (const entry of [first, second, other]) queue.add(entry)
+  t.same([queue.takeGroup(10, always), queue.takeGroup(10, always)], [[first], [other]])
   t.same(queue.takeGroup(10, always), [])
-  now += 1
+  now += 5
   t.same(queue.takeGroup(10, always), [second])
-  queue.endAlone(1)
-  t.same(queue.takeGroup(10, always), [third], 'without others, none waits')
-  queue.endAlone(1)
-  queue.add(others[0]!)
-  t.same(queue.takeGroup(10, always), [others[0]])
-  now += 4
-  t.same(queue.takeGroup(10, always), [])
-  now += 1
-  t.same(queue.takeGroup(10, always), [fourth])
 })
 
 t.test('a command that runs with its kind shares a group with no other command', async (t) => {
-  const queue = new WriteQueue(100)
+  let now = 1_000
+  const queue = new WriteQueue(100, () => now)
   const [erase, add] = [write(5, 'erase'), write(5)]
   const deletions = [1, 2, 3].map((account) => write(account, 'deleteAccount'))
   for (const entry of [deletions[0]!, erase, deletions[1]!, add, deletions[2]!]) queue.add(entry)
   t.same(queue.takeGroup(10, always), deletions)
   t.same(queue.takeGroup(10, always), [add])
+  now += 5
   t.same(queue.takeGroup(10, always), [erase])
   const [second, last] = [write(6, 'erase'), write(7, 'deleteAccount')]
   for (const entry of [second, last]) queue.add(entry)
