@@ -1,14 +1,14 @@
 import { Overloaded } from '../errors.ts'
 
 /**
- * How many sign-ups begin in each interval: 200 a second. Anybody may send them, so no account pays for them. Beside
+ * How many sign-ups begin in each interval: 160 a second. Anybody may send them, so no account pays for them. Beside
  * those of 50 connections, without this limit, an account kept 0.47 of its writes, and 0.40 with two processes. Beside
- * clients that fill and delete their new accounts, it kept 0.33 with 400 a second, and 0.45 with 200.
+ * clients that fill and delete their new accounts, it kept 0.33 with 400 a second, 0.39 with 200.
  */
 const MAX_STARTS = 16
-const INTERVAL_MS = 80
+const INTERVAL_MS = 100
 
-/** Maximum number of sign-ups that wait: for 5 s. */
+/** Maximum number of sign-ups that wait: for 6 s. */
 const MAX_WAITING = 1_000
 
 /** Lets the sign-ups of a crowd begin in turn. Others begin at once. */
