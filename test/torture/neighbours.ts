@@ -11,7 +11,7 @@ import { statusOf, type Service } from './service.ts'
 const PROMISES = {
   full: { share: 0.4, requestMs: 1_000, livezMs: 1_000, deliveryMs: 2_000 },
   // Strangers who keep the other process busy take its part of the machine as well.
-  fullWithTwo: { share: 0.25, requestMs: 1_000, livezMs: 2_000, deliveryMs: 2_000 },
+  fullWithTwo: { share: 0.3, requestMs: 1_000, livezMs: 1_000, deliveryMs: 2_000 },
   // The connections of the worker that is killed, up to 750, arrive at the other one at once.
   fullWithKill: { share: 0.4, requestMs: 1_000, livezMs: 2_000, deliveryMs: 2_000 },
   quick: { share: 0.01, requestMs: 20_000, livezMs: 20_000, deliveryMs: 30_000 }
