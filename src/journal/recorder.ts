@@ -46,7 +46,7 @@ export interface Recorder {
 interface Options {
   commit: Commit
   log: FastifyBaseLogger
-  /** Charges an account for the time since `began`, in which its requests were described. `commit` charges its own. */
+  /** Charges an account for the time since `began`, in which its requests were described. `commit` charges itself. */
   charge: (account: number, began: number) => void
 }
 

@@ -199,9 +199,9 @@ t.test('an account pays once for what its requests cost', async (t) => {
   const admission = createAdmission(t)
   send(admission, 2, 1)
   send(admission, 1, 1)
-  admission.charge(1, performance.now() - 50)
+  admission.charge(1, performance.now() - 20)
   const costly = send(admission, 1, 10)
-  // The other one starts 32 in each turn. It makes up for 50 ms before an interval lets the first one start some.
+  // The other one starts 32 in each turn. It makes up for 20 ms before an interval lets the first one start some.
   let turns = 0
   for (; costly.started === 0; turns++) {
     send(admission, 2, 100)

@@ -73,9 +73,7 @@ export async function overload (context: ScenarioContext): Promise<void> {
       during = await memory(service)
       read = await reader.send({ method: 'GET', path: '/pets' })
     } finally {
-      await release()
-      await sleep(500)
-      over.abort()
+      await release().then(async () => { await sleep(500) }).finally(() => { over.abort() })
     }
     await Promise.all(clients)
 

@@ -20,7 +20,7 @@ export interface CommitterOptions extends GroupTransactionOptions {
   queueLimit: number
   /** How long a write may wait, in ms. */
   timeout: number
-  /** Charges accounts for the time since `began`, in which a command of each ran that runs alone. */
+  /** Charges accounts for the time since `began`, in which a command of each ran alone in this process (SQLite). */
   charge?: (accounts: readonly number[], began: number) => void
   /** Called after COMMIT, when something changed. */
   onChange?: (changes: Changes) => void

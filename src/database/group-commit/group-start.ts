@@ -7,7 +7,7 @@ export interface GroupState {
   queued: number
   /** When the oldest of them arrived. */
   oldestSince: number
-  /** Number of writes in the last group. */
+  /** Number of writes in the last group of those that do not run alone. */
   lastSize: number
   /** When the last group was answered. */
   answeredAt: number

@@ -26,7 +26,8 @@ export class WriteQueue {
   #lastAlone = new Set<Lane>()
   /** Whether writes of other lanes have started since then. */
   #haveOthersStarted = true
-  #aloneDelay = 0
+  /** How much longer the commands that run alone had to wait, in ms, when `takeGroup` looked; 0 without any. */
+  aloneDelay = 0
 
   /** @param now the time in ms, by a clock that is never set */
   constructor (limit: number, now = () => performance.now()) {
@@ -64,7 +65,7 @@ export class WriteQueue {
     const order = this.#entries.length > maxSize ? inTurn(this.#entries) : this.#entries
     const startAlone = this.#haveOthersStarted && runsAlone(oldest) !== undefined
     const delay = this.#haveOthersStarted ? this.#aloneAt - this.#now() : 0
-    this.#aloneDelay = delay > 0 && this.#entries.some((entry) => runsAlone(entry) !== undefined) ? delay : 0
+    this.aloneDelay = delay > 0 && this.#entries.some((entry) => runsAlone(entry) !== undefined) ? delay : 0
     for (const isAlone of [startAlone, !startAlone]) {
       if (isAlone && delay > 0) continue
       const group: QueuedCommand[] = []
@@ -86,11 +87,6 @@ export class WriteQueue {
       return group
     }
     return []
-  }
-
-  /** Returns how much longer the commands that run alone had to wait, in ms, when `takeGroup` looked; 0 without any. */
-  get aloneDelay (): number {
-    return this.#aloneDelay
   }
 
   /** Must be called at the end of a group of commands that run alone. @param ms its duration */
