@@ -12,8 +12,8 @@ export interface Database {
    * statement: SQLite looks a row up in 2 to 6 µs.
    */
   readRow?: (sql: string, values: readonly unknown[]) => object | undefined
-  /** Opens a transaction that only reads: all of its statements see the same moment. One at a time. */
-  openView: () => Promise<View>
+  /** Runs transactions that only read: all statements of one see the same moment. They have no time limit. */
+  view: Transact
   /** Runs transactions, on connections that no read uses. */
   transact: Transact
   /** Maximum number of transactions in flight. */
@@ -27,12 +27,6 @@ export interface Database {
    * purpose. Exists where there is a server.
    */
   onRefused?: (listener: (open: number) => void) => void
-  close: () => Promise<void>
-}
-
-export interface View {
-  run: Run
-  /** Must be called. */
   close: () => Promise<void>
 }
 

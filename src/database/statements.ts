@@ -4,10 +4,14 @@
  */
 export interface OwnStatement { sql: string, values: readonly unknown[] }
 
+export const BEGIN: OwnStatement = { sql: 'BEGIN', values: [] }
+export const COMMIT: OwnStatement = { sql: 'COMMIT', values: [] }
+export const ROLLBACK: OwnStatement = { sql: 'ROLLBACK', values: [] }
+
 /**
  * Runs statements one after the other, on a server in one round trip, and returns the rows of each. After one that
- * fails, no other runs, and the error has its position as `statement`. 64-bit integers are numbers: ids and counts fit
- * a double, because the contract keeps ids below 2^53.
+ * fails, no other runs; on a server, the error has its position as `statement`. 64-bit integers are numbers: ids and
+ * counts fit a double, because the contract keeps ids below 2^53.
  */
 export type Run = (statements: readonly OwnStatement[]) => Promise<object[][]>
 

@@ -1,6 +1,6 @@
 import { DatabaseUnavailable } from '../errors.ts'
 import { classifyError, withDeadline } from './error-classification.ts'
-import type { OwnStatement, Run } from './statements.ts'
+import { COMMIT, type OwnStatement, type Run } from './statements.ts'
 
 /**
  * Runs its callback in a transaction. Commits when the callback resolves, unless it has committed, and rolls back when
@@ -8,31 +8,35 @@ import type { OwnStatement, Run } from './statements.ts'
  */
 export type Transact = <Result>(work: (transaction: OpenTransaction) => Promise<Result>) => Promise<Result>
 
-/** A connection that is reserved for a transaction until `commit` or `rollback` has returned. */
+/** A connection that no other transaction uses until it is released. */
 export interface ReservedConnection {
   run: Run
-  /** As `run`, and commits. @throws when the outcome is unknown, or nothing was committed: then `rollback` is called */
-  commit: Run
-  /** @param isUsable false when the connection may not answer a ROLLBACK: then it is closed */
+  release: () => void
+  /** Rolls back and releases. @param isUsable false when the connection may not answer: then nothing waits for it */
   rollback: (isUsable: boolean) => Promise<void>
 }
 
-/**
- * Returns a function that runs transactions.
- *
- * @param begin reserves a connection, and begins a transaction on it
- * @param timeout maximum time of a transaction, in ms
- */
-export function createTransact (begin: () => Promise<ReservedConnection>, timeout: number): Transact {
+export interface TransactOptions {
+  /** The statement that begins a transaction. */
+  begin: OwnStatement
+  /** Maximum time of a transaction, in ms; by default there is none. */
+  timeout?: number
+}
+
+/** Returns a function that runs transactions, each on a connection that `reserve` returns. */
+export function createTransact (
+  reserve: () => Promise<ReservedConnection>, { begin, timeout }: TransactOptions
+): Transact {
   return async function transact (work) {
-    const transaction = new OpenTransaction(await begin())
+    const transaction = new OpenTransaction(await reserve(), begin)
     try {
-      const result = await withDeadline(work(transaction), timeout)
+      const working = work(transaction)
+      const result = await (timeout === undefined ? working : withDeadline(working, timeout))
       await transaction.end()
       return result
     } catch (error) {
       // The callback may still be running. Its statements must not reach another transaction.
-      await transaction.rollback().catch(() => {})
+      await transaction.rollback()
       throw error
     }
   }
@@ -45,28 +49,31 @@ export function createTransact (begin: () => Promise<ReservedConnection>, timeou
  */
 class OpenTransaction {
   readonly #connection: ReservedConnection
+  /** BEGIN, which travels with the first statements. */
+  #unsent: OwnStatement[]
   /** False as soon as it commits or rolls back. */
   #isOpen = true
   #hasEnded = false
-  #statementsInFlight = 0
+  #messagesInFlight = 0
   #failure: Error | undefined
 
-  constructor (connection: ReservedConnection) {
+  constructor (connection: ReservedConnection, begin: OwnStatement) {
     this.#connection = connection
+    this.#unsent = [begin]
   }
 
-  readonly run: Run = async (statements) =>
-    statements.length === 0 ? [] : await this.#send(async () => await this.#connection.run(statements))
+  readonly run: Run = async (statements) => await this.#send(statements)
 
-  /** Runs the last statements and commits, in one round trip. */
+  /** Runs the last statements and commits, in one round trip. @throws also when the outcome is unknown */
   async commit (statements: readonly OwnStatement[]): Promise<object[][]> {
-    if (this.#failure !== undefined) throw this.#failure
-    return await this.#send(async () => {
-      this.#isOpen = false
-      const rows = await this.#connection.commit(statements)
-      this.#hasEnded = true
-      return rows
-    })
+    const hasBegun = this.#unsent.length === 0
+    const sent = this.#send(hasBegun || statements.length > 0 ? [...statements, COMMIT] : [])
+    this.#isOpen = false
+    const rows = await sent
+    // The time-out can have ended it meanwhile.
+    if (!this.#hasEnded) this.#connection.release()
+    this.#hasEnded = true
+    return rows.slice(0, statements.length)
   }
 
   /** Commits, unless it has. @throws the error of a statement, also one that the caller ignored */
@@ -80,24 +87,27 @@ class OpenTransaction {
     if (this.#hasEnded) return
     this.#isOpen = false
     this.#hasEnded = true
+    if (this.#unsent.length > 0) return this.#connection.release()
     const isReachable = this.#failure === undefined || classifyError(this.#failure) !== 'unavailable'
-    await this.#connection.rollback(isReachable && this.#statementsInFlight === 0)
+    await this.#connection.rollback(isReachable && this.#messagesInFlight === 0)
   }
 
-  async #send (send: () => Promise<object[][]>): Promise<object[][]> {
-    if (!this.#isOpen) throw transactionHasEnded()
-    this.#statementsInFlight++
+  async #send (statements: readonly OwnStatement[]): Promise<object[][]> {
+    if (!this.#isOpen) throw new DatabaseUnavailable({ cause: new Error('The transaction has ended') })
+    if (this.#failure !== undefined) throw this.#failure
+    if (statements.length === 0) return []
+    const before = this.#unsent
+    this.#unsent = []
+    this.#messagesInFlight++
     try {
-      return await send()
+      return (await this.#connection.run([...before, ...statements])).slice(before.length)
     } catch (error) {
-      this.#failure ??= error as Error
-      throw error
+      const failure = error as Error & { statement?: number }
+      if (failure.statement !== undefined) failure.statement -= before.length
+      this.#failure ??= failure
+      throw failure
     } finally {
-      this.#statementsInFlight--
+      this.#messagesInFlight--
     }
   }
-}
-
-export function transactionHasEnded (): Error {
-  return new DatabaseUnavailable({ cause: new Error('The transaction has ended') })
 }

@@ -12,6 +12,7 @@ const CREATED_AT = '2026-11-21T10:00:00.000Z'
 
 interface Opened {
   database: Database
+  onlooker: Database
   /** The names of the accounts, as a connection of its own sees them. */
   names: () => Promise<string[]>
 }
@@ -29,7 +30,7 @@ async function open (t: Test, inThread: boolean, timeout = 60_000): Promise<Open
   t.teardown(async () => { await Promise.all([database.close(), onlooker.close()]) })
   const names = async (): Promise<string[]> =>
     (await onlooker.prisma.account.findMany({ orderBy: { id: 'asc' } })).map(({ name }) => name)
-  return { database, names }
+  return { database, onlooker, names }
 }
 
 const insert = (name: string): OwnStatement =>
@@ -87,6 +88,22 @@ async function testTransactions (t: Test, inThread: boolean): Promise<void> {
       t.same(outcomes.map(({ status }) => status), ['rejected', 'rejected'])
     })
     t.same(await names(), ['Bob'])
+  })
+
+  const skip = databaseName === 'postgresql' && 'on a server, BEGIN does not wait for locks'
+  t.test('statements after a BEGIN that failed do not commit by themselves', { skip }, async (t) => {
+    const { database, onlooker, names } = await open(t, inThread, 1_000)
+    await onlooker.transact(async (holder) => {
+      await holder.run([insert('Eve')])
+      await t.rejects(database.transact(async ({ run }) => {
+        await Promise.allSettled([run([insert('Ada')]), run([insert('Bob')])])
+        await holder.commit([])
+        await run([insert('Cy')]).catch(() => {})
+      }))
+    })
+    t.same(await names(), ['Eve'])
+    await database.transact(async ({ run }) => { await run([insert('Dora')]) })
+    t.same(await names(), ['Eve', 'Dora'])
   })
 
   t.test('a write beside an open transaction does not end with it', async (t) => {

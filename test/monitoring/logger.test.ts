@@ -3,7 +3,7 @@
 import t from 'tap'
 import pg from 'pg'
 import { openConnection } from '../../src/database/sqlite/open-connection.ts'
-import { Transactions } from '../../src/database/sqlite/transactions.ts'
+import { untilUnlocked } from '../../src/database/sqlite/transactions.ts'
 import { freshDatabase } from '../support/database.ts'
 import { sendBytes } from '../support/socket.ts'
 import { lockWrites } from '../torture/harness.ts'
@@ -231,8 +231,7 @@ async function breakMessages (url: string): Promise<void> {
   const sql = 'ALTER TABLE messages RENAME COLUMN message TO moved'
   if (url.startsWith('file:')) {
     const connection = await openConnection(url)
-    const { commit } = await new Transactions(connection, 60_000).begin() // waits for the writes of the service
-    await commit([{ sql, values: [] }])
+    await untilUnlocked(60_000, () => { connection.runScript(sql) }) // waits for the writes of the service
     return connection.close()
   }
   const client = new pg.Client({ connectionString: url })

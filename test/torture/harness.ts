@@ -6,7 +6,7 @@ import pg from 'pg'
 import { buildApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { openConnection } from '../../src/database/sqlite/open-connection.ts'
-import { Transactions } from '../../src/database/sqlite/transactions.ts'
+import { untilUnlocked } from '../../src/database/sqlite/transactions.ts'
 import type { Document } from '../../src/openapi/document.ts'
 import { contractOfDocument, type Contract } from '../support/contract.ts'
 import { createClient, type Client } from './client.ts'
@@ -161,9 +161,9 @@ async function loadContract (): Promise<Contract> {
 export async function lockWrites (url: string): Promise<() => Promise<void>> {
   if (url.startsWith('file:')) {
     const connection = await openConnection(url)
-    const { rollback } = await new Transactions(connection, 20_000).begin()
+    await untilUnlocked(20_000, () => { connection.runScript('BEGIN IMMEDIATE') })
     return async () => {
-      await rollback(true)
+      connection.runScript('ROLLBACK')
       connection.close()
     }
   }

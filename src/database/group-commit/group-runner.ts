@@ -22,9 +22,6 @@ interface Handlers {
 /** A group that met a conflict is tried this often before it is halved. */
 const MAX_ATTEMPTS = 5
 
-/** A group that is halved because of a lock waits no longer for it than this in each half, in ms. */
-const HALF_LOCK_TIMEOUT_MS = 50
-
 /** Runs groups of writes. When a group fails, its writes are separated until the one at fault is alone. */
 export class GroupRunner {
   readonly #database: Database
@@ -37,7 +34,7 @@ export class GroupRunner {
     this.#options = options
     this.#onCommit = onCommit
     this.#lockWaiters = createLockWaiters({
-      run: async (entry) => { onCommit(await this.#attempt([entry])) },
+      run: async (entry) => { onCommit(await runInTransaction(database, [entry], options)) },
       isConflict: (error) => classifyError(error) === 'conflict',
       onError: (entry, error) => { entry.reject(explainFailure(error)) },
       onEnd: onWaiterEnd
@@ -62,48 +59,45 @@ export class GroupRunner {
     return await this.#commit(group.filter(({ command }) => !('decide' in command)))
   }
 
-  /** Runs writes of one sort in a transaction. */
-  async #attempt (group: QueuedCommand[], lockTimeoutMs?: number): Promise<CommittedGroup> {
-    return await runInTransaction(this.#database, group, this.#options, lockTimeoutMs)
+  /**
+   * Runs writes of one sort. One bad command fails its whole transaction: halving isolates it in a few transactions.
+   * Halves run after the parts that wait already, so that what has nothing to do with the failure is soon committed.
+   */
+  async #commit (group: QueuedCommand[]): Promise<CommittedGroup | undefined> {
+    const parts = [group]
+    for (const part of parts) {
+      const late = part.filter(this.#isLate)
+      rejectAll(late, new DatabaseUnavailable())
+      const timely = part.filter((entry) => !late.includes(entry))
+      if (timely.length === 0) continue
+      const outcome = await this.#attempt(timely)
+      if (outcome === 'failed together') parts.push(...halvesOf(timely))
+      else if (part === group) return outcome
+      else if (outcome !== undefined) this.#onCommit(outcome)
+    }
+    return undefined
   }
 
-  async #commit (group: QueuedCommand[], lockTimeoutMs?: number): Promise<CommittedGroup | undefined> {
+  /** Runs writes in a transaction. @returns `undefined` if they are answered, or wait for a lock */
+  async #attempt (group: QueuedCommand[]): Promise<CommittedGroup | 'failed together' | undefined> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#attempt(group, lockTimeoutMs)
+        return await runInTransaction(this.#database, group, this.#options)
       } catch (error) {
         const kind = classifyError(error)
-        const isLocked = isLockTimeout(error)
         // The group has waited for a lock. Another attempt would wait again, and all of its writes with it.
+        const isLocked = isLockTimeout(error)
         if (kind === 'conflict' && !isLocked && attempt < MAX_ATTEMPTS && !this.#isLate(group[0]!)) {
           await sleep(Math.random() * 10 * attempt)
           continue
         }
         if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))
-        else if (isLocked) await this.#isolateLocked(group, error)
-        else if (group.length > 1) await this.#runHalves(group, lockTimeoutMs)
-        else if (error instanceof IdempotencyKeyLocked) this.#lockWaiters.add(group[0]!, error)
+        else if (group.length > 1) return 'failed together'
+        // It waits for the lock outside the groups, and the others run without it.
+        else if (isLocked) this.#lockWaiters.add(group[0]!, error)
         else group[0]!.reject(explainFailure(error))
         return undefined
       }
-    }
-  }
-
-  /** The write that needs the locked row waits for it outside the groups, and the others run without it. */
-  async #isolateLocked (group: QueuedCommand[], error: unknown): Promise<undefined> {
-    if (group.length > 1) await this.#runHalves(group, HALF_LOCK_TIMEOUT_MS)
-    else this.#lockWaiters.add(group[0]!, error)
-  }
-
-  /** One bad command fails its whole transaction. Halving isolates it in a few transactions. */
-  async #runHalves (group: QueuedCommand[], lockTimeoutMs?: number): Promise<void> {
-    const middle = Math.ceil(group.length / 2)
-    for (const half of [group.slice(0, middle), group.slice(middle)]) {
-      const [late, timely] = [half.filter(this.#isLate), half.filter((entry) => !this.#isLate(entry))]
-      rejectAll(late, new DatabaseUnavailable())
-      if (timely.length === 0) continue
-      const committed = await this.#commit(timely, lockTimeoutMs)
-      if (committed !== undefined) this.#onCommit(committed)
     }
   }
 
@@ -112,6 +106,13 @@ export class GroupRunner {
 
 export function rejectAll (entries: QueuedCommand[], error: unknown): void {
   for (const entry of entries) entry.reject(error)
+}
+
+/** Halves a group by accounts: what fails together is often of one account. */
+function halvesOf (group: QueuedCommand[]): QueuedCommand[][] {
+  const ordered = group.toSorted((a, b) => (a.context.account ?? 0) - (b.context.account ?? 0))
+  const middle = Math.ceil(ordered.length / 2)
+  return [ordered.slice(0, middle), ordered.slice(middle)]
 }
 
 /** Returns the error that answers a command which failed alone in its transaction. */

@@ -45,13 +45,11 @@ export interface CommittedGroup {
  * answers.
  *
  * @param group all of one sort
- * @param lockTimeoutMs maximum time to wait for a row that another process has locked, by default as the connection
  * @throws IdempotencyKeyLocked when another process keeps a key of the group locked
  */
 export async function runInTransaction (
   database: Database, group: readonly QueuedCommand[],
-  { tables, eventLog, changeLog, clocks = new AccountClocks(), storedBytesLimit = 0 }: GroupTransactionOptions,
-  lockTimeoutMs?: number
+  { tables, eventLog, changeLog, clocks = new AccountClocks(), storedBytesLimit = 0 }: GroupTransactionOptions
 ): Promise<CommittedGroup> {
   const { dialect } = database
   const names = tables.map(({ name }) => name)
@@ -64,7 +62,6 @@ export async function runInTransaction (
     const { fresh, offsets, stored, expired, rows: loaded, isSubscribed } = await sendFirstMessage(
       transaction.run, dialect, group, accountsOf(group), loads.map(({ statement }) => statement), {
         clocks,
-        lockTimeoutMs,
         lock: performs.some(({ command }) => command.locksAccount) ? 'update' : 'key share',
         eventLog
       }, outcomes.answers)

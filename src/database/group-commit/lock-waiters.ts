@@ -1,15 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { QueuedCommand } from './command.ts'
-import { IdempotencyKeyLocked } from '../unit-of-work/first-message.ts'
 
-/** Maximum time that a write waits for another process that uses its Idempotency-Key, in ms. */
-const KEY_WAIT_MS = 2_000
+/** Maximum time that a write waits for a key or a row that another process has locked, in ms. */
+const MAX_WAIT_MS = 2_000
 
 /** Pause before an attempt of such a write, in ms. */
 const RETRY_MS = 50
-
-/** Maximum time that a write waits for a row that another process has locked, in ms. */
-const ROW_WAIT_MS = 3_000
 
 /** Writes whose Idempotency-Key or row another process has locked. No group and no other write waits for them. */
 export interface LockWaiters {
@@ -35,8 +31,7 @@ export function createLockWaiters ({ run, isConflict, onError, onEnd }: Handlers
   let attempts: Promise<void> = Promise.resolve()
 
   function attemptNext (entry: QueuedCommand, error: unknown): void {
-    const limit = error instanceof IdempotencyKeyLocked ? KEY_WAIT_MS : ROW_WAIT_MS
-    const left = entry.since + limit - performance.now()
+    const left = entry.since + MAX_WAIT_MS - performance.now()
     if (left <= 0) return fail(entry, error)
     // The attempts of the writes before it can take longer.
     const timer = setTimeout(() => { fail(entry, error) }, left)

@@ -2,7 +2,7 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import { PrismaClient } from '../../generated/postgresql/client.ts'
 import { type Database, type DatabaseOptions } from '../database.ts'
 import { createClient, type Client, type ClientOptions } from '../prisma-client.ts'
-import { queryRows, type OwnStatement } from '../statements.ts'
+import { BEGIN, queryRows, type OwnStatement } from '../statements.ts'
 import { createTransact } from '../transact.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { schemaOf } from './connection-url.ts'
@@ -10,6 +10,13 @@ import { postgresql } from './dialect.ts'
 
 /** Transactions in flight at once: one that waits for another process's locks does not block the rest. */
 const MAX_WRITERS = 3
+
+/**
+ * Maximum time to wait for a row or a key that another process has locked, in ms. All writes of a group wait, so it is
+ * just long enough for transactions that commit. What waits longer does so outside the groups: the other process may be
+ * suspended.
+ */
+const LOCK_TIMEOUT_MS = 100
 
 /** Begins a transaction that sees the moment of its first statement. */
 const BEGIN_VIEW: OwnStatement = { sql: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', values: [] }
@@ -19,27 +26,25 @@ export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): 
   const writers = Math.min(MAX_WRITERS, Math.max(1, Math.floor(pool / 2)))
   const readers = Math.max(1, pool - writers)
   const listeners: Array<(open: number) => void> = []
-  const poolOf = (size: number, other: () => ConnectionPool): ConnectionPool => new ConnectionPool(url, {
+  const poolOf = (size: number, lockTimeout: number, other: () => ConnectionPool) => new ConnectionPool(url, {
     size,
     timeout,
+    lockTimeout,
     onRefused: (open) => {
       for (const listener of listeners) listener(open)
       // Reads cannot keep the last connection from writes, nor writes from reads.
       if (open === 0) void other().yieldConnection()
     }
   })
-  const reading: ConnectionPool = poolOf(readers, () => writing)
-  const writing: ConnectionPool = poolOf(writers, () => reading)
+  const reading: ConnectionPool = poolOf(readers, 0, () => writing)
+  const writing: ConnectionPool = poolOf(writers, LOCK_TIMEOUT_MS, () => reading)
   const Generated = PrismaClient as unknown as new (options: ClientOptions) => Client
   let prisma: Client | undefined
   return {
     dialect: postgresql,
     read: reading.run,
-    openView: async () => {
-      const { run, rollback } = await reading.begin(BEGIN_VIEW)
-      return { run, close: async () => { await rollback(true) } }
-    },
-    transact: createTransact(async () => await writing.begin(), timeout),
+    view: createTransact(reading.reserve, { begin: BEGIN_VIEW }),
+    transact: createTransact(writing.reserve, { begin: BEGIN, timeout }),
     writers,
     get prisma () {
       // Prisma's statements name the schema.

@@ -1,18 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { TOO_MANY_CONNECTIONS } from '../error-classification.ts'
-import type { OwnStatement } from '../statements.ts'
+import { ROLLBACK, type OwnStatement } from '../statements.ts'
 import type { ReservedConnection } from '../transact.ts'
 import { connectionOf } from './connection-url.ts'
 import { prepareSession } from './session.ts'
 import { PipelinedClient, isStalePlan } from './pipelined-client.ts'
-import { BEGIN, COMMIT } from './statement-batch.ts'
-
-/**
- * A group waits no longer for a row that another process has locked: the process may be suspended. Then only the write
- * that needs the row is refused.
- */
-const LOCK_TIMEOUT_MS = 1_000
 
 /**
  * Every statement looks rows up by their keys or walks an index, whatever the planner estimates of the size of a
@@ -42,6 +35,8 @@ export interface PoolOptions {
   size: number
   /** Maximum time to wait for a connection, and for a statement, in ms. */
   timeout: number
+  /** Maximum time that a statement waits for a lock, in ms; 0 is no limit. */
+  lockTimeout: number
   /** Called when the server refuses a connection. @param open the number of those that the pool has */
   onRefused: (open: number) => void
 }
@@ -57,10 +52,10 @@ export class ConnectionPool extends pg.Pool {
   /** Allows one connection more. */
   #growth: NodeJS.Timeout | undefined
 
-  constructor (url: string, { size, timeout, onRefused }: PoolOptions) {
+  constructor (url: string, { size, timeout, lockTimeout, onRefused }: PoolOptions) {
     // Later than the statement's own time-out, that of a lock would never apply.
-    const lockTimeout = Math.min(Math.round(timeout / 2), LOCK_TIMEOUT_MS)
-    const settings = [...PLANNER, `statement_timeout=${timeout}`, `lock_timeout=${lockTimeout}`]
+    const lockLimit = Math.min(Math.round(timeout / 2), lockTimeout)
+    const settings = [...PLANNER, `statement_timeout=${timeout}`, `lock_timeout=${lockLimit}`]
     super({
       max: size,
       Client: class extends PipelinedClient {
@@ -81,7 +76,7 @@ export class ConnectionPool extends pg.Pool {
 
   /** Runs statements on one connection, outside a transaction. */
   readonly run = async (statements: readonly OwnStatement[]): Promise<object[][]> => {
-    const client = await this.#reserve()
+    const client = await this.#connect()
     try {
       const rows = await client.run(statements)
       this.#release(client)
@@ -94,30 +89,14 @@ export class ConnectionPool extends pg.Pool {
     }
   }
 
-  /** Begins a transaction. BEGIN waits for the first statements and travels with them. */
-  async begin (begin = BEGIN): Promise<ReservedConnection> {
-    const client = await this.#reserve()
-    let pending = [begin]
-    const run = async (statements: readonly OwnStatement[]): Promise<object[][]> => {
-      const first = pending
-      pending = []
-      try {
-        return (await client.run([...first, ...statements])).slice(first.length)
-      } catch (error) {
-        (error as { statement?: number }).statement! -= first.length
-        throw error
-      }
-    }
+  /** Reserves a connection for a transaction. */
+  readonly reserve = async (): Promise<ReservedConnection> => {
+    const client = await this.#connect()
     return {
-      run,
-      commit: async (statements) => {
-        const rows = statements.length === 0 && pending.length > 0 ? [] : await run([...statements, COMMIT])
-        this.#release(client)
-        return rows
-      },
+      run: async (statements) => await client.run(statements),
+      release: () => { this.#release(client) },
       rollback: async (isUsable) => {
-        if (pending.length > 0) return this.#release(client)
-        const error = isUsable ? await client.query('ROLLBACK').then(() => undefined, toError) : new Error('unusable')
+        const error = isUsable ? await client.run([ROLLBACK]).then(() => undefined, toError) : new Error('unusable')
         this.#release(client, error)
       }
     }
@@ -131,7 +110,7 @@ export class ConnectionPool extends pg.Pool {
     client?.release(true)
   }
 
-  async #reserve (): Promise<PooledClient> {
+  async #connect (): Promise<PooledClient> {
     const latest = performance.now() + this.#timeout
     for (;;) {
       try {

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import type { OwnStatement } from '../statements.ts'
+import { BEGIN, COMMIT, type OwnStatement } from '../statements.ts'
 import { nameOf, type Column, type PreparedStatements } from './prepared-statements.ts'
 
 /** What the batch uses of node-postgres' connection: a function for each message of the protocol. */
@@ -12,9 +12,6 @@ export interface Wire {
   close: (message: { type: 'S', name: string }) => void
   sync: () => void
 }
-
-export const BEGIN: OwnStatement = { sql: 'BEGIN', values: [] }
-export const COMMIT: OwnStatement = { sql: 'COMMIT', values: [] }
 
 type Settle = (error: Error | null, rows?: object[][]) => void
 

@@ -1,8 +1,9 @@
 import { DatabaseUnavailable } from '../../errors.ts'
-import type { Database, View } from '../database.ts'
-import { failureOf } from '../error-classification.ts'
+import type { Database } from '../database.ts'
 import { QueueLimit } from '../queue-limit.ts'
 import { RoundRobinQueue } from '../round-robin-queue.ts'
+import { failureOf } from '../error-classification.ts'
+import type { Run } from '../statements.ts'
 import type { LargeReads } from './large-reads.ts'
 import type { Call, Query, Read } from './query.ts'
 import type { RunnerOptions, StatementRunner } from './statement-runner.ts'
@@ -62,29 +63,20 @@ export class Views {
   }
 
   async #use<Result> (use: (read: Read) => Promise<Result>): Promise<Result> {
-    let view: View | undefined
     try {
-      view = await this.#open()
-      return await use(this.#readIn(view))
+      return await this.#database.view(async ({ run }) => await use(this.#readIn(run)))
+    } catch (error) {
+      throw failureOf(error)
     } finally {
-      await view?.close().catch(() => {})
       this.#beginNext()
     }
   }
 
-  async #open (): Promise<View> {
-    try {
-      return await this.#database.openView()
-    } catch (error) {
-      throw failureOf(error)
-    }
-  }
-
-  #readIn ({ run }: View): Read {
+  #readIn (view: Run): Read {
     return async <Input extends object, Row>(query: Query<Input, Row>, input: Input) => {
       this.#runner.admit(query, input)
       return await new Promise<Row | undefined>((resolve, reject) => {
-        const call = { query, input, since: performance.now(), resolve, reject, view: run }
+        const call = { query, input, since: performance.now(), resolve, reject, view }
         this.#large.add(call as Call)
       })
     }

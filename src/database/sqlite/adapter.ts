@@ -1,7 +1,8 @@
 import type { SqlDriverAdapter, SqlDriverAdapterFactory, Transaction } from '@prisma/driver-adapter-utils'
+import { COMMIT, type OwnStatement } from '../statements.ts'
 import type { SqliteConnection } from './connection.ts'
 import { LOCK_TIMEOUT_MS, openConnection } from './open-connection.ts'
-import { Transactions } from './transactions.ts'
+import { BEGIN_IMMEDIATE, statementsOn, Turns, untilUnlocked } from './transactions.ts'
 
 const NAMES = { provider: 'sqlite', adapterName: 'petstore-sqlite' } as const
 
@@ -11,31 +12,46 @@ export function sqliteAdapterFactory (url: string, lockTimeout = LOCK_TIMEOUT_MS
 }
 
 function adapterOver (connection: SqliteConnection, lockTimeout: number): SqlDriverAdapter {
-  const transactions = new Transactions(connection, lockTimeout)
+  const turns = new Turns()
+  const statements = statementsOn(connection, lockTimeout)
+
+  /** Runs a statement outside of transactions: within one, a ROLLBACK would undo it. */
+  async function runBetween<Result> (statement: () => Result): Promise<Result> {
+    const endTurn = await turns.take()
+    return await untilUnlocked(lockTimeout, statement).finally(endTurn)
+  }
+
+  async function startTransaction (): Promise<Transaction> {
+    const { run, release, rollback } = await turns.reserve(() => statements)
+    const runOrRollBack = async (statement: OwnStatement): Promise<void> => {
+      try {
+        await run([statement])
+      } catch (error) {
+        await rollback(true)
+        throw error
+      }
+    }
+    await runOrRollBack(BEGIN_IMMEDIATE)
+    return {
+      ...NAMES,
+      // Prisma Client sends no COMMIT or ROLLBACK of its own. It calls `commit` or `rollback`.
+      options: { usePhantomQuery: true },
+      queryRaw: async (query) => connection.query(query),
+      executeRaw: async (query) => connection.execute(query),
+      commit: async () => {
+        await runOrRollBack(COMMIT)
+        release()
+      },
+      rollback: async () => { await rollback(true) }
+    }
+  }
+
   return {
     ...NAMES,
-    queryRaw: async (query) => await transactions.runBetween(() => connection.query(query)),
-    executeRaw: async (query) => await transactions.runBetween(() => connection.execute(query)),
+    queryRaw: async (query) => await runBetween(() => connection.query(query)),
+    executeRaw: async (query) => await runBetween(() => connection.execute(query)),
     executeScript: async (script) => { connection.runScript(script) },
-    startTransaction: async (): Promise<Transaction> => {
-      const { commit, rollback } = await transactions.begin()
-      return {
-        ...NAMES,
-        // Prisma Client sends no COMMIT or ROLLBACK of its own. It calls `commit` or `rollback`.
-        options: { usePhantomQuery: true },
-        queryRaw: async (query) => connection.query(query),
-        executeRaw: async (query) => connection.execute(query),
-        commit: async () => {
-          try {
-            await commit([])
-          } catch (error) {
-            await rollback(true)
-            throw error
-          }
-        },
-        rollback: async () => { await rollback(true) }
-      }
-    },
+    startTransaction,
     dispose: async () => { connection.close() }
   }
 }

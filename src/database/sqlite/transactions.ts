@@ -1,87 +1,90 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isLocked } from '../error-classification.ts'
-import type { OwnStatement } from '../statements.ts'
+import { COMMIT, ROLLBACK, type OwnStatement, type Run } from '../statements.ts'
 import type { ReservedConnection } from '../transact.ts'
 import type { SqliteConnection } from './connection.ts'
 
 /** Pause between two attempts to acquire a lock that another process holds. It does not block the event loop. */
 const LOCK_RETRY_MS = 10
 
+/** IMMEDIATE, so that none fails at its first write because another process wrote first (SQLITE_BUSY_SNAPSHOT). */
+export const BEGIN_IMMEDIATE: OwnStatement = { sql: 'BEGIN IMMEDIATE', values: [] }
+
 /**
- * The transactions of a connection, one after the other:
+ * Runs the statements of transactions on a connection: one message after the other, in order of arrival, also if nobody
+ * waits for the one before any more. After a message that fails, the next one that runs is a ROLLBACK: without their
+ * BEGIN, statements would commit by themselves.
  *
- * - They begin IMMEDIATE, so that none fails at its first write because another process wrote first
- *   (SQLITE_BUSY_SNAPSHOT), and wait asynchronously for a lock that another process holds.
- * - After their end, successful or not, the connection is outside any transaction. After a COMMIT that fails, it would
- *   stay inside, which loses every later write (prisma/orm#29933).
+ * @param lockTimeout maximum time to wait for a lock of another process, in ms
+ * @param measure runs each COMMIT
  */
-export class Transactions {
-  readonly #connection: SqliteConnection
-  readonly #lockTimeout: number
-  readonly #measure: (commit: () => void) => void
-  /** Resolves at the end of the newest transaction, or is `undefined` if none is open. */
-  #end: Promise<void> | undefined
+export function statementsOn (
+  connection: SqliteConnection, lockTimeout: number, measure = (commit: () => void): void => { commit() }
+): Run {
+  let last: Promise<void> = Promise.resolve()
+  let failure: Error | undefined
 
-  /**
-   * @param lockTimeout maximum time to wait for a lock of another process, in ms
-   * @param measure runs each COMMIT
-   */
-  constructor (
-    connection: SqliteConnection, lockTimeout: number, measure: (commit: () => void) => void = (commit) => { commit() }
-  ) {
-    this.#connection = connection
-    this.#lockTimeout = lockTimeout
-    this.#measure = measure
+  return async (statements) => {
+    const rows = last.then(async () => await runAll(statements))
+    last = rows.then(() => { failure = undefined }, (error: Error) => { failure = error })
+    return await rows
   }
 
-  /** Runs a statement outside of transactions: within one, a ROLLBACK would undo it. */
-  async runBetween<Result> (statement: () => Result): Promise<Result> {
-    while (this.#end !== undefined) await this.#end
-    return await untilUnlocked(this.#lockTimeout, statement)
-  }
-
-  readonly begin = async (): Promise<ReservedConnection> => {
-    while (this.#end !== undefined) await this.#end
-    let resolveEnd = (): void => {}
-    this.#end = new Promise((resolve) => { resolveEnd = resolve })
-    const end = (): void => {
-      this.#end = undefined
-      resolveEnd()
+  async function runAll (statements: readonly OwnStatement[]): Promise<object[][]> {
+    if (failure !== undefined && statements[0]?.sql !== ROLLBACK.sql) throw failure
+    const rows: object[][] = []
+    for (const { sql, values } of statements) {
+      const run = (): void => { rows.push(connection.all(sql, values)) }
+      if (sql === BEGIN_IMMEDIATE.sql) await untilUnlocked(lockTimeout, run)
+      else if (sql === COMMIT.sql) measure(run)
+      else if (sql === ROLLBACK.sql) rollBack(run)
+      else run()
     }
+    return rows
+  }
+
+  function rollBack (run: () => void): void {
     try {
-      await untilUnlocked(this.#lockTimeout, () => this.#connection.all('BEGIN IMMEDIATE', []))
-    } catch (error) {
-      end()
-      throw error
-    }
-    return {
-      run: async (statements) => this.#run(statements),
-      commit: async (statements) => {
-        const rows = this.#run(statements)
-        this.#commit()
-        end()
-        return rows
-      },
-      rollback: async () => {
-        this.#rollback()
-        end()
-      }
-    }
-  }
-
-  #run (statements: readonly OwnStatement[]): object[][] {
-    return statements.map(({ sql, values }) => this.#connection.all(sql, values))
-  }
-
-  #commit (): void {
-    this.#measure(() => this.#connection.all('COMMIT', []))
-  }
-
-  #rollback (): void {
-    try {
-      this.#connection.all('ROLLBACK', [])
+      run()
     } catch {
       // "no transaction is active": SQLite has rolled back by itself.
+    }
+  }
+}
+
+/** Gives transactions their turns, one after the other: a connection to SQLite has one at a time. */
+export class Turns {
+  #last: Promise<void> = Promise.resolve()
+
+  /** Resolves when it is the caller's turn, to a function that ends the turn. */
+  async take (): Promise<() => void> {
+    let end = (): void => {}
+    const before = this.#last
+    this.#last = new Promise((resolve) => { end = resolve })
+    await before
+    return end
+  }
+
+  /**
+   * Waits for a turn of a connection whose messages run in order.
+   *
+   * After a rollback, the connection is outside any transaction. After a COMMIT that fails, it would otherwise stay
+   * inside, which loses every later write (prisma/orm#29933).
+   *
+   * @param runner returns what runs the statements
+   */
+  async reserve (runner: () => Run): Promise<ReservedConnection> {
+    const release = await this.take()
+    const run = runner()
+    return {
+      run,
+      release,
+      rollback: async (isUsable) => {
+        // A thread that has ended has rolled back.
+        const rolledBack = run([ROLLBACK]).catch(() => {})
+        if (isUsable) await rolledBack
+        release()
+      }
     }
   }
 }

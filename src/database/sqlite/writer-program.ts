@@ -1,42 +1,26 @@
-// The program of the writer thread: runs the transactions that WriterThread sends.
+// The program of the writer thread: runs the statements that WriterThread sends, on a connection of its own.
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { transactionHasEnded, type ReservedConnection } from '../transact.ts'
+import type { OwnStatement } from '../statements.ts'
 import { openWriter } from './open-connection.ts'
-import { Transactions } from './transactions.ts'
-import { toPlainError, type WriterOptions, type WriterReply, type WriterRequest } from './writer-messages.ts'
+import { statementsOn } from './transactions.ts'
+import type { WriterOptions, WriterReply } from './writer-messages.ts'
 
 const { url, lockTimeout } = workerData as WriterOptions
-const transactions = new Transactions(await openWriter(url, lockTimeout), lockTimeout)
-
-/** The transactions that have not ended, by their numbers. */
-const open = new Map<number, Promise<ReservedConnection>>()
+const run = statementsOn(await openWriter(url, lockTimeout), lockTimeout)
 
 function reply (message: WriterReply): void {
   parentPort!.postMessage(message)
 }
 
-async function run ({ transaction, begins, step, statements }: WriterRequest): Promise<object[][]> {
-  if (begins) open.set(transaction, transactions.begin())
-  const begun = open.get(transaction)
-  if (step === 'rollback') {
-    open.delete(transaction)
-    await (await begun)?.rollback(true)
-    return []
-  }
-  if (begun === undefined) throw transactionHasEnded()
-  const rows = await (await begun)[step](statements)
-  // After a failure, a ROLLBACK follows.
-  if (step === 'commit') open.delete(transaction)
-  return rows
-}
+/** Resolves when the messages so far have their replies, which keep the order of the messages. */
+let replied = Promise.resolve()
 
-parentPort!.on('message', (request: WriterRequest | 'end') => {
-  if (request === 'end') process.exit()
-  const { id } = request
-  run(request).then(
-    (result) => { reply({ id, result }) },
-    (error: unknown) => { reply({ id, error: toPlainError(error) }) }
+parentPort!.on('message', (message: readonly OwnStatement[] | 'end') => {
+  if (message === 'end') process.exit()
+  replied = replied.then(async () => await run(message)).then(
+    (rows) => { reply({ rows }) },
+    ({ message, code }: Error & { code?: unknown }) => { reply({ error: { message, code } }) }
   )
 })
 reply('ready')

@@ -3,9 +3,8 @@ import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { DatabaseUnavailable } from '../../errors.ts'
 import { PACKAGE } from '../../folders.ts'
-import type { OwnStatement } from '../statements.ts'
-import type { ReservedConnection } from '../transact.ts'
-import { fromPlainError, type WriterOptions, type WriterReply, type WriterRequest } from './writer-messages.ts'
+import type { OwnStatement, Run } from '../statements.ts'
+import type { WriterOptions, WriterReply } from './writer-messages.ts'
 
 /** The compiled program. Tests run this module from `src`. */
 const PROGRAM = join(PACKAGE, 'dist/writer-program.js')
@@ -26,8 +25,8 @@ interface PendingRequest {
 }
 
 /**
- * Runs transactions in a thread of its own, so that a COMMIT which waits for a slow disk does not stop the event loop.
- * The thread has a connection of its own. A message and its reply take about 0.1 ms.
+ * Runs the statements of transactions in a thread of its own, so that a COMMIT which waits for a slow disk does not
+ * stop the event loop. The thread has a connection of its own. A message and its reply take about 0.1 ms.
  */
 export class WriterThread {
   readonly #options: WriterOptions
@@ -36,9 +35,8 @@ export class WriterThread {
   #worker: Worker | undefined
   #isReady = false
   #startAt = 0
-  #requests = 0
-  #transactions = 0
-  readonly #pending = new Map<number, PendingRequest>()
+  /** Those who wait for replies, which come in the order of the messages. */
+  readonly #pending: PendingRequest[] = []
 
   constructor (
     options: WriterOptions, { onReady = () => {}, restartDelay = RESTART_DELAY_MS }: ThreadOptions = {}
@@ -48,30 +46,16 @@ export class WriterThread {
     this.#restartDelay = restartDelay
   }
 
-  /** Starts the thread if necessary. @returns whether it can run transactions now */
-  start (): boolean {
+  /**
+   * Starts the thread if necessary.
+   *
+   * @returns what runs statements in it, messages in the order in which they were sent; `undefined` until it is ready
+   */
+  start (): Run | undefined {
     if (this.#worker === undefined && performance.now() >= this.#startAt) this.#start()
-    return this.#isReady
-  }
-
-  readonly begin = async (): Promise<ReservedConnection> => {
-    const transaction = ++this.#transactions
-    let begins = true
-    const send = async (step: WriterRequest['step'], statements: readonly OwnStatement[]): Promise<object[][]> => {
-      const request = { id: ++this.#requests, transaction, begins, step, statements }
-      begins = false
-      return await this.#send(request)
-    }
-    return {
-      run: async (statements) => await send('run', statements),
-      commit: async (statements) => await send('commit', statements),
-      rollback: async (isUsable) => {
-        const rolledBack = send('rollback', [])
-        // A thread that waits for the disk gets to it later.
-        if (isUsable) await rolledBack
-        else rolledBack.catch(() => {})
-      }
-    }
+    const worker = this.#worker
+    if (worker === undefined || !this.#isReady) return undefined
+    return async (statements) => await this.#send(worker, statements)
   }
 
   /**
@@ -103,11 +87,10 @@ export class WriterThread {
       this.#isReady = true
       return this.#onReady()
     }
-    const pending = this.#pending.get(reply.id)
-    this.#pending.delete(reply.id)
-    if (this.#pending.size === 0) this.#worker?.unref()
-    if ('error' in reply) pending?.reject(fromPlainError(reply.error))
-    else pending?.resolve(reply.result)
+    const pending = this.#pending.shift()
+    if (this.#pending.length === 0) this.#worker?.unref()
+    if ('rows' in reply) pending?.resolve(reply.rows)
+    else pending?.reject(Object.assign(new Error(reply.error.message), { code: reply.error.code }))
   }
 
   /** The thread has ended: whether its last transaction was committed is unknown. */
@@ -115,16 +98,15 @@ export class WriterThread {
     this.#worker = undefined
     this.#isReady = false
     this.#startAt = Math.max(this.#startAt, performance.now() + this.#restartDelay)
-    for (const { reject } of this.#pending.values()) reject(new DatabaseUnavailable())
-    this.#pending.clear()
+    for (const { reject } of this.#pending.splice(0)) reject(new DatabaseUnavailable())
   }
 
-  async #send (request: WriterRequest): Promise<object[][]> {
+  async #send (worker: Worker, statements: readonly OwnStatement[]): Promise<object[][]> {
     return await new Promise((resolve, reject) => {
-      if (this.#worker === undefined) return reject(new DatabaseUnavailable())
-      if (this.#pending.size === 0) this.#worker.ref()
-      this.#pending.set(request.id, { resolve, reject })
-      this.#worker.postMessage(request)
+      if (worker !== this.#worker) return reject(new DatabaseUnavailable())
+      worker.postMessage(statements)
+      if (this.#pending.length === 0) worker.ref()
+      this.#pending.push({ resolve, reject })
     })
   }
 }

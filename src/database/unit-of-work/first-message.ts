@@ -26,8 +26,6 @@ export interface FirstMessage<Entry> {
 
 export interface FirstMessageOptions {
   clocks: AccountClocks
-  /** Maximum time to wait for a row that another process has locked, in ms; by default that of the connection. */
-  lockTimeoutMs?: number | undefined
   /** How the accounts are locked: `update` lets no other transaction write rows of theirs. */
   lock: 'key share' | 'update'
   /** Finds out whether the accounts have subscribers of its events. */
@@ -44,38 +42,34 @@ export interface FirstMessageOptions {
 export async function sendFirstMessage<Entry extends QueuedCommand> (
   run: Run, dialect: Dialect, group: readonly Entry[], accounts: readonly number[],
   behind: readonly OwnStatement[],
-  { clocks, lockTimeoutMs, lock, eventLog }: FirstMessageOptions,
+  { clocks, lock, eventLog }: FirstMessageOptions,
   answers: Array<() => void>
 ): Promise<FirstMessage<Entry>> {
   const keyed = group.filter(({ context }) => context.idempotency !== undefined)
   const claims = keyed.length === 0 ? undefined : claimsOf(dialect, keyed)
-  const limits = lockTimeoutMs === undefined || !dialect.isServer
-    ? []
-    : [{ sql: `SELECT set_config('lock_timeout', '${lockTimeoutMs}ms', true)`, values: [] }]
   const ids = JSON.stringify(accounts.map((id) => ({ id })))
   const locks = accounts.length === 0 ? [] : [{ sql: accountsSql(dialect, lock, eventLog), values: [ids] }]
-  const statements = [...limits, ...locks, ...claims?.statements ?? [], ...behind]
-  const firstClaim = limits.length + locks.length
+  const statements = [...locks, ...claims?.statements ?? [], ...behind]
 
   const rows = statements.length === 0
     ? []
     : await run(statements).catch((error: unknown) => {
-      const { statement = firstClaim + (claims?.claim ?? 0) } = error as { statement?: number }
-      if (claims !== undefined && statement === firstClaim + claims.claim && classifyError(error) === 'conflict') {
+      const isOfClaim = claims !== undefined && (error as { statement?: number }).statement === locks.length
+      if (isOfClaim && classifyError(error) === 'conflict') {
         throw new IdempotencyKeyLocked('a key is in use', { cause: error })
       }
       throw error
     })
   const offsets = new Map<number, number>()
   const stored = new Map<number, number>()
-  const found = accounts.length === 0 ? [] : rows[limits.length] as AccountRow[]
+  const found = accounts.length === 0 ? [] : rows[0] as AccountRow[]
   for (const { id, ahead, bytes } of found) {
     clocks.advance(id, ahead * 1000)
     offsets.set(id, ahead * 1000)
     stored.set(id, bytes)
   }
   const { replays, expired }: ClaimResult =
-    claims?.resultOf(rows.slice(firstClaim, statements.length - behind.length)) ?? { replays: new Map(), expired: [] }
+    claims?.resultOf(rows.slice(locks.length, statements.length - behind.length)) ?? { replays: new Map(), expired: [] }
   for (const [entry, result] of replays) {
     answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
   }

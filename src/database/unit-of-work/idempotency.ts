@@ -6,20 +6,13 @@ import { LIFETIME_MS } from '../group-commit/idempotency-records.ts'
 import type { OwnStatement } from '../statements.ts'
 import { bytesOfTexts, type StoredBytes } from './stored-bytes.ts'
 
-/**
- * Maximum time to wait for a key of another process. The other writes of the group wait as well, so it is just long
- * enough for a transaction that commits; a write that waits longer does so outside the group.
- */
-const CLAIM_TIMEOUT = '100ms'
-
 /** The answer of an earlier request, or the error of another one with the same key. */
 export type Replay = WriteResult<unknown> | FastifyError
 
 /** The statements that claim the keys of a group, and what their rows say. */
 export interface Claims {
+  /** The first fails if another process keeps a key locked. */
   statements: OwnStatement[]
-  /** The position of the claim itself: it fails if another process keeps a key locked. */
-  claim: number
   resultOf: (rows: object[][]) => ClaimResult
 }
 
@@ -52,19 +45,12 @@ export function claimsOf (dialect: Dialect, keyed: readonly QueuedCommand[]): Cl
   const [at, expires] = [now, now + LIFETIME_MS].map((ms) => new Date(ms).toISOString())
   const claims = keyed.map(({ context: { account, idempotency } }) => ({ account, ...idempotency, now: at, expires }))
   const keys = claims.map(({ account, key }) => ({ account, key }))
-  const { shorten, claim, load, restore } = textsOf(dialect)
-  const statements = [
-    ...shorten,
-    { sql: claim, values: [JSON.stringify(claims)] },
-    ...restore,
-    { sql: load, values: [JSON.stringify(keys)] }
-  ]
+  const { claim, load } = textsOf(dialect)
   return {
-    statements,
-    claim: shorten.length,
-    resultOf (rows) {
-      const claimed = new Set((rows[shorten.length] as StoredResponse[]).map(keyOf))
-      const stored = new Map((rows.at(-1) as StoredResponse[]).map((response) => [keyOf(response), response]))
+    statements: [{ sql: claim, values: [JSON.stringify(claims)] }, { sql: load, values: [JSON.stringify(keys)] }],
+    resultOf ([claimRows, loadedRows]) {
+      const claimed = new Set((claimRows as StoredResponse[]).map(keyOf))
+      const stored = new Map((loadedRows as StoredResponse[]).map((response) => [keyOf(response), response]))
       const replays: ClaimResult['replays'] = new Map()
       const expired: ClaimResult['expired'] = []
       for (const entry of keyed) {
@@ -109,16 +95,6 @@ const textsOf = oncePerDialect((dialect) => {
   const keys = { account: 'bigint', key: 'text' } as const
   const later = (time: string): string => dialect.later(`i.${time}`, 'a.clock_offset_seconds')
   return {
-    shorten: dialect.isServer
-      ? [{
-          sql: `SELECT set_config('petstore.lock_timeout', current_setting('lock_timeout'), true),
-            set_config('lock_timeout', '${CLAIM_TIMEOUT}', true)`,
-          values: []
-        }]
-      : [],
-    restore: dialect.isServer
-      ? [{ sql: "SELECT set_config('lock_timeout', current_setting('petstore.lock_timeout'), true)", values: [] }]
-      : [],
     claim: `
       INSERT INTO idempotency_records (account_id, key, fingerprint, created_at, expires_at)
       SELECT i.account, i.key, i.fingerprint, ${later('now')}, ${later('expires')}

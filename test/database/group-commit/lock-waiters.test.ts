@@ -3,7 +3,7 @@ import t from 'tap'
 import type { QueuedCommand } from '../../../src/database/group-commit/command.ts'
 import { createLockWaiters } from '../../../src/database/group-commit/lock-waiters.ts'
 
-t.test('a write that has waited for three seconds is refused while younger ones are tried', async (t) => {
+t.test('a write that has waited for two seconds is refused while younger ones are tried', async (t) => {
   const log: string[] = []
   const nameOf = (entry: QueuedCommand): string => entry.input as string
   let left = 5
@@ -33,7 +33,7 @@ t.test('a write that has waited for three seconds is refused while younger ones 
       waiters.add(entry, new Error('the row is locked'))
       t.ok(waiters.has(entry))
     }
-    add('the old one', 1_500)
+    add('the old one', 1_000)
     for (const name of ['b', 'c', 'd', 'e']) add(name, 0)
   })
   t.ok(inTime, 'the old one does not wait for the attempt of b')

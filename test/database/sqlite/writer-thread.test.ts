@@ -12,7 +12,9 @@ import type { Command } from '../../../src/database/group-commit/command.ts'
 import { createCommitter } from '../../../src/database/group-commit/committer.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import { fileOf } from '../../../src/database/sqlite/database-file.ts'
+import { BEGIN_IMMEDIATE, Turns } from '../../../src/database/sqlite/transactions.ts'
 import { WriterThread } from '../../../src/database/sqlite/writer-thread.ts'
+import type { Run } from '../../../src/database/statements.ts'
 import { createTransact, type Transact } from '../../../src/database/transact.ts'
 import { database, freshDatabase } from '../../support/database.ts'
 import { openWithWriterThread } from '../../support/writer-thread.ts'
@@ -35,14 +37,19 @@ async function open (t: Test, { lockTimeout = TIMEOUT_MS, timeout = 60_000 } = {
   const thread = new WriterThread({ url, lockTimeout })
   const onlooker = await openDatabase({ url, pool: 1, timeout: TIMEOUT_MS })
   t.teardown(async () => { await Promise.all([thread.dispose(), onlooker.close()]) })
-  await untilStarted(thread)
-  const transact = createTransact(thread.begin, timeout)
+  const run = await untilStarted(thread)
+  const turns = new Turns()
+  const transact = createTransact(async () => await turns.reserve(() => run), { begin: BEGIN_IMMEDIATE, timeout })
   const names = async (): Promise<string[]> => (await onlooker.prisma.account.findMany()).map(({ name }) => name)
   return { thread, transact, onlooker, names }
 }
 
-async function untilStarted (thread: WriterThread): Promise<void> {
-  while (!thread.start()) await sleep(5)
+async function untilStarted (thread: WriterThread): Promise<Run> {
+  for (;;) {
+    const run = thread.start()
+    if (run !== undefined) return run
+    await sleep(5)
+  }
 }
 
 t.test('statements of one message run in order, and the last can commit', { skip }, async (t) => {
@@ -52,7 +59,7 @@ t.test('statements of one message run in order, and the last can commit', { skip
     t.same(await names(), [])
     return await transaction.commit([{ sql: 'SELECT name FROM accounts ORDER BY name', values: [] }])
   })
-  t.same(rows, [[{ name: 'Ada' }, { name: 'Bob' }]])
+  t.same(rows[0], [{ name: 'Ada' }, { name: 'Bob' }])
   t.same(await names(), ['Ada', 'Bob'])
 })
 
@@ -85,13 +92,14 @@ t.test('a transaction waits in the thread for the lock of another process', { sk
 
 t.test('a lock that another process keeps fails the transaction as unavailable', { skip }, async (t) => {
   const { transact, onlooker, names } = await open(t, { lockTimeout: 100 })
-  await onlooker.transact(async () => {
+  await onlooker.transact(async ({ run }) => {
+    await run([{ sql: INSERT, values: ['Ada'] }])
     const error: unknown = await transact(async (transaction) =>
       await transaction.run([{ sql: INSERT, values: ['Bob'] }])).catch((error: unknown) => error)
     t.equal(classifyError(error), 'unavailable', String(error))
   })
   await transact(async (transaction) => { await transaction.run([{ sql: INSERT, values: ['Bea'] }]) })
-  t.same(await names(), ['Bea'])
+  t.same(await names(), ['Ada', 'Bea'])
 })
 
 t.test('a transaction whose thread ends is rolled back and fails at once', { skip }, async (t) => {
@@ -179,11 +187,11 @@ t.test('a thread that cannot open the database is started again after a pause', 
     process.off('worker', observe)
     await Promise.all([soon!.dispose(), late!.dispose()])
   })
-  t.same([soon!.start(), late!.start()], [false, false])
+  t.same([soon!.start(), late!.start()], [undefined, undefined])
   while (workers.ended < 2) await sleep(5)
   mkdirSync(folder)
   await untilStarted(soon!)
-  t.equal(late!.start(), false)
+  t.equal(late!.start(), undefined)
   // Node emits the event in the next tick.
   await sleep(0)
   t.same(workers, { started: 3, ended: 2 }, 'one has been started again')
@@ -192,7 +200,7 @@ t.test('a thread that cannot open the database is started again after a pause', 
 t.test('a transaction on an ended thread fails as unavailable', { skip }, async (t) => {
   const { thread, transact } = await open(t)
   await thread.dispose()
-  t.equal(thread.start(), false, 'it is not ready')
+  t.equal(thread.start(), undefined, 'it is not ready')
   const error: unknown = await transact(async (transaction) =>
     await transaction.run([{ sql: INSERT, values: ['Ada'] }])).catch((error: unknown) => error)
   t.equal(classifyError(error), 'unavailable', String(error))
