@@ -12,8 +12,6 @@ export interface Dialect {
    * PostgreSQL uses the parameter's number, the first by default; SQLite numbers parameters in order of appearance.
    */
   jsonRows: (alias: string, columns: Record<string, InputType>, parameter?: number) => string
-  /** Returns a FROM item: the parameters of a statement, as one row of typed columns. `ordinality` is 1. */
-  row: (alias: string, columns: Record<string, InputType>) => string
   /** A text as a JSON string, quoted and escaped. */
   quote: (text: string) => string
   /** A stored instant as RFC 3339 in UTC with milliseconds. */

@@ -67,7 +67,7 @@ export class GroupRunner {
     const parts = [group]
     for (const part of parts) {
       const late = part.filter(this.#isLate)
-      rejectAll(late, new DatabaseUnavailable())
+      if (late.length > 0) rejectAll(late, new DatabaseUnavailable())
       const timely = part.filter((entry) => !late.includes(entry))
       if (timely.length === 0) continue
       const outcome = await this.#attempt(timely)

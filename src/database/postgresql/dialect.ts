@@ -32,12 +32,6 @@ export const postgresql: Dialect = {
     const all = [...members, ordinality].map((name) => `"${name}"`).join(', ')
     return `ROWS FROM (json_to_recordset(${array}) AS (${typed})) WITH ORDINALITY AS ${alias}(${all})`
   },
-  row: (alias, columns) => {
-    let parameters = 0
-    const members = Object.entries(columns).map(([name, type]) =>
-      type === 'ordinality' ? `1 AS "${name}"` : `CAST($${++parameters} AS ${type}) AS "${name}"`)
-    return `(SELECT ${members.join(', ')}) AS ${alias}`
-  },
   quote: (text) => `to_json(${text})::text`,
   time: (column) => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
   // The text is UTC already, so the zone in it changes nothing.

@@ -1,7 +1,7 @@
 import type { Dialect } from '../dialect.ts'
 import type { AnyQuery } from './query.ts'
 
-/** A query for one input, whose members are the parameters. */
+/** A query for one input, whose members are the parameters: SQLite takes less time for them than for a JSON text. */
 export interface SingleStatement {
   sql: string
   /** Returns the parameters for an input. */
@@ -14,13 +14,14 @@ export function singleStatement (query: AnyQuery, dialect: Dialect): SingleState
     ...dialect,
     jsonRows: (alias, columns) => {
       names = Object.keys(columns).filter((name) => columns[name] !== 'ordinality')
-      return dialect.row(alias, columns)
+      const members = Object.entries(columns).map(([name, type]) => `${type === 'ordinality' ? '1' : '?'} AS "${name}"`)
+      return `(SELECT ${members.join(', ')}) AS ${alias}`
     }
   })
   return { sql, valuesOf: (input) => names.map((name) => toParameter((input as Record<string, unknown>)[name])) }
 }
 
-/** Converts a member of an input to a value that both databases take. */
+/** Converts a member of an input to a value that SQLite takes. */
 function toParameter (value: unknown): unknown {
   switch (typeof value) {
     case 'undefined': return null

@@ -24,7 +24,7 @@ type Row = Record<string, unknown> & { ord: number }
 export class StatementRunner {
   readonly #database: Database
   readonly #options: RunnerOptions
-  /** The texts of queries: for many inputs, whose only parameter is a JSON array of them, and for one. */
+  /** The texts of queries: for several inputs, whose only parameter is a JSON array of them, and for one. */
   readonly #texts = new WeakMap<AnyQuery, string>()
   readonly #singles = new WeakMap<AnyQuery, SingleStatement>()
   /** Number of reads that have not settled. */
@@ -45,7 +45,7 @@ export class StatementRunner {
     const began = performance.now()
     instrumentation?.batchStarted('read', 0)
     try {
-      const { sql, valuesOf } = this.#singleOf(query)
+      const { sql, valuesOf } = getOrAdd(this.#singles, query, () => singleStatement(query, this.#database.dialect))
       return this.#database.readRow!(sql, valuesOf(input))
     } catch (error) {
       throw failureOf(error)
@@ -100,17 +100,8 @@ export class StatementRunner {
     return performance.now() - began
   }
 
-  #singleOf (query: AnyQuery): SingleStatement {
-    return getOrAdd(this.#singles, query, () => singleStatement(query, this.#database.dialect))
-  }
-
   #statementOf (calls: readonly Call[]): OwnStatement {
-    const { query, input } = calls[0]!
-    // Without the JSON, PostgreSQL takes a sixth less time for one input.
-    if (calls.length === 1 && query.maxRowBytes === undefined) {
-      const { sql, valuesOf } = this.#singleOf(query)
-      return { sql, values: valuesOf(input) }
-    }
+    const { query } = calls[0]!
     const sql = getOrAdd(this.#texts, query, () => query.sql(this.#database.dialect))
     return { sql, values: [JSON.stringify(calls.map(({ input }) => input))] }
   }

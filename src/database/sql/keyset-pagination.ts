@@ -69,9 +69,6 @@ export interface Page {
 /** A page ends with the record that reaches this size, in bytes. */
 export const MAX_PAGE_BYTES = 1_048_576
 
-/** A page of at least this length is costly to read. */
-const COSTLY_LIMIT = 10
-
 /** Returns the maximum size of a page in bytes. */
 function maxBytesOfPage (limit: number, maxRecordBytes: number): number {
   return Math.min(limit * maxRecordBytes, MAX_PAGE_BYTES + maxRecordBytes)
@@ -88,7 +85,7 @@ export function pageQuery (
   const shape = `${listing.name} ${used.join(',')} ${descending ? 'down' : 'up'} ${limit}`
   const query = queryOfShape(shape, (): Query<object, Page> => ({
     sql: (dialect) => pageSql(dialect, listing, used, descending, limit),
-    isCostly: limit >= COSTLY_LIMIT,
+    isCostly: true,
     ...listing.recordBytes && { maxRowBytes: maxBytesOfPage(limit, listing.recordBytes.max) }
   }))
   return [query, { account, after: after ?? (descending ? Number.MAX_SAFE_INTEGER : 0), limit, ...filters }]

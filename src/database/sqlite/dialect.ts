@@ -7,11 +7,6 @@ export const sqlite: Dialect = {
       .map(([name, type]) => `${type === 'ordinality' ? 'key + 1' : `value ->> '${name}'`} AS "${name}"`)
     return `(SELECT ${members.join(', ')} FROM jsonb_each(?)) AS ${alias}`
   },
-  row: (alias, columns) => {
-    const members = Object.entries(columns)
-      .map(([name, type]) => `${type === 'ordinality' ? '1' : '?'} AS "${name}"`)
-    return `(SELECT ${members.join(', ')}) AS ${alias}`
-  },
   quote: (text) => `json_quote(${text})`,
   // Prisma writes 2026-11-21T10:00:00.000+00:00; responses of the service have Z.
   time: (column) => `substr(${column}, 1, 23) || 'Z'`,

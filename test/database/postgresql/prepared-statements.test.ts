@@ -31,7 +31,7 @@ t.test(
       }
     }
     const [reads] = await queryRows<{ count: number }>(app.database.read, COUNT)
-    t.ok(reads!.count > 50 && reads!.count <= MAX_STATEMENTS, `reads prepared ${reads!.count} statements`)
+    t.ok(reads!.count > 20 && reads!.count <= MAX_STATEMENTS, `reads prepared ${reads!.count} statements`)
 
     for (const prepare of Object.values(mergeTables(fixtures.map(({ changes }) => changes)))) {
       const bob = await openAccount()
