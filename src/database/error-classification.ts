@@ -74,11 +74,6 @@ interface Nested {
   cause?: Nested
 }
 
-/** Returns true if another transaction had a lock on PostgreSQL for longer than `lock_timeout`: lock_not_available. */
-export function isLockTimeout (error: unknown): boolean {
-  return traits(error).code === '55P03'
-}
-
 /** Returns true if another process holds SQLite's lock. */
 export function isLocked (error: unknown): boolean {
   return traits(error).code.startsWith('SQLITE_BUSY')

@@ -66,8 +66,7 @@ class OpenTransaction {
 
   /** Runs the last statements and commits, in one round trip. @throws also when the outcome is unknown */
   async commit (statements: readonly OwnStatement[]): Promise<object[][]> {
-    const hasBegun = this.#unsent.length === 0
-    const sent = this.#send(hasBegun || statements.length > 0 ? [...statements, COMMIT] : [])
+    const sent = this.#send([...statements, COMMIT])
     this.#isOpen = false
     const rows = await sent
     // The time-out can have ended it meanwhile.
@@ -87,7 +86,6 @@ class OpenTransaction {
     if (this.#hasEnded) return
     this.#isOpen = false
     this.#hasEnded = true
-    if (this.#unsent.length > 0) return this.#connection.release()
     const isReachable = this.#failure === undefined || classifyError(this.#failure) !== 'unavailable'
     await this.#connection.rollback(isReachable && this.#messagesInFlight === 0)
   }

@@ -5,7 +5,7 @@ import type { Database } from '../database.ts'
 import type { Command, QueuedCommand, WriteContext, WriteResult } from './command.ts'
 import type { Changes } from '../unit-of-work/success.ts'
 import { GroupRunner, rejectAll } from './group-runner.ts'
-import { MAX_TICKS, MIN_HALF_OF_CROWD, nextStep, type Step } from './group-start.ts'
+import { MIN_HALF_OF_CROWD, nextStep, type Step } from './group-start.ts'
 import type { CommittedGroup, GroupTransactionOptions } from './group-transaction.ts'
 import { idempotencyRecords } from '../../generated/tables.ts'
 import type { Write } from '../unit-of-work/write.ts'
@@ -34,8 +34,8 @@ const CLOSE_TIMEOUT_MS = 1_000
 const SWEEP_INTERVAL_MS = 250
 
 /**
- * Group commit: writes that arrive within a few ticks of the event loop, or while another transaction commits, share
- * one transaction, so that many requests pay for one fsync. A write is answered only after its COMMIT returned.
+ * Group commit: writes that arrive within a few ticks of the event loop (SQLite), or while another transaction commits,
+ * share one transaction, so that many requests pay for one fsync. A write is answered only after its COMMIT returned.
  */
 class Committer {
   readonly #database: Database
@@ -127,7 +127,7 @@ class Committer {
 
   #startGroups (): void {
     for (;;) {
-      const step = this.#nextStep(MAX_TICKS)
+      const step = this.#nextStep(Infinity)
       if (step.do === 'start') {
         const group = this.#takeGroup(step.size)
         if (group.length > 0) {

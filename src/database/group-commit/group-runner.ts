@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse } from '../../errors.ts'
 import type { Database } from '../database.ts'
-import { classifyError, failureOf, isLockTimeout } from '../error-classification.ts'
+import { classifyError, failureOf } from '../error-classification.ts'
 import type { QueuedCommand } from './command.ts'
 import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
 import { IdempotencyKeyLocked } from '../unit-of-work/first-message.ts'
@@ -13,14 +12,11 @@ interface GroupRunnerOptions extends GroupTransactionOptions {
 }
 
 interface Handlers {
-  /** Called with a part of a group that is committed while others still run. */
+  /** Called with what is committed while other parts of its group still run, or after it waited. */
   onCommit: (committed: CommittedGroup) => void
   /** Called when a write that waited for a lock outside its group was answered. */
   onWaiterEnd: (entry: QueuedCommand) => void
 }
-
-/** A group that met a conflict is tried this often before it is halved. */
-const MAX_ATTEMPTS = 5
 
 /** Runs groups of writes. When a group fails, its writes are separated until the one at fault is alone. */
 export class GroupRunner {
@@ -60,44 +56,44 @@ export class GroupRunner {
   }
 
   /**
-   * Runs writes of one sort. One bad command fails its whole transaction: halving isolates it in a few transactions.
-   * Halves run after the parts that wait already, so that what has nothing to do with the failure is soon committed.
+   * Runs writes of one sort. One bad command fails its whole transaction, so a part that fails is halved: first between
+   * accounts, until those that have nothing to do with the failure are committed. Then the writes of each account that
+   * is left are halved in their order.
    */
   async #commit (group: QueuedCommand[]): Promise<CommittedGroup | undefined> {
-    const parts = [group]
-    for (const part of parts) {
+    const shared = [group]
+    const own: QueuedCommand[][] = []
+    for (let part; (part = shared.shift() ?? own.shift()) !== undefined;) {
       const late = part.filter(this.#isLate)
       if (late.length > 0) rejectAll(late, new DatabaseUnavailable())
       const timely = part.filter((entry) => !late.includes(entry))
       if (timely.length === 0) continue
       const outcome = await this.#attempt(timely)
-      if (outcome === 'failed together') parts.push(...halvesOf(timely))
-      else if (part === group) return outcome
-      else if (outcome !== undefined) this.#onCommit(outcome)
+      if (outcome === 'failed together') {
+        const accounts = [...new Set(timely.map(({ context: { account } }) => account))]
+        if (accounts.length > 1) shared.push(...halvesByAccount(timely, accounts))
+        else own.unshift(...halvesOf(timely))
+      } else if (part === group) {
+        return outcome
+      } else if (outcome !== undefined) {
+        this.#onCommit(outcome)
+      }
     }
     return undefined
   }
 
-  /** Runs writes in a transaction. @returns `undefined` if they are answered, or wait for a lock */
+  /** Runs writes in a transaction. @returns `undefined` if they are answered, or one write waits for another try */
   async #attempt (group: QueuedCommand[]): Promise<CommittedGroup | 'failed together' | undefined> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await runInTransaction(this.#database, group, this.#options)
-      } catch (error) {
-        const kind = classifyError(error)
-        // The group has waited for a lock. Another attempt would wait again, and all of its writes with it.
-        const isLocked = isLockTimeout(error)
-        if (kind === 'conflict' && !isLocked && attempt < MAX_ATTEMPTS && !this.#isLate(group[0]!)) {
-          await sleep(Math.random() * 10 * attempt)
-          continue
-        }
-        if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))
-        else if (group.length > 1) return 'failed together'
-        // It waits for the lock outside the groups, and the others run without it.
-        else if (isLocked) this.#lockWaiters.add(group[0]!, error)
-        else group[0]!.reject(explainFailure(error))
-        return undefined
-      }
+    try {
+      return await runInTransaction(this.#database, group, this.#options)
+    } catch (error) {
+      const kind = classifyError(error)
+      if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))
+      else if (group.length > 1) return 'failed together'
+      // It waits, mostly for a lock, outside the groups.
+      else if (kind === 'conflict') this.#lockWaiters.add(group[0]!, error)
+      else group[0]!.reject(explainFailure(error))
+      return undefined
     }
   }
 
@@ -108,11 +104,14 @@ export function rejectAll (entries: QueuedCommand[], error: unknown): void {
   for (const entry of entries) entry.reject(error)
 }
 
-/** Halves a group by accounts: what fails together is often of one account. */
-function halvesOf (group: QueuedCommand[]): QueuedCommand[][] {
-  const ordered = group.toSorted((a, b) => (a.context.account ?? 0) - (b.context.account ?? 0))
-  const middle = Math.ceil(ordered.length / 2)
-  return [ordered.slice(0, middle), ordered.slice(middle)]
+function halvesOf<Item> (items: Item[]): [Item[], Item[]] {
+  const middle = Math.ceil(items.length / 2)
+  return [items.slice(0, middle), items.slice(middle)]
+}
+
+/** Returns the writes of half of the accounts, and those of the others. */
+function halvesByAccount (group: QueuedCommand[], accounts: Array<number | null>): QueuedCommand[][] {
+  return halvesOf(accounts).map((half) => group.filter(({ context: { account } }) => half.includes(account)))
 }
 
 /** Returns the error that answers a command which failed alone in its transaction. */

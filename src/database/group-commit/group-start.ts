@@ -31,7 +31,7 @@ const MAX_GROUP = 256
  * Ticks of the event loop in which other writes may join, if the process is busy: a mixed load on SQLite has 16 % more
  * requests/s. On PostgreSQL, where writes gather during the round trips of the group in flight, it gains nothing.
  */
-export const MAX_TICKS = 12
+const MAX_TICKS = 12
 
 /** Maximum time of these ticks, in ms: each tick of a process that answers many reads takes about 2 ms. */
 const MAX_GATHERING_MS = 4
@@ -44,7 +44,7 @@ const MAX_QUEUE_DELAY_MS = 20
 
 /**
  * A crowd is split into two groups that take turns: while the server works on one, this process answers the clients of
- * the other. That gives 5 % more orders/s. Groups are not made smaller than this, because each also costs a round trip
+ * the other. Without that and without gathering, orders/s were 5 % fewer. Groups are not made smaller than this, because each also costs a round trip
  * and a COMMIT. SQLite works in this thread.
  */
 export const MIN_HALF_OF_CROWD: Record<DatabaseName, number> = { sqlite: Infinity, postgresql: 16 }

@@ -12,9 +12,9 @@ import { postgresql } from './dialect.ts'
 const MAX_WRITERS = 3
 
 /**
- * Maximum time to wait for a row or a key that another process has locked, in ms. All writes of a group wait, so it is
- * just long enough for transactions that commit. What waits longer does so outside the groups: the other process may be
- * suspended.
+ * Maximum time to wait for a row or a key that another transaction has locked, in ms. All writes of a group wait, so it
+ * is just long enough for transactions that commit. What waits longer does so outside the groups: the other transaction
+ * may be of a process that is suspended.
  */
 const LOCK_TIMEOUT_MS = 100
 

@@ -37,7 +37,7 @@ export async function openSqlite (
     readRow: (sql, values) => reading.get(sql, values),
     view: createTransact(async () => await viewers.reserve(() => views), { begin: BEGIN }),
     transact: createTransact(
-      async () => await writers.reserve(() => (disk.isSlow() ? thread.start() : undefined) ?? here),
+      async () => await writers.reserve(() => (disk.isSlow() ? thread.runner() : undefined) ?? here),
       { begin: BEGIN_IMMEDIATE, timeout }),
     writers: 1,
     get prisma () {

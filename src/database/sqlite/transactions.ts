@@ -52,7 +52,7 @@ export function statementsOn (
   }
 }
 
-/** Gives transactions their turns, one after the other: a connection to SQLite has one at a time. */
+/** Gives transactions their turns, one after the other: SQLite has one writer at a time, and a connection one view. */
 export class Turns {
   #last: Promise<void> = Promise.resolve()
 

@@ -51,7 +51,7 @@ export class WriterThread {
    *
    * @returns what runs statements in it, messages in the order in which they were sent; `undefined` until it is ready
    */
-  start (): Run | undefined {
+  runner (): Run | undefined {
     if (this.#worker === undefined && performance.now() >= this.#startAt) this.#start()
     const worker = this.#worker
     if (worker === undefined || !this.#isReady) return undefined
@@ -72,7 +72,13 @@ export class WriterThread {
   }
 
   #start (): void {
-    const worker = new Worker(PROGRAM, { workerData: this.#options })
+    let worker
+    try {
+      worker = new Worker(PROGRAM, { workerData: this.#options })
+    } catch {
+      // The system allows no other thread now.
+      return this.#end()
+    }
     // It keeps the process alive only while a request waits.
     worker.unref()
     worker.on('message', (reply: WriterReply) => { this.#settle(reply) })

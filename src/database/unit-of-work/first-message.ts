@@ -9,9 +9,9 @@ import { once } from './row-statements.ts'
 /** Another transaction has locked one of the keys, for longer than a group waits. */
 export class IdempotencyKeyLocked extends Error {}
 
-export interface FirstMessage<Entry> {
+export interface FirstMessage {
   /** The entries whose keys were not used before. */
-  fresh: Entry[]
+  fresh: QueuedCommand[]
   /** How far the clocks of the accounts are ahead, in ms; deleted accounts are missing. */
   offsets: Map<number, number>
   /** How many bytes the accounts store. */
@@ -39,12 +39,12 @@ export interface FirstMessageOptions {
  * @param answers gets the answers of repeated requests
  * @throws IdempotencyKeyLocked
  */
-export async function sendFirstMessage<Entry extends QueuedCommand> (
-  run: Run, dialect: Dialect, group: readonly Entry[], accounts: readonly number[],
+export async function sendFirstMessage (
+  run: Run, dialect: Dialect, group: readonly QueuedCommand[], accounts: readonly number[],
   behind: readonly OwnStatement[],
   { clocks, lock, eventLog }: FirstMessageOptions,
   answers: Array<() => void>
-): Promise<FirstMessage<Entry>> {
+): Promise<FirstMessage> {
   const keyed = group.filter(({ context }) => context.idempotency !== undefined)
   const claims = keyed.length === 0 ? undefined : claimsOf(dialect, keyed)
   const ids = JSON.stringify(accounts.map((id) => ({ id })))

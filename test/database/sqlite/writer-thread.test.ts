@@ -46,7 +46,7 @@ async function open (t: Test, { lockTimeout = TIMEOUT_MS, timeout = 60_000 } = {
 
 async function untilStarted (thread: WriterThread): Promise<Run> {
   for (;;) {
-    const run = thread.start()
+    const run = thread.runner()
     if (run !== undefined) return run
     await sleep(5)
   }
@@ -187,11 +187,11 @@ t.test('a thread that cannot open the database is started again after a pause', 
     process.off('worker', observe)
     await Promise.all([soon!.dispose(), late!.dispose()])
   })
-  t.same([soon!.start(), late!.start()], [undefined, undefined])
+  t.same([soon!.runner(), late!.runner()], [undefined, undefined])
   while (workers.ended < 2) await sleep(5)
   mkdirSync(folder)
   await untilStarted(soon!)
-  t.equal(late!.start(), undefined)
+  t.equal(late!.runner(), undefined)
   // Node emits the event in the next tick.
   await sleep(0)
   t.same(workers, { started: 3, ended: 2 }, 'one has been started again')
@@ -200,7 +200,7 @@ t.test('a thread that cannot open the database is started again after a pause', 
 t.test('a transaction on an ended thread fails as unavailable', { skip }, async (t) => {
   const { thread, transact } = await open(t)
   await thread.dispose()
-  t.equal(thread.start(), undefined, 'it is not ready')
+  t.equal(thread.runner(), undefined, 'it is not ready')
   const error: unknown = await transact(async (transaction) =>
     await transaction.run([{ sql: INSERT, values: ['Ada'] }])).catch((error: unknown) => error)
   t.equal(classifyError(error), 'unavailable', String(error))
