@@ -44,8 +44,8 @@ const MAX_QUEUE_DELAY_MS = 20
 
 /**
  * A crowd is split into two groups that take turns: while the server works on one, this process answers the clients of
- * the other. Without that and without gathering, orders/s were 5 % fewer. Groups are not made smaller than this, because each also costs a round trip
- * and a COMMIT. SQLite works in this thread.
+ * the other. Without that and without gathering, orders/s were 5 % fewer. Groups are not made smaller than this,
+ * because each also costs a round trip and a COMMIT. SQLite works in this thread.
  */
 export const MIN_HALF_OF_CROWD: Record<DatabaseName, number> = { sqlite: Infinity, postgresql: 16 }
 
