@@ -66,7 +66,8 @@ class OpenTransaction {
 
   /** Runs the last statements and commits, in one round trip. @throws also when the outcome is unknown */
   async commit (statements: readonly OwnStatement[]): Promise<object[][]> {
-    const sent = this.#send([...statements, COMMIT])
+    const isEmpty = statements.length === 0 && this.#unsent.length > 0
+    const sent = this.#send(isEmpty ? [] : [...statements, COMMIT])
     this.#isOpen = false
     const rows = await sent
     // The time-out can have ended it meanwhile.
@@ -86,6 +87,7 @@ class OpenTransaction {
     if (this.#hasEnded) return
     this.#isOpen = false
     this.#hasEnded = true
+    if (this.#unsent.length > 0) return this.#connection.release()
     const isReachable = this.#failure === undefined || classifyError(this.#failure) !== 'unavailable'
     await this.#connection.rollback(isReachable && this.#messagesInFlight === 0)
   }
