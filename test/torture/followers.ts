@@ -51,9 +51,11 @@ export async function followers (context: ScenarioContext): Promise<void> {
   if (each > MAX_STREAM_BYTES) report.violations.push(`an idle follower costs ${each.toFixed(0)} bytes`)
   if (cpu > slack * MAX_IDLE_CPU_SHARE) { report.violations.push(`idle followers use ${(cpu * 100).toFixed(1)} % of a core`) }
 
+  const times: number[] = []
   for (const [i, store] of stores.entries()) {
-    report.notes.push(await checkEvent(store, streams.filter((_, n) => n % stores.length === i)))
+    times.push(await checkEvent(store, streams.filter((_, n) => n % stores.length === i)))
   }
+  report.notes.push(`the ${count / stores.length} followers of a store got an event within ${Math.max(...times).toFixed(0)} ms`)
   await close()
   const after = await waitForRelease(service, before)
   if (after.handles > before.handles + 2) {
@@ -61,8 +63,8 @@ export async function followers (context: ScenarioContext): Promise<void> {
   }
   report.rounds++
 
-  /** Makes an event and waits until it arrived in each stream. @returns the time as a note */
-  async function checkEvent ({ client }: Store, ownStreams: Stream[]): Promise<string> {
+  /** Makes an event and waits until it arrived in each stream. @returns the time in ms */
+  async function checkEvent ({ client }: Store, ownStreams: Stream[]): Promise<number> {
     const counts = ownStreams.map(({ events }) => events.length)
     const began = performance.now()
     const { status } = await client.send({ method: 'POST', path: '/messages', body: { message: 'Hello' } })
@@ -74,7 +76,7 @@ export async function followers (context: ScenarioContext): Promise<void> {
     )
     const doubled = ownStreams.filter(({ events }, i) => events.length !== counts[i]! + 1).length
     if (doubled > 0) report.violations.push(`${doubled} followers got one event more than once`)
-    return `${ownStreams.length} followers got an event within ${(performance.now() - began).toFixed(0)} ms`
+    return performance.now() - began
   }
 }
 
