@@ -7,7 +7,10 @@ const MAX_WAIT_MS = 2_000
 /** Pause before an attempt of such a write, in ms. */
 const RETRY_MS = 50
 
-/** Writes whose Idempotency-Key or row another process has locked. No group and no other write waits for them. */
+/**
+ * Writes that met a conflict alone: mostly, another process has locked their Idempotency-Key or row. No group and no
+ * other write waits for them.
+ */
 export interface LockWaiters {
   has: (entry: QueuedCommand) => boolean
   /** Tries a write again until the other process ends its transaction, or it has waited for too long. */

@@ -11,7 +11,7 @@ export interface Query<Input extends object, Row> {
   sql: (dialect: Dialect) => string
   /** Maximum size of a row in bytes, if rows can be large. */
   maxRowBytes?: number
-  /** For one input, the database needs about as much time as the service needs for the request. */
+  /** For one input, the database can need about as much time as the service needs for the request: a list. */
   isCostly?: boolean
   /**
    * It neither counts for `QUEUE_LIMIT` nor is refused by it. For what the service runs at an interval, which requests

@@ -197,6 +197,15 @@ t.test('a thread that cannot open the database is started again after a pause', 
   t.same(workers, { started: 3, ended: 2 }, 'one has been started again')
 })
 
+t.test('a thread that cannot be created fails nothing: transactions run without it', { skip }, async (t) => {
+  // What cannot be cloned makes the constructor of a worker throw, as a limit of threads does.
+  const options = { url: 'file:none', lockTimeout: TIMEOUT_MS, uncloneable: () => {} }
+  const thread = new WriterThread(options)
+  t.equal(thread.runner(), undefined)
+  t.equal(thread.runner(), undefined, 'during the pause before the next attempt')
+  await thread.dispose()
+})
+
 t.test('a transaction on an ended thread fails as unavailable', { skip }, async (t) => {
   const { thread, transact } = await open(t)
   await thread.dispose()
