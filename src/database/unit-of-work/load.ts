@@ -99,7 +99,7 @@ function rowLoads (dialect: Dialect, table: Table, { lock, ids, all }: TableNeed
 
 /** Rows that the group has loaded by their ids are known, and can change: only another one counts. */
 function childrenLoads (dialect: Dialect, table: Table, { children, ids }: TableNeeds, map: IdentityMap): Load[] {
-  const known = [...ids.get('')?.inputs.values() ?? []].map(({ id }) => id)
+  const known = JSON.stringify(Array.from(ids.get('')?.inputs.values() ?? [], ({ id }) => ({ id })))
   const byShape = new Map<string, Children[]>()
   for (const wanted of children.values()) {
     const shape = `${Object.keys(wanted.where).join()} ${linkKey(linkOf(wanted))}`
@@ -108,10 +108,13 @@ function childrenLoads (dialect: Dialect, table: Table, { children, ids }: Table
   return [...byShape.values()].map((list) => {
     const fields = Object.keys(list[0]!.where)
     const inputs = list.map(({ account, where }, position) => ({
-      position, account, known, ...Object.fromEntries(fields.map((field) => [field, sent(where[field]!)]))
+      position, account, ...Object.fromEntries(fields.map((field) => [field, sent(where[field]!)]))
     }))
     return {
-      statement: { sql: childrenSql(dialect, table, fields, linkOf(list[0]!)), values: [JSON.stringify(inputs)] },
+      statement: {
+        sql: childrenSql(dialect, table, fields, linkOf(list[0]!)),
+        values: [JSON.stringify(inputs), known]
+      },
       onRows: (rows) => {
         for (const { position, first } of rows) {
           const { account, where } = list[position as number]!

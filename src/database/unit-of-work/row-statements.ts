@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache'
 import { getOrAdd } from '../get-or-add.ts'
 import type { Dialect, InputType } from '../dialect.ts'
 import { columnOf, idOf, type Column, type Table } from '../table.ts'
@@ -8,7 +7,7 @@ import { columnOf, idOf, type Column, type Table } from '../table.ts'
  * array. Their texts are few: they depend on tables, and not on what clients send.
  */
 
-const texts = new LRUCache<string, string>({ max: 1_000 })
+const texts = new Map<string, string>()
 
 /** Returns a text of a dialect, built once for each key. */
 export function once (dialect: Dialect, key: string, build: () => string): string {
@@ -64,11 +63,12 @@ function ofAccounts (dialect: Dialect, table: Table, columns: string): string {
 }
 
 /**
- * Finds out which values have a row that is not among some known ones. Returns the positions of these inputs, and their
- * first values. With a link, the first value of the input is the id of a row of another table, which has the value.
+ * Finds out which values have a row that is not among some known ones, whose ids are the second parameter. Returns the
+ * positions of these inputs, and their first values. With a link, the first value of the input is the id of a row of
+ * another table, which has the value.
  *
  *     SELECT i.position, i."petId" AS first
- *     FROM json_to_recordset($1) AS i("position" bigint, "account" bigint, "known" json, "petId" bigint, …)
+ *     FROM json_to_recordset($1) AS i("position" bigint, "account" bigint, "petId" bigint, …)
  *     WHERE (SELECT c.id FROM orders c WHERE c.pet_id = i."petId" AND … AND NOT (…) ORDER BY … LIMIT 1) IS NOT NULL
  */
 export function childrenSql (
@@ -88,11 +88,12 @@ export function childrenSql (
     // As the columns of the indexes are ordered.
     const columns: Array<[string, string]> = [[first![0], value], ['c.account_id', 'i.account'], ...rest]
     const { where, orderBy } = dialect.keyset(columns, id, '0', false)
+    const isKnown = dialect.inSubquery(id, `SELECT k.id FROM ${dialect.jsonRows('k', { id: 'bigint' }, 2)}`)
     return `
       SELECT i.position, ${value} AS first
-      FROM ${dialect.jsonRows('i', { position: 'bigint', account: 'bigint', known: 'json', ...types })} ${linked}
+      FROM ${dialect.jsonRows('i', { position: 'bigint', account: 'bigint', ...types })} ${linked}
       WHERE (SELECT ${id} FROM ${table.name} c
-        WHERE ${where} AND NOT (${dialect.inJsonArray(id, 'i.known')}) ORDER BY ${orderBy} LIMIT 1) IS NOT NULL`
+        WHERE ${where} AND NOT (${isKnown}) ORDER BY ${orderBy} LIMIT 1) IS NOT NULL`
   })
 }
 
