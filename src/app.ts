@@ -13,6 +13,7 @@ import { namedSchemas, SortOrderSchema } from './http/common-schemas.ts'
 import { requestId } from './http/request-id.ts'
 import { buildSerializerCompiler } from './http/serializer-compiler.ts'
 import { buildValidatorCompiler } from './http/validator-compiler.ts'
+import { clockHeader } from './lab/clock-header.ts'
 import { createLogger } from './monitoring/logger.ts'
 import { requestLogging } from './monitoring/request-logging.ts'
 import { terminalDestination } from './monitoring/terminal-format.ts'
@@ -109,6 +110,7 @@ async function api (app: FastifyInstance, { config, resources }: ScopeOptions): 
   if (config.CORS_ORIGINS === '') await app.register(corsOff)
   await app.register(requestValidation)
   if (hasLab(config)) {
+    await app.register(clockHeader)
     const { mcp } = await import('./mcp/plugin.ts')
     await app.register(mcp, { errors: allErrors(resources) })
   }

@@ -1,5 +1,4 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import { timeText } from '../database/account-clocks.ts'
 import { EventStream } from '../events/followers.ts'
 import { wantsEventStream } from '../http/content-negotiation.ts'
 import type { AccountStates } from './account-states.ts'
@@ -47,7 +46,6 @@ export function collectOperation (operations: Operations, { schema, config }: Ro
 export function addRequestFaults (
   app: FastifyInstance, states: AccountStates, operations: Operations, held: HeldBytes
 ): void {
-  const { clocks } = app
   app.decorateRequest('hit', null)
 
   app.addHook('onRequest', (request, reply, done) => {
@@ -70,8 +68,6 @@ export function addRequestFaults (
 
   app.addHook('onSend', (request, reply, payload, done) => {
     const { hit } = request
-    const account = (request.auth as FastifyRequest['auth'] | null)?.account ?? null
-    if (clocks.offsetOf(account) > 0) reply.header('petstore-clock', timeText(clocks.now(account)))
     if (hit === null || hit.fault.effect.type === 'refuse') return done(null, payload)
     finish(request, reply, payload, hit, held).then((answer) => {
       if (answer !== ENDED) return done(null, answer)

@@ -1,3 +1,4 @@
+import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import t from 'tap'
 import { Webhook } from 'standardwebhooks'
 import { startApp, type Answer, type Client } from '../support/app.ts'
@@ -18,6 +19,23 @@ async function advance (client: Client, body: object): Promise<Answer> {
 /** How far a time is ahead of real time, in days. */
 function daysAhead (time: string): number {
   return Math.round((Date.parse(time) - Date.now()) / DAY_MS)
+}
+
+interface Route { method: NonNullable<InjectOptions['method']>, url: string }
+
+/** Returns all routes, also those that the document does not list. An account is deleted last. */
+function routesOf (app: FastifyInstance): Route[] {
+  const routes: Route[] = []
+  const segments: string[] = []
+  for (const line of app.printRoutes({ commonPrefix: false }).split('\n')) {
+    const [, indent = '', segment = '', methods = ''] = /^(.*)[├└]── (\S+)(?: \((.+)\))?$/.exec(line) ?? []
+    segments.length = indent.length / 4
+    segments.push(segment)
+    const url = segments.join('').replace(/:\w+/g, '999999')
+    for (const method of methods.split(', ').filter(Boolean)) routes.push({ method: method as Route['method'], url })
+  }
+  const isLast = ({ method, url }: Route): number => Number(method === 'DELETE' && url === '/account')
+  return routes.sort((a, b) => isLast(a) - isLast(b))
 }
 
 t.test('the clock', async (t) => {
@@ -80,6 +98,23 @@ t.test('the clock', async (t) => {
     t.equal((await ada.post('/lab/reset', {})).status, 200)
     const { body: { offsetSeconds } } = await ada.get('/lab/clock')
     t.equal(offsetSeconds, jumped.body.offsetSeconds, 'a reset does not turn it back')
+  })
+
+  await t.test('each response to its account has its time, whatever the route', async (t) => {
+    const ada = await openAccount()
+    await advance(ada, { seconds: DAY_S })
+    const found: string[] = []
+    for (const { method, url } of routesOf(app)) {
+      const send = async (headers: Record<string, string>): Promise<LightMyRequestResponse> =>
+        await app.inject({ method, url, headers })
+      if ((await send({})).statusCode !== 401) continue
+      const { headers } = await send({ authorization: `Bearer ${ada.key}` })
+      t.equal(daysAhead(String(headers['petstore-clock'])), 1, `${method} ${url}`)
+      found.push(`${method} ${url}`)
+    }
+    for (const route of ['GET /pets', 'HEAD /pets', 'POST /lab/reset', 'POST /mcp', 'DELETE /account']) {
+      t.ok(found.includes(route), route)
+    }
   })
 
   await t.test('the sunset comes to one account alone', async (t) => {
