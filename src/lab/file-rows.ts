@@ -40,8 +40,8 @@ type Validate = (value: unknown) => { value: unknown } | { error: Error }
 
 const validators = new Map<string, Validate>()
 
-function validatorOf (type: string): Validate | undefined {
-  if (!Object.hasOwn(LINES, type)) return undefined
+function validatorOf (type: unknown): Validate | undefined {
+  if (typeof type !== 'string' || !Object.hasOwn(LINES, type)) return undefined
   let validate = validators.get(type)
   if (validate === undefined) {
     const compile = buildValidatorCompiler({ PetStatus: PetStatusSchema, MessageStatus: MessageStatusSchema })
@@ -64,7 +64,7 @@ export async function validateLines (lines: readonly unknown[]): Promise<FileRow
 function validateLine (value: unknown, line: number): StoreRow {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) throw refusal(line, 'it must be an object')
   const { type } = value as { type?: unknown }
-  const validate = validatorOf(String(type))
+  const validate = validatorOf(type)
   if (validate === undefined) throw refusal(line, `type must be one of ${Object.keys(LINES).join(', ')}`)
   const result = validate(value)
   if ('error' in result) throw refusal(line, result.error.message.replace(/\.$/, ''))

@@ -173,6 +173,8 @@ t.test('a store as a file', async (t) => {
       [fileOf({ ...CATEGORY, type: 'store' }), 'Line 1: type must be one of category, pet, inventory, order, message'],
       [fileOf({ id: 1 }), 'Line 1: type must be one of'],
       [fileOf({ type: 'constructor' }), 'Line 1: type must be one of'],
+      [fileOf({ ...CATEGORY, type: ['category'] }), 'Line 1: type must be one of'],
+      [fileOf({ ...CATEGORY, type: { toString: 1 } }), 'Line 1: type must be one of'],
       [fileOf({ ...CATEGORY, accountId: 1 }), 'Line 1: "accountId" is not allowed'],
       [fileOf({ ...CATEGORY, version: 1 }), 'Line 1: "version" is not allowed'],
       [fileOf({ ...CATEGORY, name: '' }), 'Line 1: name must have at least 1 character'],
