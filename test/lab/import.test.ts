@@ -63,6 +63,9 @@ const MESSAGE = {
   createdAt: '2026-11-21T12:00:00.123456+02:00'
 }
 
+/** A value whose depth overflows the stack of a recursive function. */
+const DEEP = '['.repeat(60_000) + ']'.repeat(60_000)
+
 const fileOf = (...rows: unknown[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join('')
 
 t.test('a store as a file', async (t) => {
@@ -175,6 +178,9 @@ t.test('a store as a file', async (t) => {
       [fileOf({ type: 'constructor' }), 'Line 1: type must be one of'],
       [fileOf({ ...CATEGORY, type: ['category'] }), 'Line 1: type must be one of'],
       [fileOf({ ...CATEGORY, type: { toString: 1 } }), 'Line 1: type must be one of'],
+      [fileOf({ ...CATEGORY, type: 0 }).replace('0', DEEP), 'Line 1: type must be one of'],
+      [fileOf({ ...CATEGORY, name: 0 }).replace('0', DEEP), 'Line 1: name must be a string'],
+      [DEEP, 'Line 1: it must be an object'],
       [fileOf({ ...CATEGORY, accountId: 1 }), 'Line 1: "accountId" is not allowed'],
       [fileOf({ ...CATEGORY, version: 1 }), 'Line 1: "version" is not allowed'],
       [fileOf({ ...CATEGORY, name: '' }), 'Line 1: name must have at least 1 character'],
