@@ -139,3 +139,8 @@ export interface IdempotencyKey {
   /** A hash over method, path and JSON value of the request. */
   fingerprint: string
 }
+
+/** Returns what two requests must share to be the same write; empty without an Idempotency-Key. */
+export function idempotencyScope ({ context: { account, idempotency } }: QueuedCommand): string {
+  return idempotency === undefined ? '' : `${account} ${idempotency.key}`
+}

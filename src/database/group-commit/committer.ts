@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable } from '../../errors.ts'
 import type { Instrumentation } from '../../monitoring/instrumentation.ts'
 import type { Database } from '../database.ts'
-import type { Command, QueuedCommand, WriteContext, WriteResult } from './command.ts'
+import type { DatabaseName } from '../dialect.ts'
+import { idempotencyScope, type Command, type QueuedCommand, type WriteContext, type WriteResult } from './command.ts'
 import type { Changes } from '../unit-of-work/success.ts'
 import { GroupRunner, rejectAll } from './group-runner.ts'
 import { MIN_HALF_OF_CROWD, nextStep, type Step } from './group-start.ts'
@@ -29,6 +30,13 @@ export interface CommitterOptions extends GroupTransactionOptions {
 
 /** Time for writes without a waiting client, such as a key's last use, once the service stops. */
 const CLOSE_TIMEOUT_MS = 1_000
+
+/**
+ * Number of answers that are given in one turn of the event loop. To give those of a large group takes about as long
+ * as its statements, and with all in one turn the server had no work meanwhile: orders/s were a quarter fewer. SQLite
+ * works in this thread.
+ */
+const ANSWERS_IN_TURN: Record<DatabaseName, number> = { sqlite: Infinity, postgresql: 16 }
 
 /** Interval between two searches of the queue for writes that have waited too long. */
 const SWEEP_INTERVAL_MS = 250
@@ -197,9 +205,16 @@ class Committer {
     })
   }
 
-  #announce (committed: CommittedGroup): void {
-    for (const answer of committed.answers) answer()
-    if (Object.keys(committed.changes).length > 0) this.#options.onChange?.(committed.changes)
+  #announce ({ answers, changes }: CommittedGroup): void {
+    this.#giveAnswers(answers)
+    if (Object.keys(changes).length > 0) this.#options.onChange?.(changes)
+  }
+
+  /** Between two parts of the answers, the next group goes on when the server has replied to its first message. */
+  #giveAnswers (answers: ReadonlyArray<() => void>): void {
+    const size = ANSWERS_IN_TURN[this.#database.dialect.name]
+    for (const answer of answers.slice(0, size)) answer()
+    if (answers.length > size) setImmediate(() => { this.#giveAnswers(answers.slice(size)) })
   }
 
   #rejectLateWrites (): void {
@@ -209,9 +224,4 @@ class Committer {
 
 export function createCommitter (database: Database, options: CommitterOptions): Pick<Committer, 'commit' | 'close'> {
   return new Committer(database, options)
-}
-
-/** Returns what two requests must share to be the same write; empty without an Idempotency-Key. */
-function idempotencyScope ({ context: { account, idempotency } }: QueuedCommand): string {
-  return idempotency === undefined ? '' : `${account} ${idempotency.key}`
 }
