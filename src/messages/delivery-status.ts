@@ -19,17 +19,22 @@ export const deliverUnsubscribedMessages: Command<{ upTo: number }, boolean> = {
   async run ({ dialect, query, advanceClock }, input) {
     // Each account before its messages. An account that the lab has locked is left to a later pass.
     const lockBoth = dialect.isServer ? 'FOR KEY SHARE OF a SKIP LOCKED FOR UPDATE OF m SKIP LOCKED' : ''
-    const due = await query<{ position: number, account: number, ahead: number }>(`
-      SELECT m.position, a.id AS account, a.clock_offset_seconds AS ahead FROM messages m CROSS JOIN accounts a
-      WHERE a.id = m.account_id AND m.status = 'queued' AND m.waiting = 0
-        AND m.position <= (SELECT i."upTo" FROM ${dialect.jsonRows('i', { upTo: 'bigint' })})
-      ORDER BY m.position LIMIT ${SETTLE_SIZE} ${lockBoth}`, [input])
-    if (due.length === 0) return { record: false }
-    for (const { account, ahead } of due) advanceClock(account, ahead * 1000)
     const delivered = await query<{ position: number, account: number, record: string }>(`
+      WITH due AS (
+        SELECT m.position FROM messages m CROSS JOIN accounts a
+        WHERE a.id = m.account_id AND m.status = 'queued' AND m.waiting = 0
+          AND m.position <= (SELECT i."upTo" FROM ${dialect.jsonRows('i', { upTo: 'bigint' })})
+        ORDER BY m.position LIMIT ${SETTLE_SIZE} ${lockBoth})
       UPDATE messages SET status = ${dialect.toEnum("'delivered'", 'message_status')}, version = ${nextVersionSql('version', 'version_floor')}
-      WHERE position IN (SELECT i.position FROM ${dialect.jsonRows('i', { position: 'bigint' })})
-      RETURNING position, account_id AS account, ${messageRecord(dialect, 'messages')} AS record`, due)
+      WHERE ${dialect.inSubquery('position', 'SELECT due.position FROM due')}
+      RETURNING position, account_id AS account, ${messageRecord(dialect, 'messages')} AS record`, [input])
+    if (delivered.length === 0) return { record: false }
+    // The statement before may not see a move of a clock that was committed while it looked for messages.
+    const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
+    const clocks = await query<{ id: number, ahead: number }>(`
+      SELECT a.id, a.clock_offset_seconds AS ahead ${dialect.fromByIds('accounts', 'a', 'id', ids)}`,
+    distinct(delivered.map(({ account }) => ({ id: account }))))
+    for (const { id, ahead } of clocks) advanceClock(id, ahead * 1000)
     delivered.sort((a, b) => a.position - b.position)
     const events = delivered.map(({ account, record }) =>
       ({ ...messageEvents.delivered({ message: JSON.parse(record) as Message }), account }))
