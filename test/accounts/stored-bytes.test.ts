@@ -59,6 +59,10 @@ t.test('an account counts what it stores, also when that is changed, swept and d
   await commit(deleteExpiredEvents, { after: 0, before: '2100-01-01T00:00:00.000Z' }, { account: null })
   t.equal(await prisma.event.count({ where: { accountId: ada.account! } }), 0)
   for (const { counted, actual } of await storedBytes(database)) t.equal(counted, actual)
+
+  t.equal((await ada.post('/lab/clock/advance', { to: '9999-12-31T23:59:59.999Z' })).status, 200)
+  t.equal((await ada.post('/categories', { name: 'Birds' }, { 'idempotency-key': 'last' })).status, 201)
+  for (const { counted, actual } of await storedBytes(database)) t.equal(counted, actual)
 })
 
 t.test('an account that stores its limit can add nothing, but delete', async (t) => {

@@ -17,7 +17,8 @@ function expiryOf (now: string): string {
 /** Maximum number of expired records removed in one transaction: few enough that no write waits noticeably for it. */
 const SWEEP_SIZE = 500
 
-const BYTES = bytesSql(idempotencyRecords, 'idempotency_records')
+/** How much a record counts for the stored bytes of its account, in SQL. */
+export const RECORD_BYTES = bytesSql(idempotencyRecords, 'idempotency_records')
 
 interface Deleted { account: number, bytes: number }
 
@@ -30,7 +31,7 @@ export const deleteExpiredIdempotencyRecords: Command<object, boolean> = {
         SELECT r.account_id, r.key FROM idempotency_records r
         WHERE r.expires_at < (SELECT ${dialect.toTime('i.now')} FROM ${dialect.jsonRows('i', { now: 'text' })})
         LIMIT ${SWEEP_SIZE} ${dialect.forUpdateSkipLocked})
-      RETURNING account_id AS account, ${BYTES} AS bytes`, [{ now }])
+      RETURNING account_id AS account, ${RECORD_BYTES} AS bytes`, [{ now }])
     for (const { account, bytes } of deleted) storedBytes.add(account, -bytes)
     return { record: deleted.length === SWEEP_SIZE }
   }
@@ -69,7 +70,7 @@ export const deleteExpiredRecordsOfAccount: Command<{ account: number, after: st
         JOIN idempotency_records r ON r.account_id = i.account AND r.key = i.key
           AND r.expires_at < ${dialect.toTime('i.now')}
         ${dialect.isServer ? 'FOR UPDATE OF r SKIP LOCKED' : ''})
-      RETURNING account_id AS account, ${BYTES} AS bytes`, expired.map(({ key }) => ({ account, key, now: now(account) })))
+      RETURNING account_id AS account, ${RECORD_BYTES} AS bytes`, expired.map(({ key }) => ({ account, key, now: now(account) })))
     for (const { bytes } of deleted) storedBytes.add(account, -bytes)
     return { record: rows.length === SWEEP_SIZE ? rows.at(-1)!.key : undefined }
   }

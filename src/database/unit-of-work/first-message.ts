@@ -3,7 +3,7 @@ import type { Dialect } from '../dialect.ts'
 import { classifyError } from '../error-classification.ts'
 import type { EventLog, QueuedCommand } from '../group-commit/command.ts'
 import type { OwnStatement, Run } from '../statements.ts'
-import { claimsOf, type ClaimResult } from './idempotency.ts'
+import { claimsOf, replaysOf, type ClaimResult } from './idempotency.ts'
 import { once } from './row-statements.ts'
 
 /** Another transaction has locked one of the keys, for longer than a group waits. */
@@ -49,7 +49,7 @@ export async function sendFirstMessage (
   const claims = keyed.length === 0 ? undefined : claimsOf(dialect, keyed)
   const ids = JSON.stringify(accounts.map((id) => ({ id })))
   const locks = accounts.length === 0 ? [] : [{ sql: accountsSql(dialect, lock, eventLog), values: [ids] }]
-  const statements = [...locks, ...claims?.statements ?? [], ...behind]
+  const statements = [...locks, ...claims === undefined ? [] : [claims.statement], ...behind]
 
   const rows = statements.length === 0
     ? []
@@ -68,8 +68,8 @@ export async function sendFirstMessage (
     offsets.set(id, ahead * 1000)
     stored.set(id, bytes)
   }
-  const { replays, expired }: ClaimResult =
-    claims?.resultOf(rows.slice(locks.length, statements.length - behind.length)) ?? { replays: new Map(), expired: [] }
+  const { unclaimed, expired }: ClaimResult = claims?.resultOf(rows[locks.length]!) ?? { unclaimed: [], expired: [] }
+  const replays = await replaysOf(run, dialect, unclaimed)
   for (const [entry, result] of replays) {
     answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
   }

@@ -1,26 +1,34 @@
 import type { FastifyError } from '@fastify/error'
 import { IdempotencyKeyReused } from '../../errors.ts'
 import { oncePerDialect, type Dialect } from '../dialect.ts'
-import type { CompletedCommand, QueuedCommand, WriteResult } from '../group-commit/command.ts'
-import { LIFETIME_MS } from '../group-commit/idempotency-records.ts'
-import type { OwnStatement } from '../statements.ts'
+import {
+  idempotencyScope, type CompletedCommand, type QueuedCommand, type WriteResult
+} from '../group-commit/command.ts'
+import { LIFETIME_MS, RECORD_BYTES } from '../group-commit/idempotency-records.ts'
+import { queryRows, type OwnStatement, type Run } from '../statements.ts'
 import { bytesOfTexts, type StoredBytes } from './stored-bytes.ts'
 
 /** The answer of an earlier request, or the error of another one with the same key. */
 export type Replay = WriteResult<unknown> | FastifyError
 
-/** The statements that claim the keys of a group, and what their rows say. */
+/** The statement that claims the keys of a group, and what its rows say. It fails if another process locks a key. */
 export interface Claims {
-  /** The first fails if another process keeps a key locked. */
-  statements: OwnStatement[]
-  resultOf: (rows: object[][]) => ClaimResult
+  statement: OwnStatement
+  resultOf: (rows: object[]) => ClaimResult
 }
 
 export interface ClaimResult {
-  /** The answers of the writes whose keys were used before. */
-  replays: Map<QueuedCommand, Replay>
+  /** The writes whose keys were used before. */
+  unclaimed: QueuedCommand[]
   /** The sizes of expired records that were taken over. */
   expired: Array<{ account: number, bytes: number }>
+}
+
+interface Claimed {
+  account: number
+  key: string
+  /** The size of the expired record that it takes over, or 0. */
+  bytes: number
 }
 
 interface StoredResponse {
@@ -30,41 +38,45 @@ interface StoredResponse {
   record: string | null
   etag: string | null
   /** By the account's clock. */
-  createdAt: string
-  /** A lifetime later, unless the record was taken over since. */
   expiresAt: string
 }
 
 /**
  * Claims Idempotency-Keys, in one order for all groups: a transaction that loses the race for a key waits on the unique
- * index until the winner has committed, and then finds its response. An expired record is taken over, and keeps its
- * response until the next one is stored: its size is loaded. Times follow the clocks of the accounts.
+ * index until the winner has committed. An expired record is taken over, and keeps its response until the next one is
+ * stored. Times follow the clocks of the accounts.
  */
 export function claimsOf (dialect: Dialect, keyed: readonly QueuedCommand[]): Claims {
   const now = Date.now()
   const [at, expires] = [now, now + LIFETIME_MS].map((ms) => new Date(ms).toISOString())
   const claims = keyed.map(({ context: { account, idempotency } }) => ({ account, ...idempotency, now: at, expires }))
-  const keys = claims.map(({ account, key }) => ({ account, key }))
-  const { claim, load } = textsOf(dialect)
   return {
-    statements: [{ sql: claim, values: [JSON.stringify(claims)] }, { sql: load, values: [JSON.stringify(keys)] }],
-    resultOf ([claimRows, loadedRows]) {
-      const claimed = new Set((claimRows as StoredResponse[]).map(keyOf))
-      const stored = new Map((loadedRows as StoredResponse[]).map((response) => [keyOf(response), response]))
-      const replays: ClaimResult['replays'] = new Map()
-      const expired: ClaimResult['expired'] = []
-      for (const entry of keyed) {
-        const { account, idempotency } = entry.context
-        const key = `${account} ${idempotency!.key}`
-        const response = stored.get(key)
-        // Without a record, the account was deleted: its writes are refused.
-        if (response === undefined) continue
-        if (!claimed.has(key)) replays.set(entry, replayOf(response, idempotency!.fingerprint))
-        else if (isTakenOver(response)) expired.push({ account: response.account, bytes: bytesOf(response) })
+    statement: { sql: textsOf(dialect).claim, values: [JSON.stringify(claims)] },
+    resultOf (rows) {
+      const claimed = rows as Claimed[]
+      const keys = new Set(claimed.map(keyOf))
+      return {
+        unclaimed: keyed.filter((entry) => !keys.has(idempotencyScope(entry))),
+        expired: claimed.filter(({ bytes }) => bytes > 0)
       }
-      return { replays, expired }
     }
   }
+}
+
+/** Returns the answers of writes whose keys were used before, without those of deleted accounts, which have none. */
+export async function replaysOf (
+  run: Run, dialect: Dialect, unclaimed: readonly QueuedCommand[]
+): Promise<Map<QueuedCommand, Replay>> {
+  const replays = new Map<QueuedCommand, Replay>()
+  if (unclaimed.length === 0) return replays
+  const keys = unclaimed.map(({ context: { account, idempotency } }) => ({ account, key: idempotency!.key }))
+  const rows = await queryRows<StoredResponse>(run, textsOf(dialect).load, [JSON.stringify(keys)])
+  const stored = new Map(rows.map((response) => [keyOf(response), response]))
+  for (const entry of unclaimed) {
+    const response = stored.get(idempotencyScope(entry))
+    if (response !== undefined) replays.set(entry, replayOf(response, entry.context.idempotency!.fingerprint))
+  }
+  return replays
 }
 
 /**
@@ -79,7 +91,7 @@ export function responsesOf (
     if (account === null || idempotency === undefined) return []
     const { key, fingerprint } = idempotency
     const [record, etag] = [JSON.stringify(success.record), success.etag]
-    bytes.add(account, bytesOf({ key, fingerprint, record, etag }))
+    bytes.add(account, bytesOfTexts(key, fingerprint, record, etag))
     return [{ account, key, record, etag }]
   })
   const deleted = unused.flatMap(({ context: { account, idempotency } }) =>
@@ -94,6 +106,7 @@ export function responsesOf (
 const textsOf = oncePerDialect((dialect) => {
   const keys = { account: 'bigint', key: 'text' } as const
   const later = (time: string): string => dialect.later(`i.${time}`, 'a.clock_offset_seconds')
+  const isTakenOver = `expires_at <> ${dialect.later(dialect.time('created_at'), `${LIFETIME_MS / 1000}`)}`
   return {
     claim: `
       INSERT INTO idempotency_records (account_id, key, fingerprint, created_at, expires_at)
@@ -104,10 +117,10 @@ const textsOf = oncePerDialect((dialect) => {
       ON CONFLICT (account_id, key) DO UPDATE
         SET fingerprint = excluded.fingerprint, expires_at = excluded.expires_at
         WHERE idempotency_records.expires_at < excluded.created_at
-      RETURNING account_id AS account, key`,
+      RETURNING account_id AS account, key, CASE WHEN ${isTakenOver} THEN ${RECORD_BYTES} ELSE 0 END AS bytes`,
     load: `
       SELECT r.account_id AS account, r.key, r.fingerprint, r.record, r.etag,
-        ${dialect.time('r.created_at')} AS "createdAt", ${dialect.time('r.expires_at')} AS "expiresAt"
+        ${dialect.time('r.expires_at')} AS "expiresAt"
       FROM ${dialect.jsonRows('i', keys)}
       JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL
       JOIN idempotency_records r ON r.account_id = i.account AND r.key = i.key`,
@@ -121,17 +134,7 @@ const textsOf = oncePerDialect((dialect) => {
   }
 })
 
-interface Texts { key: string, fingerprint: string, record: string | null | undefined, etag: string | null | undefined }
-
-function bytesOf ({ key, fingerprint, record, etag }: Texts): number {
-  return bytesOfTexts(key, fingerprint, record, etag)
-}
-
-function isTakenOver ({ createdAt, expiresAt }: StoredResponse): boolean {
-  return Date.parse(expiresAt) - Date.parse(createdAt) !== LIFETIME_MS
-}
-
-function keyOf ({ account, key }: StoredResponse): string {
+function keyOf ({ account, key }: Pick<StoredResponse, 'account' | 'key'>): string {
   return `${account} ${key}`
 }
 
