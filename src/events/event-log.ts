@@ -34,11 +34,22 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
 
   function write (...[dialect, completed, timeOf, mayBeSubscribed, bytes]: Parameters<EventLog['write']>): EventWrites {
     const byAccount = eventsByAccount(completed)
-    const events = [...byAccount].flatMap(([account, list]) => list.map(({ type, data, tracks }, i) => {
-      const text = JSON.stringify(data)
-      bytes.add(account, bytesOfTexts(type, text))
-      return { account, later: list.length - 1 - i, type, text, tracks }
-    }))
+    // JSON texts: the data is one already. The subscribers' statements do not read it.
+    const rows: string[] = []
+    const withoutData: string[] = []
+    // What an event tracks is settled by its deliveries, or by a worker when there are none.
+    const tracked: string[] = []
+    for (const [account, list] of byAccount) {
+      for (const [i, { type, data, tracks }] of list.entries()) {
+        const text = JSON.stringify(data)
+        bytes.add(account, bytesOfTexts(type, text))
+        const later = list.length - 1 - i
+        const event = `{"account":${account},"later":${later},"type":"${type}","tracks":${tracks ?? null}`
+        rows.push(`${event},"data":${text}}`)
+        withoutData.push(`${event}}`)
+        if (tracks !== undefined) tracked.push(`${event}}`)
+      }
+    }
     const accounts = new Set([...byAccount.keys(), ...bytes.added.keys()])
     if (accounts.size === 0) return { statements: [], changesOf: () => ({}) }
     const counts = JSON.stringify(Array.from(accounts, (account) => ({
@@ -48,20 +59,16 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
       now: timeOf(account),
       giveUp: timeOf(account, subscribers.lifetimeMs)
     })))
-    // The data is JSON already.
-    const rows = `[${events.map(({ text, ...event }) => `${JSON.stringify(event).slice(0, -1)},"data":${text}}`).join()}]`
-    // What an event tracks is settled by its deliveries, or by a worker when there are none.
-    const tracked = events.filter(({ tracks }) => tracks !== undefined)
     const { all, logged, count, insert, enqueue, track } = textsOf(dialect)
     const following = !mayBeSubscribed
       ? []
       : [
-          { sql: enqueue, values: [rows, counts] },
-          ...tracked.length === 0 ? [] : [{ sql: track, values: [JSON.stringify(tracked)] }]
+          { sql: enqueue, values: [arrayOf(withoutData), counts] },
+          ...tracked.length === 0 ? [] : [{ sql: track, values: [arrayOf(tracked)] }]
         ]
     const statements: OwnStatement[] = dialect.isServer
-      ? [{ sql: mayBeSubscribed ? all : logged, values: [counts, rows] }]
-      : [{ sql: count, values: [counts] }, { sql: insert, values: [rows, counts] }, ...following]
+      ? [{ sql: mayBeSubscribed ? all : logged, values: [counts, arrayOf(rows)] }]
+      : [{ sql: count, values: [counts] }, { sql: insert, values: [arrayOf(rows), counts] }, ...following]
     return {
       statements,
       changesOf ([counters, , enqueued = []]): Changes {
@@ -74,6 +81,10 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
       }
     }
   }
+}
+
+function arrayOf (texts: readonly string[]): string {
+  return `[${texts.join()}]`
 }
 
 function eventsByAccount (completed: readonly CompletedCommand[]): Map<number, NewEvent[]> {

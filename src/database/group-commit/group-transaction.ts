@@ -58,9 +58,10 @@ export async function runInTransaction (
   return await database.transact(async (transaction) => {
     const map = new IdentityMap()
     const outcomes = new Outcomes()
-    const loads = loadsOf(dialect, names, group.flatMap(needsOf), createdBy(writes.map(({ command }) => command)), map)
+    const needed = group.flatMap(needsOf)
+    const loads = loadsOf(dialect, names, needed, createdBy(writes.map(({ command }) => command)), map)
     const { fresh, offsets, stored, expired, rows: loaded, isSubscribed } = await sendFirstMessage(
-      transaction.run, dialect, group, accountsOf(group), loads.map(({ statement }) => statement), {
+      transaction.run, dialect, group, accountsOf(group, needed), loads.map(({ statement }) => statement), {
         clocks,
         lock: performs.some(({ command }) => command.locksAccount) ? 'update' : 'key share',
         eventLog
@@ -130,11 +131,10 @@ class Outcomes {
 }
 
 /** Returns the accounts whose rows the group writes. */
-function accountsOf (group: readonly QueuedCommand[]): number[] {
-  return [...new Set(group.flatMap((entry) => {
-    const { context: { account } } = entry
-    return [...account === null ? [] : [account], ...needsOf(entry).map(({ account }) => account)]
-  }))]
+function accountsOf (group: readonly QueuedCommand[], needed: readonly AccountNeeds[]): number[] {
+  const accounts = new Set(needed.map(({ account }) => account))
+  for (const { context: { account } } of group) if (account !== null) accounts.add(account)
+  return [...accounts]
 }
 
 /** Returns the needs of an entry, if it has any. */

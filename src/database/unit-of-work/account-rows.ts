@@ -147,9 +147,8 @@ export class AccountRows {
 
   /** Changes a row, and gives it its next version. Returns the same row if nothing differs. */
   update<R extends object> (table: Table<R>, row: Readonly<R>, changes: Partial<R>): R {
-    const before = row as Row
-    const isSame = Object.entries(changes).every(([field, value]) => before[field] === value)
-    if (isSame) return row
+    const [before, after] = [row as Row, changes as Row]
+    if (Object.keys(after).every((field) => before[field] === after[field])) return row
     const version = nextVersion(before['version'] as number, (before['versionFloor'] ?? 0) as number)
     return this.amend(table, row, 'version' in table.columns ? { ...changes, version } : changes)
   }

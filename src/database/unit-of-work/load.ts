@@ -78,7 +78,7 @@ function groupByTable (needed: readonly AccountNeeds[]): Map<Table, TableNeeds> 
 }
 
 function rowLoads (dialect: Dialect, table: Table, { lock, ids, all }: TableNeeds, map: IdentityMap): Load[] {
-  const onRows = (rows: Row[]): void => { map.addLoaded(table, rows.map((row) => converted(dialect, table, row))) }
+  const onRows = (rows: Row[]): void => { map.addLoaded(table, dialect.isServer ? rows : withBooleans(table, rows)) }
   const loads: Load[] = []
   if (all.size > 0) {
     const values = [JSON.stringify(Array.from(all, (account) => ({ account })))]
@@ -99,6 +99,7 @@ function rowLoads (dialect: Dialect, table: Table, { lock, ids, all }: TableNeed
 
 /** Rows that the group has loaded by their ids are known, and can change: only another one counts. */
 function childrenLoads (dialect: Dialect, table: Table, { children, ids }: TableNeeds, map: IdentityMap): Load[] {
+  if (children.size === 0) return []
   const known = JSON.stringify(Array.from(ids.get('')?.inputs.values() ?? [], ({ id }) => ({ id })))
   const byShape = new Map<string, Children[]>()
   for (const wanted of children.values()) {
@@ -147,10 +148,10 @@ function idLoad (dialect: Dialect, table: Table, count: number, map: IdentityMap
 }
 
 /** SQLite's booleans are 0 and 1. */
-function converted (dialect: Dialect, { columns }: Table, row: Row): Row {
-  if (dialect.isServer) return row
-  for (const [field, { type }] of Object.entries(columns)) if (type === 'boolean') row[field] = row[field] === 1
-  return row
+function withBooleans ({ columns }: Table, rows: Row[]): Row[] {
+  const fields = Object.keys(columns).filter((field) => columns[field]!.type === 'boolean')
+  for (const row of rows) for (const field of fields) row[field] = row[field] === 1
+  return rows
 }
 
 /** @throws when no resource registers the table */

@@ -40,7 +40,9 @@ export class StoredBytes {
 
 /** Returns the length of texts in bytes, and that of their row. */
 export function bytesOfTexts (...texts: Array<string | null | undefined>): number {
-  return texts.reduce((sum, text) => sum + (text == null ? 0 : Buffer.byteLength(text)), ROW_BYTES)
+  let bytes = ROW_BYTES
+  for (const text of texts) if (text != null) bytes += Buffer.byteLength(text)
+  return bytes
 }
 
 /** Returns how much a row counts; 0 if there is none. */
