@@ -97,10 +97,10 @@ function rowLoads (dialect: Dialect, table: Table, { lock, ids, all }: TableNeed
   return loads
 }
 
-/** Rows that the group has loaded by their ids are known, and can change: only another one counts. */
+/** Rows that the group loads by their ids are known, and can change: only another one counts. */
 function childrenLoads (dialect: Dialect, table: Table, { children, ids }: TableNeeds, map: IdentityMap): Load[] {
   if (children.size === 0) return []
-  const known = JSON.stringify(Array.from(ids.get('')?.inputs.values() ?? [], ({ id }) => ({ id })))
+  const known = JSON.stringify([...ids.get('')?.inputs.values() ?? []])
   const byShape = new Map<string, Children[]>()
   for (const wanted of children.values()) {
     const shape = `${Object.keys(wanted.where).join()} ${linkKey(linkOf(wanted))}`

@@ -63,13 +63,14 @@ function ofAccounts (dialect: Dialect, table: Table, columns: string): string {
 }
 
 /**
- * Finds out which values have a row that is not among some known ones, whose ids are the second parameter. Returns the
- * positions of these inputs, and their first values. With a link, the first value of the input is the id of a row of
- * another table, which has the value.
+ * Finds out which values have a row that is not among some known ones: the accounts and ids of these are the second
+ * parameter, because an account can name the id of another one's row. Returns the positions of these inputs, and their
+ * first values. With a link, the first value of the input is the id of a row of another table, which has the value.
  *
  *     SELECT i.position, i."petId" AS first
  *     FROM json_to_recordset($1) AS i("position" bigint, "account" bigint, "petId" bigint, …)
- *     WHERE (SELECT c.id FROM orders c WHERE c.pet_id = i."petId" AND … AND NOT (…) ORDER BY … LIMIT 1) IS NOT NULL
+ *     WHERE (SELECT c.id FROM orders c WHERE c.pet_id = i."petId" AND … AND (c.account_id, c.id) NOT IN
+ *       (SELECT k.account, k.id FROM …) ORDER BY … LIMIT 1) IS NOT NULL
  */
 export function childrenSql (
   dialect: Dialect, table: Table, fields: string[], link?: { table: Table, field: string }
@@ -88,12 +89,12 @@ export function childrenSql (
     // As the columns of the indexes are ordered.
     const columns: Array<[string, string]> = [[first![0], value], ['c.account_id', 'i.account'], ...rest]
     const { where, orderBy } = dialect.keyset(columns, id, '0', false)
-    const isKnown = dialect.inSubquery(id, `SELECT k.id FROM ${dialect.jsonRows('k', { id: 'bigint' }, 2)}`)
+    const known = `SELECT k.account, k.id FROM ${dialect.jsonRows('k', { account: 'bigint', id: 'bigint' }, 2)}`
     return `
       SELECT i.position, ${value} AS first
       FROM ${dialect.jsonRows('i', { position: 'bigint', account: 'bigint', ...types })} ${linked}
       WHERE (SELECT ${id} FROM ${table.name} c
-        WHERE ${where} AND NOT (${isKnown}) ORDER BY ${orderBy} LIMIT 1) IS NOT NULL`
+        WHERE ${where} AND (c.account_id, ${id}) NOT IN (${known}) ORDER BY ${orderBy} LIMIT 1) IS NOT NULL`
   })
 }
 

@@ -127,6 +127,21 @@ t.test('in one group, each account sees its own rows only, whatever ids it names
   t.equal((await ada.client.get(`/pets/${ada.pets.stocked}`)).headers.etag, '"1"')
 })
 
+t.test('in one group, an account that names the order of another one does not hide it', async (t) => {
+  const service = await startApp(t)
+  const [ada, eve] = [await openStore(service), await openStore(service)]
+  const petId = ada.pets.stocked
+  const { body: { quantity } } = await ada.client.get(`/inventory/${petId}`)
+  const { body: open } = await ada.client.post('/store/orders', { petId, quantity: 1 })
+  const { body: last } = await ada.client.post('/store/orders', { petId, quantity: quantity - 1 })
+  const answers = await inOneGroup(service.app, [
+    async () => await eve.client.delete(`/store/orders/${open.id}`),
+    async () => await ada.client.patch(`/store/orders/${last.id}`, { complete: true })
+  ])
+  t.same(answers.map(({ status }) => status), [404, 200])
+  t.match((await ada.client.get(`/inventory/${petId}`)).body, { quantity: 0, status: 'pending' })
+})
+
 t.test('a message can have an id that is known before', async (t) => {
   const service = await startApp(t)
   const { client: { account } } = await openStore(service)
