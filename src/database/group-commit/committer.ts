@@ -1,12 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable } from '../../errors.ts'
 import type { Instrumentation } from '../../monitoring/instrumentation.ts'
 import type { Database } from '../database.ts'
-import type { DatabaseName } from '../dialect.ts'
 import { idempotencyScope, type Command, type QueuedCommand, type WriteContext, type WriteResult } from './command.ts'
 import type { Changes } from '../unit-of-work/success.ts'
 import { GroupRunner, rejectAll } from './group-runner.ts'
-import { MIN_HALF_OF_CROWD, nextStep, type Step } from './group-start.ts'
+import { PART_OF_CROWD, nextStep, type Step } from './group-start.ts'
 import type { CommittedGroup, GroupTransactionOptions } from './group-transaction.ts'
 import { idempotencyRecords } from '../../generated/tables.ts'
 import type { Write } from '../unit-of-work/write.ts'
@@ -30,13 +29,6 @@ export interface CommitterOptions extends GroupTransactionOptions {
 
 /** Time for writes without a waiting client, such as a key's last use, once the service stops. */
 const CLOSE_TIMEOUT_MS = 1_000
-
-/**
- * Number of answers that are given in one turn of the event loop. To give those of a large group takes about as long
- * as its statements, and with all in one turn the server had no work meanwhile: orders/s were a quarter fewer. SQLite
- * works in this thread.
- */
-const ANSWERS_IN_TURN: Record<DatabaseName, number> = { sqlite: Infinity, postgresql: 16 }
 
 /** Interval between two searches of the queue for writes that have waited too long. */
 const SWEEP_INTERVAL_MS = 250
@@ -100,6 +92,8 @@ class Committer {
       const drained = new Promise<void>((resolve) => { this.#onDrained = resolve })
       await Promise.race([drained, sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
     }
+    // The last answers may wait for it as well.
+    await nextTurn()
     clearInterval(this.#sweep)
     clearTimeout(this.#delayTimer)
   }
@@ -186,7 +180,7 @@ class Committer {
         if (!this.#database.dialect.isServer) this.#options.charge?.(accounts, started)
       }
       instrumentation?.batchFinished('commit', group.length, performance.now() - started)
-      if (this.#queue.size >= MIN_HALF_OF_CROWD[this.#database.dialect.name]) this.#startGroups()
+      if (this.#queue.size >= PART_OF_CROWD[this.#database.dialect.name]) this.#startGroups()
       if (committed !== undefined) this.#announce(committed)
     }).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
       this.#answeredAt = performance.now()
@@ -210,11 +204,12 @@ class Committer {
     if (Object.keys(changes).length > 0) this.#options.onChange?.(changes)
   }
 
-  /** Between two parts of the answers, the next group goes on when the server has replied to its first message. */
+  /** Half of the answers of a crowd wait for the next turn: before them, the server's reply to the next group. */
   #giveAnswers (answers: ReadonlyArray<() => void>): void {
-    const size = ANSWERS_IN_TURN[this.#database.dialect.name]
-    for (const answer of answers.slice(0, size)) answer()
-    if (answers.length > size) setImmediate(() => { this.#giveAnswers(answers.slice(size)) })
+    const isCrowd = answers.length > PART_OF_CROWD[this.#database.dialect.name]
+    const now = isCrowd ? Math.ceil(answers.length / 2) : answers.length
+    for (const answer of answers.slice(0, now)) answer()
+    if (isCrowd) setImmediate(() => { for (const answer of answers.slice(now)) answer() })
   }
 
   #rejectLateWrites (): void {
