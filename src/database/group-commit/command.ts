@@ -140,7 +140,12 @@ export interface IdempotencyKey {
   fingerprint: string
 }
 
-/** Returns what two requests must share to be the same write; empty without an Idempotency-Key. */
+/** Returns what two requests must share to be the same write. */
+export function scopeOf (account: number | null, key: string): string {
+  return `${account} ${key}`
+}
+
+/** Returns the scope of a write; empty without an Idempotency-Key. */
 export function idempotencyScope ({ context: { account, idempotency } }: QueuedCommand): string {
-  return idempotency === undefined ? '' : `${account} ${idempotency.key}`
+  return idempotency === undefined ? '' : scopeOf(account, idempotency.key)
 }

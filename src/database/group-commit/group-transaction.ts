@@ -5,10 +5,10 @@ import type { Database } from '../database.ts'
 import type { Table } from '../table.ts'
 import { AccountRows, IdentityMap, type Row } from '../unit-of-work/account-rows.ts'
 import { sendFirstMessage } from '../unit-of-work/first-message.ts'
-import { responsesOf } from '../unit-of-work/idempotency.ts'
+import { responsesOf, type Replay } from '../unit-of-work/idempotency.ts'
 import { loadsOf, type AccountNeeds } from '../unit-of-work/load.ts'
 import { createdBy, savesOf } from '../unit-of-work/save.ts'
-import { StoredBytes } from '../unit-of-work/stored-bytes.ts'
+import type { StoredBytes } from '../unit-of-work/stored-bytes.ts'
 import { mergeChanges, type Changes, type CommandSuccess } from '../unit-of-work/success.ts'
 import type { Write } from '../unit-of-work/write.ts'
 import {
@@ -60,17 +60,22 @@ export async function runInTransaction (
     const outcomes = new Outcomes()
     const needed = group.flatMap(needsOf)
     const loads = loadsOf(dialect, names, needed, createdBy(writes.map(({ command }) => command)), map)
-    const { fresh, offsets, stored, expired, rows: loaded, isSubscribed } = await sendFirstMessage(
+    const { replays, offsets, bytes, rows: loaded, isSubscribed } = await sendFirstMessage(
       transaction.run, dialect, group, accountsOf(group, needed), loads.map(({ statement }) => statement), {
         clocks,
         lock: performs.some(({ command }) => command.locksAccount) ? 'update' : 'key share',
-        eventLog
-      }, outcomes.answers)
+        eventLog,
+        storedBytesLimit
+      })
     loads.forEach(({ onRows }, i) => { onRows(loaded[i] as Row[]) })
-    const bytes = map.storedBytes = new StoredBytes(storedBytesLimit, stored)
-    for (const response of expired) bytes.add(response.account, -response.bytes)
+    map.storedBytes = bytes
     const times = createTimes(clocks, offsets)
-    const accepted = fresh.filter((entry) => {
+    const accepted = group.filter((entry) => {
+      const replay = replays.get(entry)
+      if (replay !== undefined) {
+        outcomes.replay(entry, replay)
+        return false
+      }
       const { account, rejection } = entry.context
       const error = account === null || offsets.has(account) ? rejection : new Unauthorized(ACCOUNT_DELETED)
       if (error !== undefined) outcomes.refuse(entry, error)
@@ -122,6 +127,10 @@ class Outcomes {
     const { record, etag } = success
     this.completed.push({ entry, success })
     this.answers.push(() => { entry.resolve({ record, etag, replayed: false }) })
+  }
+
+  replay (entry: QueuedCommand, replay: Replay): void {
+    this.answers.push(() => { 'code' in replay ? entry.reject(replay) : entry.resolve(replay) })
   }
 
   refuse (entry: QueuedCommand, error: Error): void {

@@ -3,21 +3,20 @@ import type { Dialect } from '../dialect.ts'
 import { classifyError } from '../error-classification.ts'
 import type { EventLog, QueuedCommand } from '../group-commit/command.ts'
 import type { OwnStatement, Run } from '../statements.ts'
-import { claimsOf, replaysOf, type ClaimResult } from './idempotency.ts'
+import { claimOf, replaysOf, unclaimedOf, type Replay } from './idempotency.ts'
 import { once } from './row-statements.ts'
+import { StoredBytes } from './stored-bytes.ts'
 
 /** Another transaction has locked one of the keys, for longer than a group waits. */
 export class IdempotencyKeyLocked extends Error {}
 
 export interface FirstMessage {
-  /** The entries whose keys were not used before. */
-  fresh: QueuedCommand[]
+  /** The answers of the entries whose keys were used before. */
+  replays: Map<QueuedCommand, Replay>
   /** How far the clocks of the accounts are ahead, in ms; deleted accounts are missing. */
   offsets: Map<number, number>
-  /** How many bytes the accounts store. */
-  stored: Map<number, number>
-  /** The sizes of expired responses that new ones replace. */
-  expired: ClaimResult['expired']
+  /** What the accounts store, less the expired responses that new ones replace. */
+  bytes: StoredBytes
   /** Whether an account has a subscriber of the event log. */
   isSubscribed: boolean
   /** The rows of the statements behind. */
@@ -30,31 +29,32 @@ export interface FirstMessageOptions {
   lock: 'key share' | 'update'
   /** Finds out whether the accounts have subscribers of its events. */
   eventLog: EventLog
+  /** Maximum bytes that an account stores; 0 is no limit. */
+  storedBytesLimit: number
 }
 
 /**
  * Sends what every transaction of a group begins with, and statements behind it, in one round trip: locks the accounts,
- * so that none is deleted and none of their clocks is moved until the end, and claims the Idempotency-Keys.
+ * so that none is deleted and none of their clocks is moved until the end, and claims the Idempotency-Keys. If a key
+ * was used before, its response is loaded in another round trip.
  *
- * @param answers gets the answers of repeated requests
  * @throws IdempotencyKeyLocked
  */
 export async function sendFirstMessage (
   run: Run, dialect: Dialect, group: readonly QueuedCommand[], accounts: readonly number[],
   behind: readonly OwnStatement[],
-  { clocks, lock, eventLog }: FirstMessageOptions,
-  answers: Array<() => void>
+  { clocks, lock, eventLog, storedBytesLimit }: FirstMessageOptions
 ): Promise<FirstMessage> {
   const keyed = group.filter(({ context }) => context.idempotency !== undefined)
-  const claims = keyed.length === 0 ? undefined : claimsOf(dialect, keyed)
+  const claims = keyed.length === 0 ? [] : [claimOf(dialect, keyed)]
   const ids = JSON.stringify(accounts.map((id) => ({ id })))
   const locks = accounts.length === 0 ? [] : [{ sql: accountsSql(dialect, lock, eventLog), values: [ids] }]
-  const statements = [...locks, ...claims === undefined ? [] : [claims.statement], ...behind]
+  const statements = [...locks, ...claims, ...behind]
 
   const rows = statements.length === 0
     ? []
     : await run(statements).catch((error: unknown) => {
-      const isOfClaim = claims !== undefined && (error as { statement?: number }).statement === locks.length
+      const isOfClaim = claims.length > 0 && (error as { statement?: number }).statement === locks.length
       if (isOfClaim && classifyError(error) === 'conflict') {
         throw new IdempotencyKeyLocked('a key is in use', { cause: error })
       }
@@ -68,16 +68,12 @@ export async function sendFirstMessage (
     offsets.set(id, ahead * 1000)
     stored.set(id, bytes)
   }
-  const { unclaimed, expired }: ClaimResult = claims?.resultOf(rows[locks.length]!) ?? { unclaimed: [], expired: [] }
-  const replays = await replaysOf(run, dialect, unclaimed)
-  for (const [entry, result] of replays) {
-    answers.push(() => { 'code' in result ? entry.reject(result) : entry.resolve(result) })
-  }
+  const bytes = new StoredBytes(storedBytesLimit, stored)
+  const unclaimed = claims.length === 0 ? [] : unclaimedOf(keyed, rows[locks.length]!, bytes)
   return {
-    fresh: group.filter((entry) => !replays.has(entry)),
+    replays: await replaysOf(run, dialect, unclaimed),
     offsets,
-    stored,
-    expired,
+    bytes,
     isSubscribed: found.some(({ subscribed }) => Boolean(subscribed)),
     rows: rows.slice(statements.length - behind.length)
   }

@@ -2,7 +2,7 @@ import type { FastifyError } from '@fastify/error'
 import { IdempotencyKeyReused } from '../../errors.ts'
 import { oncePerDialect, type Dialect } from '../dialect.ts'
 import {
-  idempotencyScope, type CompletedCommand, type QueuedCommand, type WriteResult
+  idempotencyScope, scopeOf, type CompletedCommand, type QueuedCommand, type WriteResult
 } from '../group-commit/command.ts'
 import { LIFETIME_MS, RECORD_BYTES } from '../group-commit/idempotency-records.ts'
 import { queryRows, type OwnStatement, type Run } from '../statements.ts'
@@ -11,19 +11,7 @@ import { bytesOfTexts, type StoredBytes } from './stored-bytes.ts'
 /** The answer of an earlier request, or the error of another one with the same key. */
 export type Replay = WriteResult<unknown> | FastifyError
 
-/** The statement that claims the keys of a group, and what its rows say. It fails if another process locks a key. */
-export interface Claims {
-  statement: OwnStatement
-  resultOf: (rows: object[]) => ClaimResult
-}
-
-export interface ClaimResult {
-  /** The writes whose keys were used before. */
-  unclaimed: QueuedCommand[]
-  /** The sizes of expired records that were taken over. */
-  expired: Array<{ account: number, bytes: number }>
-}
-
+/** A row of the claims: a key that was not used before, or whose record had expired. */
 interface Claimed {
   account: number
   key: string
@@ -42,25 +30,30 @@ interface StoredResponse {
 }
 
 /**
- * Claims Idempotency-Keys, in one order for all groups: a transaction that loses the race for a key waits on the unique
- * index until the winner has committed. An expired record is taken over, and keeps its response until the next one is
- * stored. Times follow the clocks of the accounts.
+ * Returns the statement that claims Idempotency-Keys, in one order for all groups: a transaction that loses the race
+ * for a key waits on the unique index until the winner has committed. An expired record is taken over, and keeps its
+ * response until the next one is stored. Times follow the clocks of the accounts. It fails if another process keeps a
+ * key locked.
  */
-export function claimsOf (dialect: Dialect, keyed: readonly QueuedCommand[]): Claims {
+export function claimOf (dialect: Dialect, keyed: readonly QueuedCommand[]): OwnStatement {
   const now = Date.now()
   const [at, expires] = [now, now + LIFETIME_MS].map((ms) => new Date(ms).toISOString())
   const claims = keyed.map(({ context: { account, idempotency } }) => ({ account, ...idempotency, now: at, expires }))
-  return {
-    statement: { sql: textsOf(dialect).claim, values: [JSON.stringify(claims)] },
-    resultOf (rows) {
-      const claimed = rows as Claimed[]
-      const keys = new Set(claimed.map(keyOf))
-      return {
-        unclaimed: keyed.filter((entry) => !keys.has(idempotencyScope(entry))),
-        expired: claimed.filter(({ bytes }) => bytes > 0)
-      }
-    }
+  return { sql: textsOf(dialect).claim, values: [JSON.stringify(claims)] }
+}
+
+/**
+ * Returns the writes whose keys were used before, from the rows of the claims.
+ *
+ * @param bytes gets the sizes of expired records, which the next responses replace
+ */
+export function unclaimedOf (keyed: readonly QueuedCommand[], rows: object[], bytes: StoredBytes): QueuedCommand[] {
+  const scopes = new Set<string>()
+  for (const { account, key, bytes: expired } of rows as Claimed[]) {
+    scopes.add(scopeOf(account, key))
+    bytes.add(account, -expired)
   }
+  return keyed.filter((entry) => !scopes.has(idempotencyScope(entry)))
 }
 
 /** Returns the answers of writes whose keys were used before, without those of deleted accounts, which have none. */
@@ -71,7 +64,7 @@ export async function replaysOf (
   if (unclaimed.length === 0) return replays
   const keys = unclaimed.map(({ context: { account, idempotency } }) => ({ account, key: idempotency!.key }))
   const rows = await queryRows<StoredResponse>(run, textsOf(dialect).load, [JSON.stringify(keys)])
-  const stored = new Map(rows.map((response) => [keyOf(response), response]))
+  const stored = new Map(rows.map((response) => [scopeOf(response.account, response.key), response]))
   for (const entry of unclaimed) {
     const response = stored.get(idempotencyScope(entry))
     if (response !== undefined) replays.set(entry, replayOf(response, entry.context.idempotency!.fingerprint))
@@ -133,10 +126,6 @@ const textsOf = oncePerDialect((dialect) => {
         (SELECT i.account, i.key FROM ${dialect.jsonRows('i', keys)})`
   }
 })
-
-function keyOf ({ account, key }: Pick<StoredResponse, 'account' | 'key'>): string {
-  return `${account} ${key}`
-}
 
 function replayOf (stored: StoredResponse, fingerprint: string): Replay {
   if (stored.fingerprint !== fingerprint) return new IdempotencyKeyReused()
