@@ -14,8 +14,6 @@ export interface StoredTable {
   counted: keyof StoreCounts
   /** The columns beside the account and the id. */
   columns: Record<string, ColumnType>
-  /** What a restore gives the columns that a snapshot from before their migration does not have, as texts of SQL. */
-  defaults: Record<string, string>
   /** Columns that a restore computes, as SQL that reads the row `x` of the snapshot. */
   computed: Record<string, string>
 }
@@ -40,21 +38,8 @@ function storedTable (
 ): StoredTable {
   const columns = Object.entries(table.columns)
     .filter(([field, { name }]) => ![table.id, 'accountId', 'versionFloor'].includes(field) && !(name in computed))
-    .map(([, column]) => column)
-  return {
-    name: table.name,
-    id: idOf(table),
-    counted,
-    columns: { ...Object.fromEntries(columns.map(({ name, type }) => [name, type])), ...extra },
-    defaults: Object.fromEntries(columns.filter(({ isNullable }) => isNullable !== true)
-      .flatMap((column) => column.default === undefined ? [] : [[column.name, defaultText(column.default)]])),
-    computed
-  }
-}
-
-/** Returns a default as SQL, in the form of a value of a snapshot. Both databases convert '0' and '1' to booleans. */
-function defaultText (value: string | number | boolean): string {
-  return `'${typeof value === 'boolean' ? Number(value) : value}'`
+    .map(([, { name, type }]) => [name, type] as const)
+  return { name: table.name, id: idOf(table), counted, columns: { ...Object.fromEntries(columns), ...extra }, computed }
 }
 
 /** Returns an SQL expression for the size of the texts of a row `r`, in bytes. */
@@ -87,12 +72,10 @@ function memberOf (column: string, type: ColumnType): Member {
 }
 
 /** Writes the rows of a snapshot over the rows with the same ids. Reads `account`, `snapshot` and `floor`. */
-export function restoreRows (dialect: Dialect, { name, id, columns, defaults, computed }: StoredTable): string {
+export function restoreRows (dialect: Dialect, { name, id, columns, computed }: StoredTable): string {
   const names = Object.keys(columns)
-  const values = Object.entries(columns).map(([column, type]) => {
-    const text = dialect.jsonMember('x.data', column)
-    return valueOf(dialect, column in defaults ? `coalesce(${text}, ${defaults[column]})` : text, type)
-  })
+  const values = Object.entries(columns).map(([column, type]) =>
+    valueOf(dialect, dialect.jsonMember('x.data', column), type))
   const all = [...names, ...Object.keys(computed), 'version_floor']
   return `
     INSERT INTO ${name} (${[id, 'account_id', ...all].join(', ')})
