@@ -8,13 +8,14 @@ import { countingBytes, deleteOtherRows, exceedsLimit, STORE_LIMIT } from './sto
 
 const EMPTY: StoreCounts = { categories: 0, pets: 0, inventory: 0, orders: 0, messages: 0 }
 
-/** Empties a store, and fills it with the records of a sample. */
+/** Empties a store, and fills it with the records of a sample. An account that stores too much can still empty it. */
 export const resetStore: Command<{ account: number, reset: NewStoreReset }, ResetStore> = {
   name: 'resetStore',
-  stores: true,
   runsAlone: true,
   locksAccount: true,
   run: async (tx, { account, reset: { sample } }) => {
+    const refusal = sample === undefined ? undefined : tx.storedBytes.refusalOf(account)
+    if (refusal !== undefined) return refusal
     if (await exceedsLimit(tx, account)) return new StoreTooLarge(STORE_LIMIT)
     const counts = await countingBytes(tx, account, async () => {
       await deleteOtherRows(tx, account, null)
