@@ -3,28 +3,11 @@ import { ColumnTypeEnum, type ArgType, type ColumnType, type SqlResultSet } from
 /** A value that the driver binds. */
 type Parameter = string | number | bigint | Uint8Array | null
 
-const {
-  Int32, Int64, Float, Double, Numeric, Boolean, Text, Date: DateColumn, Time, DateTime, Json, Bytes, UnknownNumber
-} = ColumnTypeEnum
+const { Int32, Int64, Boolean, Text, DateTime, Double, Bytes } = ColumnTypeEnum
 
-/** The types of columns by the words that declare them: those of Prisma's migrations, and SQLite's other names. */
+/** The types of columns by the words that declare them in the migrations. */
 const DECLARED_TYPES: Record<string, ColumnType | undefined> = {
-  ...named(Int32, 'INTEGER', 'INT', 'TINYINT', 'SMALLINT', 'MEDIUMINT', 'INT2', 'SERIAL'),
-  ...named(Int64, 'BIGINT', 'INT8', 'UNSIGNED BIG INT'),
-  ...named(Float, 'FLOAT'),
-  ...named(Double, 'REAL', 'DOUBLE', 'DOUBLE PRECISION', 'NUMERIC'),
-  ...named(Numeric, 'DECIMAL'),
-  ...named(Boolean, 'BOOLEAN'),
-  ...named(Text, 'TEXT', 'CLOB', 'CHARACTER', 'VARCHAR', 'VARYING CHARACTER', 'NCHAR', 'NATIVE CHARACTER', 'NVARCHAR'),
-  ...named(DateTime, 'DATETIME', 'TIMESTAMP'),
-  ...named(DateColumn, 'DATE'),
-  ...named(Time, 'TIME'),
-  ...named(Json, 'JSONB'),
-  ...named(Bytes, 'BLOB')
-}
-
-function named (type: ColumnType, ...names: string[]): Record<string, ColumnType> {
-  return Object.fromEntries(names.map((name) => [name, type]))
+  INTEGER: Int32, BIGINT: Int64, BOOLEAN: Boolean, TEXT: Text, DATETIME: DateTime
 }
 
 /** Returns the type of a column by its declaration, or `undefined` for an expression. */
@@ -39,11 +22,8 @@ export function toParameter (value: unknown, { scalarType }: ArgType): Parameter
   if (typeof value !== 'string') return value as Parameter
   switch (scalarType) {
     case 'int': return Number.parseInt(value)
-    case 'float':
-    case 'decimal': return Number.parseFloat(value)
     case 'bigint': return BigInt(value)
     case 'datetime': return toText(new Date(value))
-    case 'bytes': return Buffer.from(value, 'base64')
     default: return value
   }
 }
@@ -77,7 +57,7 @@ function typeOfValues (rows: unknown[][], column: number): ColumnType {
   switch (typeof value) {
     case 'string': return Text
     case 'bigint': return Int64
-    case 'number': return UnknownNumber
+    case 'number': return Double
     case 'object': return Bytes
     default: return Int32 // Without rows, or with NULL only, any type is right.
   }
