@@ -34,7 +34,7 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
 
   function write (...[dialect, completed, timeOf, mayBeSubscribed, bytes]: Parameters<EventLog['write']>): EventWrites {
     const byAccount = eventsByAccount(completed)
-    // JSON texts, because the data is one already. Only its statement reads it.
+    // JSON texts, because the length of the data is counted. Statements that only enqueue get the events without it.
     const rows: string[] = []
     const withoutData: string[] = []
     // What an event tracks is settled by its deliveries, or by a worker when there are none.

@@ -4,19 +4,21 @@ import * as tables from '../generated/tables.ts'
 import { StoreTooLarge } from './errors.ts'
 import { createSample, type Sample } from './sample-store.ts'
 import { storeEvents, type ResetStore, type StoreCounts, type NewStoreReset } from './schemas.ts'
-import { countingBytes, deleteOtherRows, exceedsLimit, STORE_LIMIT } from './store-rows.ts'
+import { countingBytes, deleteOtherRows, isTooLarge, sizeOf, STORE_LIMIT } from './store-rows.ts'
 
 const EMPTY: StoreCounts = { categories: 0, pets: 0, inventory: 0, orders: 0, messages: 0 }
 
-/** Empties a store, and fills it with the records of a sample. An account that stores too much can still empty it. */
+/** Empties a store, and fills it with the records of a sample. An account that stores its limit can only empty it. */
 export const resetStore: Command<{ account: number, reset: NewStoreReset }, ResetStore> = {
   name: 'resetStore',
   runsAlone: true,
   locksAccount: true,
   run: async (tx, { account, reset: { sample } }) => {
-    const refusal = sample === undefined ? undefined : tx.storedBytes.refusalOf(account)
+    const size = await sizeOf(tx, account)
+    if (isTooLarge(size)) return new StoreTooLarge(STORE_LIMIT)
+    const onlyDeletes = sample === undefined && size.count > 0
+    const refusal = onlyDeletes ? undefined : tx.storedBytes.refusalOf(account)
     if (refusal !== undefined) return refusal
-    if (await exceedsLimit(tx, account)) return new StoreTooLarge(STORE_LIMIT)
     const counts = await countingBytes(tx, account, async () => {
       await deleteOtherRows(tx, account, null)
       return sample === undefined ? EMPTY : await fill(tx, account, createSample(sample.pets, sample.seed ?? 0))

@@ -12,7 +12,9 @@ import { settleRestoredMessages } from './restored-messages.ts'
 import { versionFloor } from './rules.ts'
 import { storeEvents, type NewSnapshot, type Snapshot, type StoreCounts } from './schemas.ts'
 import { countRestore } from './state-commands.ts'
-import { countingBytes, deleteOtherRows, exceedsFile, exceedsLimit, MAX_STORE_ROWS, STORE_LIMIT } from './store-rows.ts'
+import {
+  countingBytes, deleteOtherRows, exceedsFile, isTooLarge, MAX_STORE_ROWS, sizeOf, STORE_LIMIT
+} from './store-rows.ts'
 import { copyRows, restoreRows, STORED_TABLES } from './stored-rows.ts'
 
 /** Maximum number of snapshots of an account. */
@@ -110,7 +112,7 @@ export const restoreSnapshot: Command<SnapshotRef, Snapshot> = {
     const row = findSnapshot(tx, input)
     if (row instanceof Error) return row
     const record = snapshotOf(row)
-    if (await exceedsLimit(tx, account)) return new StoreTooLarge(STORE_LIMIT)
+    if (isTooLarge(await sizeOf(tx, account))) return new StoreTooLarge(STORE_LIMIT)
     const { dialect, execute } = tx
     const floor = versionFloor(await countRestore(tx, account))
     const inputs = [{ account, snapshot, floor }]

@@ -17,10 +17,12 @@ export const MAX_FILE_BYTES = 8_000_000
 /** The limits in words, for errors. */
 export const STORE_LIMIT = `The store has more than ${MAX_STORE_ROWS} records or 8 MB of text`
 
+export interface StoreSize { count: number, bytes: number }
+
 /** Counts the records of a store, and the bytes of each, in SQL. Looks at no more records than the limit. */
 async function measure (
   { dialect, query }: Transaction, account: number, bytesOf: (table: StoredTable) => string
-): Promise<{ count: number, bytes: number }> {
+): Promise<StoreSize> {
   const rows = STORED_TABLES.map((table) =>
     `SELECT ${bytesOf(table)} AS bytes FROM s JOIN ${table.name} r ON r.account_id = s.account`)
   const [measured] = await query<{ count: number, bytes: number }>(`
@@ -30,7 +32,8 @@ async function measure (
   return { count: Number(measured!.count), bytes: Number(measured!.bytes) }
 }
 
-function isTooLarge ({ count, bytes }: { count: number, bytes: number }): boolean {
+/** Tells whether a store is larger than one transaction may replace. */
+export function isTooLarge ({ count, bytes }: StoreSize): boolean {
   return count > MAX_STORE_ROWS || bytes > MAX_STORE_BYTES
 }
 
@@ -46,9 +49,9 @@ export async function countingBytes<Result> (
   return result
 }
 
-/** Tells whether a store is larger than one transaction may replace. */
-export async function exceedsLimit (tx: Transaction, account: number): Promise<boolean> {
-  return isTooLarge(await measure(tx, account, textBytes))
+/** Returns the number of records of a store, and the bytes of their texts. */
+export async function sizeOf (tx: Transaction, account: number): Promise<StoreSize> {
+  return await measure(tx, account, textBytes)
 }
 
 /** The most by which a line of a file is longer than the columns of its row as JSON: ids, and the names of members. */
@@ -62,7 +65,7 @@ const MAX_OTHER_BYTES = 200
 
 /** Tells whether a store is larger than one transaction may copy, or than a file may be that is to be imported. */
 export async function exceedsFile (tx: Transaction, account: number): Promise<boolean> {
-  const texts = await measure(tx, account, textBytes)
+  const texts = await sizeOf(tx, account)
   if (isTooLarge(texts)) return true
   const most = texts.bytes * MAX_ESCAPED_BYTES + texts.count * (MAX_OTHER_BYTES + LINE_OVERHEAD)
   if (most <= MAX_FILE_BYTES) return false
@@ -71,7 +74,7 @@ export async function exceedsFile (tx: Transaction, account: number): Promise<bo
 }
 
 /**
- * Deletes the rows of a store that a snapshot does not hold, or all of them, after `exceedsLimit` has found that they
+ * Deletes the rows of a store that a snapshot does not hold, or all of them, after `isTooLarge` has found that they
  * are few. The ids are walked in order, because PostgreSQL would rather read a whole table than the rows of an account
  * that it believes to be large.
  */

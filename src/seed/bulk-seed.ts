@@ -3,6 +3,7 @@ import { ANIMALS } from '../pets/sample-data.ts'
 import { createCategory } from '../categories/commands.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import { runWithin } from '../database/unit-of-work/run-within.ts'
+import { bytesSql, ROW_BYTES } from '../database/unit-of-work/stored-bytes.ts'
 import { forUpdate } from '../database/unit-of-work/write.ts'
 import { setStock, setStatus, type Stock } from '../pets/rules.ts'
 
@@ -38,7 +39,7 @@ export const seedCategories: Command<{ account: number }, number[]> = {
 export const seedPets: Command<{ account: number, categories: number[], pets: number }, undefined> = {
   name: 'seedPets',
   needs: ({ account, categories }) => ({ account, needs: categories.map((id) => forUpdate(tables.categories, id)) }),
-  async run ({ dialect, execute, allocateIds }, { account, categories, pets }) {
+  async run ({ dialect, query, execute, allocateIds, storedBytes }, { account, categories, pets }) {
     const rows = (await allocateIds(tables.pets, pets)).map((id) => ({ id, account }))
     const n = dialect.jsonRows('n', { id: 'bigint', account: 'bigint' })
     await execute(`INSERT INTO pets (id, account_id, category_id, name, status)
@@ -46,6 +47,10 @@ export const seedPets: Command<{ account: number, categories: number[], pets: nu
       FROM ${n}`, rows)
     await execute(`INSERT INTO inventory_items (pet_id, account_id, quantity)
       SELECT n.id, n.account, ${QUANTITY} FROM ${n} WHERE ${QUANTITY} IS NOT NULL`, rows)
+    const [stored] = await query<{ bytes: number }>(`
+      SELECT sum(${bytesSql(tables.pets, 'p')} + CASE WHEN ${QUANTITY} IS NULL THEN 0 ELSE ${ROW_BYTES} END) AS bytes
+      FROM ${n} CROSS JOIN pets p WHERE p.id = n.id`, rows)
+    storedBytes.add(account, stored!.bytes)
     return { record: undefined }
   }
 }

@@ -4,6 +4,7 @@ import { openDatabase } from '../../src/database/open-database.ts'
 import { startApp } from '../support/app.ts'
 import { build, CLI, folder, petstore } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
+import { storedBytes } from '../support/stored-bytes.ts'
 
 t.before(build)
 
@@ -26,7 +27,7 @@ t.test('seed creates a store with valid records and without events', async (t) =
   const url = await freshDatabase(t)
   const { code, out, err } = await petstore(t, ['seed', '--pets', '21000'], { env: { DATABASE_URL: url } })
   t.equal(code, 0, err)
-  const { withKey } = await startApp(t, { DATABASE_URL: url })
+  const { app, withKey } = await startApp(t, { DATABASE_URL: url })
   const ada = withKey(out.trim())
   t.match((await ada.get('/categories')).body, [
     { name: 'Dogs' },
@@ -39,6 +40,7 @@ t.test('seed creates a store with valid records and without events', async (t) =
     t.ok((await ada.get(path)).body.length >= 20, path)
   }
   t.same((await ada.get('/events')).body, [])
+  for (const { counted, actual } of await storedBytes(app.database)) t.equal(counted, actual)
 
   const stock = await rows(
     url,

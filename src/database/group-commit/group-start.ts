@@ -45,8 +45,9 @@ const MAX_QUEUE_DELAY_MS = 20
 /**
  * A crowd of writes is worked on in halves, so that the server and this process work at the same time: two groups take
  * turns, and half of the answers of one are given after the other has gone on. Without the two groups and without
- * gathering, orders/s were 5 % fewer; with all answers at once, a fifth. Fewer writes than this are not halved, because
- * each group also costs round trips and a COMMIT. SQLite has one writer, mostly in this thread.
+ * gathering, orders/s were 5 % fewer; with all answers at once, a fifth. So many writes are the least of a half,
+ * because each group costs round trips and a COMMIT, and so many answers are given at once. SQLite has one writer,
+ * mostly in this thread.
  */
 export const PART_OF_CROWD: Record<DatabaseName, number> = { sqlite: Infinity, postgresql: 16 }
 

@@ -61,7 +61,8 @@ function groupByTable (needed: readonly AccountNeeds[]): Map<Table, TableNeeds> 
       if (need.kind === 'children') {
         const wanted = { account, where: need.where }
         // The ids of two tables can be the same number.
-        const key = `${account} ${linkKey(linkOf(wanted))} ${JSON.stringify(Object.values(need.where).map(sent))}`
+        const values = Object.entries(need.where).map(([field, value]) => [field, sent(value)])
+        const key = `${account} ${linkKey(linkOf(wanted))} ${JSON.stringify(values)}`
         ofTable.children.set(key, wanted)
       } else if (need.kind === 'all') {
         ofTable.all.add(account)

@@ -169,7 +169,7 @@ t.test('a COMMIT that fails reports its reason, and changes nothing', { skip }, 
       { sql: "INSERT INTO categories (account_id, name) VALUES (7, 'Dogs')", values: [] }
     ])
   }).catch((error: unknown) => error)
-  t.match(error, { code: 'SQLITE_CONSTRAINT_FOREIGNKEY' })
+  t.match(error, { message: 'FOREIGN KEY constraint failed' })
   t.same(await names(), [])
 })
 
