@@ -40,7 +40,8 @@ const PASSED_ON = ['authorization', 'host', 'petstore-run', 'user-agent']
 export async function callTool (
   tool: OperationTool, args: Record<string, unknown>, request: FastifyRequest, count: () => Promise<void>
 ): Promise<ToolResult> {
-  const problem = problemOf(tool, args)
+  const body = jsonOf(args['body'])
+  const problem = body === NO_JSON ? 'The argument "body" is nested too deeply' : problemOf(tool, args)
   if (problem !== undefined) {
     await count()
     return refusal(problem)
@@ -58,8 +59,20 @@ export async function callTool (
   }
   const url = query.size === 0 ? path : `${path}?${query.toString()}`
   const { statusCode, payload, headers: fields } =
-    await sendOwn(request, { method: tool.method, url, headers, body: args['body'] })
+    await sendOwn(request, { method: tool.method, url, headers, body })
   return resultOf(statusCode, payload, fields)
+}
+
+/** No JSON text. */
+const NO_JSON = ''
+
+/** Returns the JSON text of a value, or `NO_JSON` for one with more levels than the stack has room for. */
+function jsonOf (value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return NO_JSON
+  }
 }
 
 /** Returns what is wrong with the arguments before their values: the operation validates those. */
@@ -96,7 +109,8 @@ function refusal (message: string): ToolResult {
 
 interface OwnResponse { statusCode: number, payload: string, headers: OutgoingHttpHeaders }
 
-interface OwnRequest { method: string, url: string, headers?: Record<string, string>, body?: unknown }
+/** `body` is a JSON text. */
+interface OwnRequest { method: string, url: string, headers?: Record<string, string>, body?: string | undefined }
 
 /** Sends a request to this service. @throws ConnectionLost if it is not answered */
 export async function sendOwn (
@@ -112,7 +126,7 @@ export async function sendOwn (
     url: server.basePath + url,
     remoteAddress: ip,
     headers: { ...headers, ...body === undefined ? {} : { 'content-type': 'application/json' } },
-    ...body === undefined ? {} : { payload: JSON.stringify(body) }
+    ...body === undefined ? {} : { payload: body }
   }).catch((error: unknown) => { throw new ConnectionLost('', { cause: error }) })
 }
 

@@ -83,6 +83,12 @@ t.test('tools', async (t) => {
       const result = await call(name, args)
       t.match(result, { isError: true, structuredContent: { status, code, body: { code, status, message: String } } })
     }
+    const nested = JSON.stringify({
+      jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'placeOrder', arguments: { body: 'NESTED' } }
+    }).replace('"NESTED"', '['.repeat(50_000) + ']'.repeat(50_000))
+    t.match((await sendMessage(port, ada, nested)).body.result, {
+      isError: true, structuredContent: { body: { code: 'validation_failed', message: /"body" is nested too deeply/ } }
+    })
     const missing = await sendMessage(port, ada, { method: 'tools/call', params: { name: 'nothing', arguments: {} } })
     t.match(missing.body.error, { code: -32_602, message: 'There is no tool nothing at /mcp' })
     const other = { method: 'tools/call', params: { name: 'getClock', arguments: {} } }
