@@ -40,15 +40,19 @@ export class StoredBytes {
 
 /** Returns the length of texts in bytes, and that of their row. */
 export function bytesOfTexts (...texts: Array<string | null | undefined>): number {
-  let bytes = ROW_BYTES
-  for (const text of texts) if (text != null) bytes += Buffer.byteLength(text)
-  return bytes
+  return texts.reduce((sum, text) => sum + lengthOf(text), ROW_BYTES)
+}
+
+function lengthOf (text: string | null | undefined): number {
+  return text == null ? 0 : Buffer.byteLength(text)
 }
 
 /** Returns how much a row counts; 0 if there is none. */
 export function bytesOfRow (table: Table, row: Record<string, unknown> | undefined): number {
   if (row === undefined || table.isUncounted) return 0
-  return bytesOfTexts(...textFieldsOf(table).map((field) => row[field] as string | null))
+  let bytes = ROW_BYTES
+  for (const field of textFieldsOf(table)) bytes += lengthOf(row[field] as string | null)
+  return bytes
 }
 
 /**
