@@ -34,22 +34,18 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
 
   function write (...[dialect, completed, timeOf, mayBeSubscribed, bytes]: Parameters<EventLog['write']>): EventWrites {
     const byAccount = eventsByAccount(completed)
-    // JSON texts, because the length of the data is counted. Statements that only enqueue get the events without it.
-    const rows: string[] = []
-    const withoutData: string[] = []
-    // What an event tracks is settled by its deliveries, or by a worker when there are none.
-    const tracked: string[] = []
+    const events: EventText[] = []
     for (const [account, list] of byAccount) {
       for (const [i, { type, data, tracks }] of list.entries()) {
         const text = JSON.stringify(data)
         bytes.add(account, bytesOfTexts(type, text))
         const later = list.length - 1 - i
-        const event = `{"account":${account},"later":${later},"type":"${type}","tracks":${tracks ?? null}`
-        rows.push(`${event},"data":${text}}`)
-        withoutData.push(`${event}}`)
-        if (tracks !== undefined) tracked.push(`${event}}`)
+        const head = `{"account":${account},"later":${later},"type":"${type}","tracks":${tracks ?? null}`
+        events.push({ head, data: text, isTracked: tracks !== undefined })
       }
     }
+    // What an event tracks is settled by its deliveries, or by a worker when there are none.
+    const tracked = events.filter(({ isTracked }) => isTracked)
     const accounts = new Set([...byAccount.keys(), ...bytes.added.keys()])
     if (accounts.size === 0) return { statements: [], changesOf: () => ({}) }
     const counts = JSON.stringify(Array.from(accounts, (account) => ({
@@ -59,16 +55,17 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
       now: timeOf(account),
       giveUp: timeOf(account, subscribers.lifetimeMs)
     })))
+    const rows = `[${events.map(({ head, data }) => `${head},"data":${data}}`).join()}]`
     const { all, logged, count, insert, enqueue, track } = textsOf(dialect)
-    const following = !mayBeSubscribed
+    const following = dialect.isServer || !mayBeSubscribed
       ? []
       : [
-          { sql: enqueue, values: [arrayOf(withoutData), counts] },
-          ...tracked.length === 0 ? [] : [{ sql: track, values: [arrayOf(tracked)] }]
+          { sql: enqueue, values: [withoutData(events), counts] },
+          ...tracked.length === 0 ? [] : [{ sql: track, values: [withoutData(tracked)] }]
         ]
     const statements: OwnStatement[] = dialect.isServer
-      ? [{ sql: mayBeSubscribed ? all : logged, values: [counts, arrayOf(rows)] }]
-      : [{ sql: count, values: [counts] }, { sql: insert, values: [arrayOf(rows), counts] }, ...following]
+      ? [{ sql: mayBeSubscribed ? all : logged, values: [counts, rows] }]
+      : [{ sql: count, values: [counts] }, { sql: insert, values: [rows, counts] }, ...following]
     return {
       statements,
       changesOf ([counters, , enqueued = []]): Changes {
@@ -83,8 +80,12 @@ export function eventLog (subscribers: EventSubscribers): EventLog {
   }
 }
 
-function arrayOf (texts: readonly string[]): string {
-  return `[${texts.join()}]`
+/** An event as JSON: the start of its object, and its data. */
+interface EventText { head: string, data: string, isTracked: boolean }
+
+/** Returns the events as JSON for statements that only enqueue them. */
+function withoutData (events: readonly EventText[]): string {
+  return `[${events.map(({ head }) => `${head}}`).join()}]`
 }
 
 function eventsByAccount (completed: readonly CompletedCommand[]): Map<number, NewEvent[]> {

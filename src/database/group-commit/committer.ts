@@ -204,7 +204,7 @@ class Committer {
     if (Object.keys(changes).length > 0) this.#options.onChange?.(changes)
   }
 
-  /** Half of the answers of a crowd wait for the next turn: before them, the server's reply to the next group. */
+  /** Half of the answers of a crowd wait for the next turn: the reply to the next group's message is read before. */
   #giveAnswers (answers: ReadonlyArray<() => void>): void {
     const isCrowd = answers.length > PART_OF_CROWD[this.#database.dialect.name]
     const now = isCrowd ? Math.ceil(answers.length / 2) : answers.length

@@ -121,6 +121,19 @@ t.test('the committer commits pending commands before it closes', async (t) => {
   await Promise.all(answers)
 })
 
+t.test('the committer answers all of a crowd before it has closed', async (t) => {
+  const { commit, close, account } = await open(t)
+  const add = addCategory()
+  let answered = 0
+  const writes = Array.from({ length: 40 }, async (_, i) => {
+    await commit(add, { account, name: `${i}` }, { account })
+    answered++
+  })
+  await close()
+  t.equal(answered, 40)
+  await Promise.all(writes)
+})
+
 t.test('a refused command does not affect the others of its group', async (t) => {
   const { commit, account, names } = await open(t)
   const add = addCategory()
