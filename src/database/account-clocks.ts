@@ -42,4 +42,9 @@ export class AccountClocks {
     this.#offsets.set(account, offsetMs)
     for (const listener of this.#listeners) listener(account)
   }
+
+  /** Forgets the clock of an account that was deleted. */
+  forget (account: number): void {
+    this.#offsets.delete(account)
+  }
 }

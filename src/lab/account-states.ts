@@ -29,6 +29,8 @@ export interface AccountStates {
   journalOf: (account: number) => number | undefined
   /** Whether the account has set limits. */
   hasLimits: (account: number) => boolean
+  /** Whether it keeps anything of the account in memory. */
+  knows: (account: number) => boolean
   /** Reads the state of one account. */
   refresh: (account: number) => Promise<void>
   /** Reads it here and in the other worker processes, so that all who share a port know of a change at once. */
@@ -94,6 +96,7 @@ export function createAccountStates (
       if (number < (newest.get(account) ?? 0)) return
       newest.set(account, number)
       learn(state ?? { account, offsetSeconds: 0, faults: [], journal: null, limits: false })
+      if (state === undefined) clocks.forget(account)
     } finally {
       if (--readsInFlight === 0) newest.clear()
     }
@@ -137,6 +140,8 @@ export function createAccountStates (
     mayHit: (account, target) => faults.size > 0 && openFaultsOf(account).some((fault) => matches(fault, target)),
     journalOf: (account) => journals.size > 0 ? journals.get(account) : undefined,
     hasLimits: (account) => limited.size > 0 && limited.has(account),
+    knows: (account) =>
+      faults.has(account) || journals.has(account) || limited.has(account) || clocks.offsetOf(account) > 0,
     refresh,
     async refreshAll (account) { await Promise.all([refresh(account), siblings?.tell('lab', account)]) },
     async start () {

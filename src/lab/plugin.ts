@@ -22,8 +22,8 @@ export const labHooks: FastifyPluginAsync = fp(async function labHooks (app: Fas
   const held = createHeldBytes()
   addRequestFaults(app, states, operations, held)
   app.interceptCalls?.(createAroundCall(app, states, held))
-  app.onChange(({ lab: accounts = [] }) => {
-    for (const account of accounts) {
+  app.onChange(({ lab: changed = [], accounts: deleted = [] }) => {
+    for (const account of [...changed, ...deleted.filter(states.knows)]) {
       states.refresh(account).catch((error: unknown) => {
         app.log.warn({ err: error }, 'cannot read the state of the lab; the next poll reads it')
       })

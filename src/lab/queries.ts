@@ -147,7 +147,7 @@ const activeStates: Query<object, { states: string }> = {
         SELECT m.id FROM accounts m WHERE m.clock_offset_seconds > 0
         UNION SELECT f.account_id FROM faults f WHERE f.hits < f.times
         UNION SELECT j.account_id FROM journals j WHERE j.keep IS NOT NULL
-        UNION SELECT l.account_id FROM account_limits l`)}`)} AS states
+        UNION SELECT l.account_id FROM account_limits l`)} AND a.deleted_at IS NULL`)} AS states
     FROM ${dialect.jsonRows('i', { ord: 'ordinality' })}`
 }
 
@@ -173,7 +173,7 @@ const statesOfAccounts: Query<{ account: number }, { states: string }> = {
   sql: (dialect) => `
     SELECT i.ord, ${list(dialect, `
       SELECT a.id AS account, ${stateOf(dialect, 'a.id', 'a.clock_offset_seconds')} AS state FROM accounts a
-      WHERE a.id = i.account`)} AS states
+      WHERE a.id = i.account AND a.deleted_at IS NULL`)} AS states
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint' })}`
 }
 
@@ -187,7 +187,7 @@ export async function findChanges (read: Read, since: string): Promise<StateChan
   return JSON.parse(row?.changes ?? '[]') as StateChange[]
 }
 
-/** @returns `undefined` when the account is gone */
+/** @returns `undefined` when the account was deleted */
 export async function findStateOf (read: Read, account: number): Promise<AccountState | undefined> {
   return statesIn(await read(statesOfAccounts, { account }))[0]
 }

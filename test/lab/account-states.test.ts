@@ -5,6 +5,8 @@ import { createAccountStates, type AccountStates } from '../../src/lab/account-s
 import { startApp, type TestApp } from '../support/app.ts'
 import { setClockAhead } from '../support/machine-clock.ts'
 import { eventually } from '../support/receiver.ts'
+import { turnOn } from '../journal/fixture.ts'
+import { setLimits } from '../limits/fixture.ts'
 import { newFault } from './fixture.ts'
 
 const REFUSED = { operation: 'listPets', effect: { type: 'refuse', status: 500 } }
@@ -123,6 +125,21 @@ t.test('what a process knows of the lab of accounts', async (t) => {
     held[0]!()
     await early
     t.ok(states.mayHit(ada.account!, LIST_PETS))
+  })
+
+  await t.test('nothing of an account that was deleted stays in memory', async (t) => {
+    const accounts = await Promise.all(Array.from({ length: 4 }, openAccount))
+    const [withFault, withClock, withJournal, withLimits] = accounts
+    await newFault(withFault!, REFUSED)
+    await withClock!.post('/lab/clock/advance', { seconds: 60 })
+    await turnOn(withJournal!)
+    await setLimits(withLimits!)
+    const { states } = await startOther(t, running)
+    t.same(accounts.map(({ account }) => states.knows(account!)), [true, true, true, true])
+    for (const account of accounts) await account.delete('/account')
+    await eventually(() => app.clocks.movedAccounts().length === 0)
+    for (const { account } of accounts) await states.refresh(account!)
+    t.same(accounts.map(({ account }) => states.knows(account!)), [false, false, false, false])
   })
 
   await t.test('a fault that is used up costs requests nothing more, in any process', async (t) => {
