@@ -60,8 +60,9 @@ export const countRequests: Command<CountInput, Counted | null> = {
     if (row === undefined) return { record: null }
     const limits = limitsOf(row as LimitsRow)
     const windows = JSON.parse(row.windows) as Window[]
-    const now = Date.parse(rows.now)
     const offset = tx.clockOffset(account)
+    // A window ends also where the clock stops.
+    const now = Date.parse(tx.startedAt) + offset
     const client = limits.per === 'key' ? key : 0
     const use = countRequest(limits, windows, { client, arrivedAt: arrivedAt + offset, now, offset })
     if (use.isRefused) limits.refused++

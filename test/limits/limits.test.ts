@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { assertError, assertRejectsInput, assertResponse, readerOf } from '../support/checks.ts'
+import { eventually } from '../support/receiver.ts'
 import { openStream } from '../support/stream.ts'
 import { newFault } from '../lab/fixture.ts'
 import { setLimits } from './fixture.ts'
@@ -21,6 +22,16 @@ const statusesOf = (answers: Answer[]): number[] => answers.map(({ status }) => 
 
 t.test('limits', async (t) => {
   const { openAccount, withKey, nobody, port } = await startApp(t)
+
+  await t.test('a window ends also where the clock of the account stands still', async (t) => {
+    const ada = await openAccount()
+    const to = '9999-12-31T23:59:59.999Z'
+    t.equal((await ada.post('/lab/clock/advance', { to })).status, 200)
+    await eventually(async () => (await ada.get('/lab/clock')).headers['petstore-clock'] === to)
+    await setLimits(ada, { requests: 1, windowSeconds: 1 })
+    t.same(statusesOf(await send(ada, 2)), [200, 429])
+    await eventually(async () => (await send(ada, 1))[0]!.status === 200)
+  })
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
     const ada = await openAccount()
