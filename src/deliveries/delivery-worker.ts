@@ -28,7 +28,7 @@ export interface WorkerOptions extends SendingOptions {
 const MIN_POLL_INTERVAL_MS = 25
 const PAUSE_PER_POLL = 4
 
-/** Limits this pause on a slow database: deliveries start soon all the same. */
+/** Limits this pause on a slow database: deliveries start soon all the same. It follows a poll that failed, too. */
 const MAX_POLL_PAUSE_MS = 500
 
 /** Maximum pause between two polls: a notification may get lost. */
@@ -168,6 +168,7 @@ function startPoll (worker: Worker): void {
   // A time that became known during a pass is that of a webhook behind it.
   if (polls.after === 0) polls.dueAt = Infinity
   polls.current = poll(worker).catch((error: unknown) => {
+    polls.notBefore = performance.now() + MAX_POLL_PAUSE_MS
     log.warn({ err: error }, 'cannot look for due deliveries')
   }).finally(() => {
     polls.current = undefined

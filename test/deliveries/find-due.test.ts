@@ -32,6 +32,19 @@ t.test('a poll looks at a page of webhooks, and the next one goes on behind it',
   t.same(pages.map(({ length }) => length), [500, 500, 100])
   t.same(pages.flat(), ids)
 
+  await t.test('a poll that fails within a pass is repeated after a pause', async (t) => {
+    const polls: number[] = []
+    const read: Read = async (query, input) => {
+      if (polls.push(performance.now()) > 1) throw new Error('the database is away')
+      return await app.read(query, input)
+    }
+    const failing = Object.assign(Object.create(app), { read }) as typeof app
+    const worker = startDeliveryWorker(t, failing, {})
+    await eventually(() => polls.length >= 4)
+    t.ok(polls[3]! - polls[1]! >= 990, 'two pauses of half a second')
+    await worker.close()
+  })
+
   await t.test('a pass checks few disabled webhooks', async (t) => {
     let polls = 0
     let claims = 0
