@@ -31,6 +31,6 @@ export function isEnabled (target: Target | undefined): boolean {
 
 /** Returns the secrets that sign an event. */
 export function secretsOf ({ secret, previousSecret, previousUntil }: Target, now: string): string[] {
-  const hasPrevious = previousSecret !== null && previousUntil !== null && previousUntil > now
+  const hasPrevious = previousSecret !== null && previousUntil !== null && previousUntil >= now
   return hasPrevious ? [secret, previousSecret] : [secret]
 }

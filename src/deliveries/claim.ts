@@ -1,4 +1,3 @@
-import { timeText } from '../database/account-clocks.ts'
 import { oncePerDialect } from '../database/dialect.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
@@ -16,7 +15,7 @@ export interface ClaimedDelivery {
   event: number
   /** Number of attempts, the next one included. */
   attempts: number
-  /** Time in ms after which the delivery is not retried. */
+  /** Real time in ms after which the delivery is not retried. */
   expiresAt: number
   /** Position of the message whose status depends on the delivery. */
   message: number | null
@@ -25,7 +24,7 @@ export interface ClaimedDelivery {
   url: string
   secrets: string[]
   lease: string
-  /** Time in ms at which the lease expires: from then on any worker may claim the delivery. */
+  /** Real time in ms at which the lease expires: from then on any worker may claim the delivery. */
   leasedUntil: number
 }
 
@@ -86,13 +85,13 @@ function batchesOf ({ dialect }: Transaction, inputs: ClaimInput[]): ClaimInput[
  * Returns deliveries whose lease expired to their place in the queue. The attempt of the worker that died does not
  * count, as with deliveries that a running worker returns.
  */
-async function returnExpiredLeases ({ dialect, execute, now }: Transaction, inputs: ClaimInput[]): Promise<void> {
+async function returnExpiredLeases ({ dialect, execute, startedAt }: Transaction, inputs: ClaimInput[]): Promise<void> {
   await execute(`
     UPDATE deliveries SET leased_by = NULL, attempts = attempts - 1, next_try_at = ${dueBeforeLease(dialect)}
     WHERE ${dialect.inSubquery('id', `
       SELECT d.id FROM ${dialect.jsonRows('i', { webhook: 'bigint', now: 'text' })} CROSS JOIN deliveries d
       WHERE d.webhook_id = i.webhook AND d.leased_by IS NOT NULL AND d.next_try_at <= ${dialect.toTime('i.now')}`)}`,
-  inputs.map(({ webhookId, account }) => ({ webhook: webhookId, now: now(account) })))
+  inputs.map(({ webhookId: webhook }) => ({ webhook, now: startedAt })))
 }
 
 type ClaimedRow = Pick<ClaimedDelivery, 'id' | 'account' | 'webhook' | 'event' | 'attempts' | 'message'> & {
@@ -106,34 +105,34 @@ async function claim (
 ): Promise<Map<number, ClaimedDelivery[]>> {
   const live = inputs.filter(({ webhookId }) => targets.has(webhookId))
   if (live.length === 0) return new Map()
-  const leasedUntil = (account: number, leaseMs = LEASE_MS): number => Date.parse(tx.now(account)) + leaseMs
+  const began = Date.parse(tx.startedAt)
+  const leasedUntil = ({ leaseMs = LEASE_MS }: ClaimInput): number => began + leaseMs
   const leases = new Map(live.map(({ webhookId, worker }) => [webhookId, newLease(worker)]))
   const rows = await tx.query<ClaimedRow>(claimSql(tx.dialect), live.map((input) => {
-    const { webhookId: webhook, account, worker, limit, leaseMs } = input
-    const now = tx.now(account)
+    const { webhookId: webhook, account, worker, limit } = input
     return {
       webhook,
       enabled: isEnabled(targets.get(webhook)),
       worker,
       lease: leases.get(webhook)!,
       limit,
-      now,
-      until: timeText(leasedUntil(account, leaseMs)),
-      expiresAt: timeText(Date.parse(now) + DELIVERY_LIFETIME_MS)
+      now: tx.now(account),
+      began: tx.startedAt,
+      until: new Date(leasedUntil(input)).toISOString(),
+      expiresAt: tx.now(account, DELIVERY_LIFETIME_MS)
     }
   }))
   const inputOf = new Map(live.map((input) => [input.webhookId, input]))
   const claimed = new Map<number, ClaimedDelivery[]>()
   for (const { dueAt: _dueAt, ...row } of inDueOrder(rows)) {
     const { webhook } = row
-    const { account, leaseMs } = inputOf.get(webhook)!
-    const now = tx.now(account)
-    const offset = tx.clockOffset(account)
+    const input = inputOf.get(webhook)!
+    const now = tx.now(input.account)
     const delivery: ClaimedDelivery = {
       ...row,
       // The worker waits in real time.
-      expiresAt: Date.parse(row.expiresAt) - offset,
-      leasedUntil: leasedUntil(account, leaseMs) - offset,
+      expiresAt: Date.parse(row.expiresAt) - tx.clockOffset(input.account),
+      leasedUntil: leasedUntil(input),
       url: targets.get(webhook)!.url,
       secrets: secretsOf(targets.get(webhook)!, now),
       lease: leases.get(webhook)!,
@@ -170,6 +169,7 @@ const claimSql = oncePerDialect((dialect) => {
     lease: 'text',
     limit: 'bigint',
     now: 'text',
+    began: 'text',
     until: 'text',
     expiresAt: 'text'
   })
@@ -180,10 +180,10 @@ const claimSql = oncePerDialect((dialect) => {
   const due = `
     SELECT d.id AS due_id FROM deliveries d
     WHERE d.state = 'waiting' AND d.webhook_id = ${of('webhook')} AND d.next_try_at <= ${of('now')}
-      AND (${of('enabled')} OR d.event_id = 0)
+      AND d.leased_by IS NULL AND (${of('enabled')} OR d.event_id = 0)
       AND NOT EXISTS (
         SELECT 1 FROM deliveries o WHERE o.webhook_id = ${of('webhook')} AND o.leased_by IS NOT NULL
-          AND ${isLeasedElsewhere('o', of('worker'))} AND o.next_try_at > ${of('now')})
+          AND ${isLeasedElsewhere('o', of('worker'))} AND o.next_try_at > ${of('began')})
     ORDER BY d.next_try_at, d.event_id LIMIT ${of('max_count')} ${dialect.forUpdateSkipLocked}`
   const whichAreDue = isServer
     ? `FROM (SELECT i.lease, i.until, i.expires_at, first.due_id FROM i CROSS JOIN LATERAL (${due}) AS first) AS due
@@ -192,7 +192,7 @@ const claimSql = oncePerDialect((dialect) => {
   return `
     WITH i AS (
       SELECT i.webhook, i.enabled, i.worker, i.lease, i."limit" AS max_count, ${dialect.toTime('i.now')} AS now,
-        ${dialect.toTime('i.until')} AS until, ${dialect.toTime('i."expiresAt"')} AS expires_at
+        ${dialect.toTime('i.began')} AS began, ${dialect.toTime('i.until')} AS until, ${dialect.toTime('i."expiresAt"')} AS expires_at
       FROM ${columns}
     )
     UPDATE deliveries SET leased_by = ${value('lease')}, next_try_at = ${value('until')}, due_at = next_try_at,
@@ -204,14 +204,16 @@ const claimSql = oncePerDialect((dialect) => {
 })
 
 /** Returns those of the webhooks of which another worker has deliveries in flight. */
-async function findLeasedElsewhere ({ dialect, query, now }: Transaction, inputs: ClaimInput[]): Promise<Set<number>> {
+async function findLeasedElsewhere (
+  { dialect, query, startedAt }: Transaction, inputs: ClaimInput[]
+): Promise<Set<number>> {
   if (inputs.length === 0) return new Set()
   const rows = await query<{ webhook: number }>(`
     SELECT i.webhook FROM ${dialect.jsonRows('i', { webhook: 'bigint', worker: 'text', now: 'text' })}
     WHERE EXISTS (
       SELECT 1 FROM deliveries o WHERE o.webhook_id = i.webhook AND o.leased_by IS NOT NULL
         AND ${isLeasedElsewhere('o', 'i.worker')} AND o.next_try_at > ${dialect.toTime('i.now')})`,
-  inputs.map(({ webhookId, account, worker }) => ({ webhook: webhookId, worker, now: now(account) })))
+  inputs.map(({ webhookId: webhook, worker }) => ({ webhook, worker, now: startedAt })))
   return new Set(rows.map(({ webhook }) => webhook))
 }
 

@@ -20,8 +20,8 @@ export interface Completion {
   lease: string
   /** Position of the message whose status depends on the delivery. */
   message: number | null
-  /** The address that was called. */
-  url: string
+  /** The address that was called; none for an event that is no longer stored. */
+  url: string | undefined
   /** `returned` when the event was not sent, or the request was aborted: the attempt does not count. */
   result: DeliveryResult
   attempt?: NewAttempt

@@ -61,6 +61,7 @@ export function sentCompletion (
   const nextAt = responseClass === 'refused' ? retryTime(delivery, response, now, context) : undefined
   return {
     ...returnedCompletion(delivery),
+    url: delivery.body === undefined ? undefined : delivery.url,
     result: responseClass !== 'refused' ? responseClass : nextAt === undefined ? 'exhausted' : 'retry',
     attempt: {
       eventId: delivery.event,

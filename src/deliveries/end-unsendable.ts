@@ -6,15 +6,16 @@ import { isEnabled, targetsOf, type ClaimInput, type Target } from './claim-targ
 import { deleteOldFailures } from './failed-deliveries.ts'
 import { needsWebhook } from './enqueue.ts'
 
-/** Limits the deliveries that one transaction fails or deletes, all webhooks together. */
+/** Limits the rows that one transaction changes or deletes, all webhooks together. */
 const STEP_SIZE = 500
 
 type EndInput = Pick<ClaimInput, 'webhookId' | 'account'>
 
 /**
  * Ends some of the deliveries that will not be sent: those of webhooks that were deleted, or whose account was, the
- * unclaimed ones after a 410, and the expired ones of webhooks that are disabled. The record is `true` when there may
- * be more of the webhook.
+ * unclaimed ones after a 410, and the expired ones of webhooks that are disabled. The attempts of a deleted webhook go
+ * before its last delivery, without which no worker would find it. The record is `true` when there may be more of the
+ * webhook.
  */
 export const endDeliveries: Command<EndInput, boolean> = {
   name: 'endDeliveries',
@@ -30,6 +31,7 @@ export const endDeliveries: Command<EndInput, boolean> = {
       const target = targets.get(input.webhookId)
       if (isEnabled(target)) continue
       const outcome: DeliveryOutcome = target === undefined ? 'dropped' : 'failed'
+      if (target === undefined && left > 0) left -= await deleteAttempts(tx, input, left)
       const ended = left > 0 ? await endSome(tx, input, target, left) : []
       left -= ended.length
       if (left === 0) unfinished.add(input)
@@ -39,6 +41,22 @@ export const endDeliveries: Command<EndInput, boolean> = {
     const events = await updateMessageStatuses(tx, steps)
     return inputs.map((input, i) => ({ record: unfinished.has(input), events: i === 0 ? events : [] }))
   }
+}
+
+/** @returns the number of attempts that it deleted */
+async function deleteAttempts (
+  { dialect, query }: Transaction, { webhookId: webhook, account }: EndInput, limit: number
+): Promise<number> {
+  const of = (column: string): string => `(SELECT i.${column} FROM i)`
+  const deleted = await query<object>(`
+    WITH i AS (
+      SELECT i.account, i.webhook, i."limit" AS max_count
+      FROM ${dialect.jsonRows('i', { account: 'bigint', webhook: 'bigint', limit: 'bigint' })})
+    DELETE FROM webhook_attempts WHERE ${dialect.inSubquery(dialect.rowAddress, `
+      SELECT a.${dialect.rowAddress} FROM webhook_attempts a
+      WHERE a.account_id = ${of('account')} AND a.webhook_id = ${of('webhook')} LIMIT ${of('max_count')}`)}
+    RETURNING id`, [{ account, webhook, limit }])
+  return deleted.length
 }
 
 /**
@@ -51,7 +69,7 @@ async function endSome (
   const { dialect, query } = tx
   const now = tx.now(account)
   const at = '(SELECT n.now FROM n)'
-  const isUnclaimed = `(d.leased_by IS NULL OR d.next_try_at <= ${at})`
+  const isUnclaimed = '(d.leased_by IS NULL OR d.next_try_at <= (SELECT n.settled FROM n))'
   const condition = target === undefined
     ? ''
     : `AND d.event_id <> 0 ${target.gone ? '' : `AND d.give_up_at <= ${at}`} AND ${isUnclaimed}`

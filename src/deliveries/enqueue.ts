@@ -1,13 +1,18 @@
 import type { AccountNeeds } from '../database/unit-of-work/load.ts'
 import { forUpdate } from '../database/unit-of-work/write.ts'
 import type { EventSubscribers } from '../events/event-log.ts'
-import { webhooks } from '../generated/tables.ts'
+import { webhooks, type DeliveryRow } from '../generated/tables.ts'
 
 /** How long a delivery is tried, or waits for a disabled webhook: about a day. */
 export const DELIVERY_LIFETIME_MS = 24 * 60 * 60 * 1000
 
 /** The due time of what goes before all other deliveries: a test. */
 export const HEAD_OF_QUEUE = '1970-01-01T00:00:00.000Z'
+
+/** Returns the delivery of a test, which has no event and goes before all others. */
+export function testDelivery (webhookId: number, now: string): Partial<DeliveryRow> {
+  return { webhookId, eventId: 0, nextTryAt: HEAD_OF_QUEUE, giveUpAt: now }
+}
 
 /** Needs a webhook, whose row stands for its deliveries. */
 export function needsWebhook ({ account, webhookId }: { account: number, webhookId: number }): AccountNeeds {

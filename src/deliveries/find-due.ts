@@ -9,7 +9,7 @@ export interface DueWebhook {
   /** Time in ms at which a dispatcher has to act; now or earlier when it is due. */
   at: number
   disabled: boolean
-  /** Time in ms at which the last lease of another worker ends; 0 without one. */
+  /** Real time in ms at which the last lease of another worker ends; 0 without one. */
   leasedUntil: number
 }
 
@@ -89,7 +89,7 @@ const dueQuery: Query<{ worker: string, after: number, seen: number }, DueRow> =
 /**
  * Finds the due work for a worker, a page of webhooks at a time, and the webhooks of new deliveries.
  *
- * @param clocks deliveries are due, and leases end, by the clocks of their accounts
+ * @param clocks deliveries are due by the clocks of their accounts
  * @param after id of the webhook at which the page before ended
  * @param seen `newest` of the last poll; the first finds no new ones
  */
@@ -106,9 +106,12 @@ export async function findDueWork (
 
 function parseWebhook (text: string, clocks: AccountClocks): DueWebhook {
   const [id, account, at = '', state = ''] = text.split(' ')
-  const timeOf = (time: string): number => time === '' ? 0 : Date.parse(time) - clocks.offsetOf(Number(account))
   const disabled = state === 'disabled'
   return {
-    id: Number(id), account: Number(account), at: timeOf(at), disabled, leasedUntil: disabled ? 0 : timeOf(state)
+    id: Number(id),
+    account: Number(account),
+    at: at === '' ? 0 : Date.parse(at) - clocks.offsetOf(Number(account)),
+    disabled,
+    leasedUntil: disabled || state === '' ? 0 : Date.parse(state)
   }
 }

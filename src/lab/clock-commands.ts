@@ -3,7 +3,6 @@ import { etagOf } from '../database/record.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import { renewClaim } from '../database/group-commit/idempotency-records.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
-import { shiftLeases } from '../deliveries/leases.ts'
 import { ValidationFailed, withProblem } from '../errors.ts'
 import { checkPreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { offsetAfter, type Advance } from './rules.ts'
@@ -48,7 +47,6 @@ async function move (
   tx.advanceClock(account, offsetSeconds * 1000)
   const now = tx.now(account)
   if (idempotencyKey !== undefined) await renewClaim(tx, account, idempotencyKey)
-  await shiftLeases(tx, account, offsetSeconds - before)
   const { dialect, execute } = tx
   await execute(`
     UPDATE accounts SET clock_offset_seconds = i.ahead

@@ -3,11 +3,11 @@ import { timeText } from '../database/account-clocks.ts'
 import { etagOf } from '../database/record.ts'
 import type { AccountRows } from '../database/unit-of-work/account-rows.ts'
 import { all, forUpdate, type Need, type Write } from '../database/unit-of-work/write.ts'
-import { HEAD_OF_QUEUE } from '../deliveries/enqueue.ts'
+import { testDelivery } from '../deliveries/enqueue.ts'
 import { apiKeys, deliveries, webhooks, type WebhookRow } from '../generated/tables.ts'
 import { requireRow, type RecordRef } from '../http/record-routes.ts'
 import { WebhookLimitReached, WebhookNotFound } from './errors.ts'
-import type { NewWebhook, Webhook, TestDelivery, WebhookUpdate, WebhookWithSecret } from './schemas.ts'
+import type { NewWebhook, Webhook, WebhookUpdate, WebhookWithSecret } from './schemas.ts'
 
 /** Maximum number of webhooks of an account. */
 const MAX_WEBHOOKS = 20
@@ -53,13 +53,18 @@ export const updateWebhook: Write<WebhookRef & { patch: WebhookUpdate }, Webhook
   }
 }
 
-/** Deletes a webhook. A worker removes its deliveries, a step at a time: there may be a day's worth of them. */
+/**
+ * Deletes a webhook. A worker removes its attempts and its deliveries, a step at a time: there may be a day's worth of
+ * them. A further delivery makes sure that a worker finds the webhook.
+ */
 export const deleteWebhook: Write<WebhookRef, undefined> = {
   name: 'deleteWebhook',
   needs,
+  creates: [deliveries],
   decide (ref, rows) {
     const webhook = findWebhook(rows, ref)
     rows.delete(webhooks, webhook)
+    rows.insert(deliveries, testDelivery(webhook.id, rows.now))
     return { record: undefined, changes: { webhooks: [webhook.id] } }
   }
 }
@@ -75,18 +80,6 @@ export const rotateSecret: Write<WebhookRef & { secret: string }, WebhookWithSec
     return {
       record: { ...webhookRecord(changed), secret }, etag: etagOf(changed.version), changes: { webhooks: [webhook.id] }
     }
-  }
-}
-
-/** Enqueues a test ahead of all waiting deliveries, also for a webhook that is disabled. */
-export const testWebhook: Write<WebhookRef, TestDelivery> = {
-  name: 'testWebhook',
-  needs,
-  creates: [deliveries],
-  decide (ref, rows) {
-    const { id: webhookId } = findWebhook(rows, ref)
-    rows.insert(deliveries, { webhookId, eventId: 0, nextTryAt: HEAD_OF_QUEUE, giveUpAt: rows.now })
-    return { record: { webhookId }, changes: { deliveries: [] } }
   }
 }
 

@@ -7,13 +7,13 @@ import { recordWriteContext } from '../http/idempotency.ts'
 import { pageRequest } from '../http/pagination.ts'
 import { sendPage, sendRecord, sendWriteResult } from '../http/responses.ts'
 import { findAttempt, listAttempts } from './attempt-queries.ts'
-import { testWebhook } from './commands.ts'
 import { AttemptNotFound, UnknownEvent, WebhookNotFound } from './errors.ts'
 import { resendEvents } from './resend-command.ts'
 import { createResendTurns } from './resend-turns.ts'
 import {
   AttemptParams, AttemptQuery, ResendSchema, ResentEventsSchema, TestDeliverySchema, WebhookParams
 } from './schemas.ts'
+import { testWebhook } from './test-command.ts'
 
 const common = { tags: ['webhooks'], 'x-stability': 'experimental' }
 
@@ -97,8 +97,8 @@ export const deliveryRoutes: FastifyPluginAsyncTypebox = async function delivery
     },
     config: { errors: [WebhookNotFound] }
   }, async (request, reply) => {
-    const { params: { webhookId } } = request
-    const input = { webhookId, conditions: conditionsOf(request) }
+    const { auth: { account }, params: { webhookId } } = request
+    const input = { account, webhookId, conditions: conditionsOf(request) }
     return sendWriteResult(reply, 202, await app.commit(testWebhook, input, recordWriteContext(request)))
   })
 }

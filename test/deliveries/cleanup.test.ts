@@ -2,7 +2,9 @@ import t from 'tap'
 import { deleteSettledDeliveries } from '../../src/deliveries/cleanup.ts'
 import { endDeliveries } from '../../src/deliveries/end-unsendable.ts'
 import { startApp } from '../support/app.ts'
+import { subscribed } from '../support/delivery.ts'
 import { newWebhook } from '../support/fixtures.ts'
+import { eventually } from '../support/receiver.ts'
 
 const HOUR = 3_600_000
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()
@@ -44,6 +46,33 @@ t.test('a transaction drops at most 500 deliveries of deleted webhooks, all webh
   t.equal(await delivery.count(), 400)
   t.same(await endAll(), [false, false, false])
   t.equal(await delivery.count(), 0)
+})
+
+t.test('the attempts of a deleted webhook go, also if no delivery waits', async (t) => {
+  const { service: { app }, ada, path } = await subscribed(t)
+  t.equal((await ada.request('POST', `${path}/test`)).status, 202)
+  const { webhookAttempt, delivery } = app.database.prisma
+  await eventually(async () => await webhookAttempt.count() === 1)
+  t.equal((await ada.delete(path)).status, 204)
+  const waiting = { where: { state: 'waiting' } } as const
+  await eventually(async () => await webhookAttempt.count() + await delivery.count(waiting) === 0)
+})
+
+t.test('a transaction deletes at most 500 attempts of a deleted webhook, before its deliveries', async (t) => {
+  const { app, openAccount } = await startApp(t, { DELIVERY: 'false' })
+  const { account } = await openAccount()
+  const { delivery, webhookAttempt } = app.database.prisma
+  const webhookId = 1001
+  const at = ago(HOUR)
+  await delivery.create({ data: { accountId: account!, webhookId, eventId: 1, nextTryAt: at, giveUpAt: at } })
+  await webhookAttempt.createMany({
+    data: Array.from({ length: 700 }, (_, id) =>
+      ({ accountId: account!, webhookId, id, eventId: 1, at, durationMs: 1, totalBytes: 0 }))
+  })
+  const end = async (): Promise<boolean> =>
+    (await app.commit(endDeliveries, { webhookId, account: account! }, { account: null })).record
+  t.same([await end(), await webhookAttempt.count(), await delivery.count()], [true, 200, 1])
+  t.same([await end(), await webhookAttempt.count(), await delivery.count()], [false, 0, 0])
 })
 
 t.test('of each webhook, the last 10,000 failed deliveries are kept', async (t) => {

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { streakAfter, type FailureStreak } from '../../src/deliveries/failure-streak.ts'
 import type { DeliveryResult } from '../../src/monitoring/instrumentation.ts'
-import { attemptsOf, send, subscribed } from '../support/delivery.ts'
+import { attemptsOf, backlog, becomes, send, subscribed } from '../support/delivery.ts'
 import { eventually } from '../support/receiver.ts'
 
 const DAY_S = 86_400
@@ -18,6 +18,16 @@ t.test('a streak of failures is long at the fiftieth, a day after the first', as
   t.match(streakOf([...failures(60), ['retry', DAY_S - 1]]), { failingSince: at(0), hasFailedForLong: false })
   t.match(streakOf([...failures(49), ['accepted', 1], ['retry', DAY_S]]),
     { failures: 1, failingSince: at(DAY_S), hasFailedForLong: false })
+})
+
+t.test('an event that is no longer stored is no failure of the receiver', async (t) => {
+  const { ada, ids: [id = ''], path, deliver } = await backlog(t, 1)
+  await ada.post('/lab/clock/advance', { seconds: 31 * DAY_S })
+  t.equal((await ada.get('/events')).headers['event-id'], '2')
+  const { app } = await deliver()
+  await becomes(ada, id, 'failed')
+  t.match(await attemptsOf(ada, path), [{ error: 'The event is no longer stored' }])
+  t.match(await app.database.prisma.webhook.findFirst(), { failures: 0, failingSince: null })
 })
 
 t.test('a webhook that failed 50 times in a row over a day is disabled, as by a 410', async (t) => {

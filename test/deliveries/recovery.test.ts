@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { claimDeliveries, type ClaimedDelivery } from '../../src/deliveries/claim.ts'
+import { claimDeliveries, type ClaimedDelivery, type ClaimResult } from '../../src/deliveries/claim.ts'
 import { completeDeliveries, type Completion } from '../../src/deliveries/complete.ts'
 import type { Commit } from '../../src/database/group-commit/committer.ts'
 import { createWebhookDispatcher } from '../../src/deliveries/webhook-dispatcher.ts'
@@ -94,6 +94,25 @@ t.test('a result is ignored when its lease has ended', async (t) => {
   }
   await complete(last, 'accepted')
   t.equal((await ada.get(`/messages/${id}`)).body.status, 'delivered')
+})
+
+t.test('a lease lasts as long where the clock of its account stands still', async (t) => {
+  const { service: { app }, ada, path } = await backlog(t, 0)
+  const to = '9999-12-31T23:59:59.999Z'
+  t.equal((await ada.post('/lab/clock/advance', { to })).status, 200)
+  await eventually(async () => (await ada.get('/webhooks')).headers['petstore-clock'] === to)
+  for (let i = 0; i < 2; i++) await send(ada)
+  const claim = async (worker: string, leaseMs: number): Promise<ClaimResult> => {
+    const input = { account: ada.account!, webhookId: webhookIdOf(path), worker, limit: 1, leaseMs }
+    return (await app.commit(claimDeliveries, input, { account: null })).record
+  }
+  const { claimed: [first] } = await claim('first', 60_000)
+  t.ok(first!.leasedUntil > Date.now())
+  t.match(await claim('other', 60_000), { claimed: [], isBusy: true })
+  const { claimed: [second] } = await claim('first', 1)
+  t.not(second!.id, first!.id, 'its worker claims the next one')
+  await sleep(20)
+  t.match((await claim('first', 60_000)).claimed, [{ id: second!.id, attempts: 1 }], 'a lease that has ended')
 })
 
 t.test('a result that could not be stored is stored later, and the event is not sent again', async (t) => {

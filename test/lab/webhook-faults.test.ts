@@ -71,7 +71,7 @@ t.test('faults of webhooks', async (t) => {
     }
   })
 
-  await t.test('a delay extends the lease of its delivery, and a moved clock shifts it', async (t) => {
+  await t.test('a delay extends the lease of its delivery, and a moved clock leaves it alone', async (t) => {
     const setting = await prepare()
     const { ada: { account: accountId }, ada } = setting
     await newFault(ada, { operation: 'webhook', effect: { type: 'delay', ms: 60_000 } })
@@ -82,7 +82,7 @@ t.test('faults of webhooks', async (t) => {
     await eventually(async () => await leaseEnd() > Date.now() + 60_000, 20_000, () => 'the lease ends before the call')
     const before = await leaseEnd()
     await ada.post('/lab/clock/advance', { seconds: 3_600 })
-    t.equal(await leaseEnd() - before, 3_600_000)
+    t.equal(await leaseEnd(), before)
   })
 
   await t.test('delay: the call is made later', async (t) => {

@@ -222,6 +222,16 @@ t.test('webhooks', async (t) => {
     }
   })
 
+  await t.test('100 tests of one wait at most', async (t) => {
+    const ada = await openAccount()
+    const path = `/webhooks/${await newWebhook(ada)}/test`
+    for (let i = 0; i < 100; i++) t.equal((await ada.request('POST', path)).status, 202)
+    const answers = await Promise.all([path, path].map(async (path) => await ada.request('POST', path)))
+    for (const answer of answers) assertError(t, answer, 503, 'overloaded')
+    const other = `/webhooks/${await newWebhook(ada)}/test`
+    t.equal((await ada.request('POST', other)).status, 202)
+  })
+
   await t.test('an account has 20 at most, however many are asked for at once', async (t) => {
     const ada = await openAccount()
     const answers = await Promise.all(Array.from({ length: 30 }, async () => await ada.post('/webhooks', { url: URL })))
