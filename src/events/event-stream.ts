@@ -67,7 +67,7 @@ interface Streams {
   /** By account. */
   cursors: Map<number, SharedCursor>
   followers: Set<Follower>
-  /** The number of followers by account. */
+  /** The number of streams that are not closed, by account. */
   counts: Map<number, number>
 }
 
@@ -138,7 +138,11 @@ function follow (
   }
   streams.followers.add(follower)
   streams.counts.set(credential.account, (streams.counts.get(credential.account) ?? 0) + 1)
-  stream.on('close', () => { unsubscribe(follower) })
+  // A stream that has ended may still have a backlog, which its client does not read.
+  stream.on('close', () => {
+    unsubscribe(follower)
+    countDown(streams, credential.account)
+  })
   // The first bytes tell the client that the stream is open.
   stream.push(COMMENT)
   catchUp(streams, follower, after).catch((error: unknown) => {
@@ -148,14 +152,17 @@ function follow (
   return stream
 }
 
-/** Removes a follower, and its account's cursor after the last follower. */
-function remove ({ followers, counts, cursors }: Streams, follower: Follower): void {
-  // A follower that ends is removed, and once more when its connection closes.
-  if (!followers.delete(follower)) return
-  const { account } = follower.credential
+function countDown ({ counts }: Streams, account: number): void {
   const count = counts.get(account)! - 1
   if (count === 0) counts.delete(account)
   else counts.set(account, count)
+}
+
+/** Removes a follower, and its account's cursor after the last follower. */
+function remove ({ followers, cursors }: Streams, follower: Follower): void {
+  // A follower that ends is removed, and once more when its stream closes.
+  if (!followers.delete(follower)) return
+  const { account } = follower.credential
   const cursor = cursors.get(account)
   cursor?.followers.delete(follower)
   if (cursor?.followers.size === 0) cursors.delete(account)

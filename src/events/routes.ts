@@ -9,7 +9,7 @@ import { createEventStreams } from './event-stream.ts'
 import { describeStored, resolveStartPosition } from './rules.ts'
 import { EventQuery, EventReference } from './schemas.ts'
 import { listEvents } from './queries.ts'
-import { lastEventId, sendStream, sendStreamNotModified } from './stream-responses.ts'
+import { lastEventId, sendFollowing, sendStream, sendStreamNotModified } from './stream-responses.ts'
 
 export interface EventOptions {
   /** Maximum number of event streams of an account. */
@@ -63,10 +63,7 @@ export function eventRoutes ({ streamsPerAccount }: EventOptions): FastifyPlugin
         reply.removeHeader('event-id')
         throw new StreamLimitReached(streamsPerAccount)
       }
-      const socket = reply.raw.socket!
-      // Followers that do not read have limits of their own. The socket of `inject` has no time-out.
-      if ('setTimeout' in socket) socket.setTimeout(0)
-      return sendStream(reply, feed.follow(auth, position, () => socket.writableLength))
+      return sendFollowing(reply, (unsentBytes) => feed.follow(auth, position, unsentBytes))
     })
   }
 }

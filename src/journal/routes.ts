@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ValidationFailed } from '../errors.ts'
 import { StreamLimitReached } from '../events/errors.ts'
 import { createEventStreams } from '../events/event-stream.ts'
-import { lastEventId, sendStream, sendStreamNotModified } from '../events/stream-responses.ts'
+import { lastEventId, sendFollowing, sendStream, sendStreamNotModified } from '../events/stream-responses.ts'
 import {
   checkCollectionPreconditions, conditionsOf, isNotModified, STALE_EXAMPLE
 } from '../http/conditional-requests.ts'
@@ -191,13 +191,11 @@ export function journalRoutes (
       if (method === 'HEAD') return sendStream(reply, emptyStream())
       const newest = (await streamRequests(app.read, auth.account, from ?? 0))?.newest ?? 0
       if (streams.countOf(auth.account) >= streamsPerAccount) throw new StreamLimitReached(streamsPerAccount)
-      const socket = reply.raw.socket!
-      // Followers that do not read have limits of their own. The socket of `inject` has no time-out.
-      if ('setTimeout' in socket) socket.setTimeout(0)
       const accepts = Object.keys(filters).length === 0
         ? undefined
         : (data: string) => isWanted(JSON.parse(data) as RecordedRequest, filters)
-      return sendStream(reply, streams.follow(auth, Math.min(from ?? 0, newest), () => socket.writableLength, accepts))
+      return sendFollowing(reply, (unsentBytes) =>
+        streams.follow(auth, Math.min(from ?? 0, newest), unsentBytes, accepts))
     }
 
     /** Returns a function that reads the batches of a journal, one after the other. */

@@ -1,4 +1,5 @@
 import { EventEmitter, once } from 'node:events'
+import type { Socket } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -177,6 +178,29 @@ t.test('a stream that ends is counted down once', async (t) => {
   // Its connection closes as well.
   await setImmediate()
   t.equal(streams.countOf(store.account!), 2)
+})
+
+t.test('a stream that has ended counts until its client has read it, or has left', async (t) => {
+  const { store, streams } = await holdReads(t)
+  const credential = { ...await credentialOf(store), key: 4_000_000 }
+  const stream = streams.follow(credential, 0, () => 0)
+  await once(stream, 'ending')
+  t.equal(streams.countOf(store.account!), 1)
+  stream.destroy()
+  await eventually(() => streams.countOf(store.account!) === 0)
+})
+
+t.test('a client that does not read the end of its stream is as any slow reader', async (t) => {
+  const service = await startApp(t)
+  const ada = await service.openAccount()
+  const sockets: Socket[] = []
+  service.app.server.on('request', ({ method, socket }) => { if (method === 'GET') sockets.push(socket) })
+  const { body: { id, apiKey } } = await ada.post('/account/keys', {})
+  const stream = await openStream(service, service.withKey(apiKey))
+  await eventually(() => stream.comments.length === 1)
+  t.equal(sockets[0]!.timeout, 0)
+  t.equal((await ada.delete(`/account/keys/${id}`)).status, 204)
+  await eventually(() => sockets[0]!.timeout === service.config.SLOW_READER_MS, 20_000)
 })
 
 t.test('a stream is sent what was committed while it began to follow', async (t) => {
