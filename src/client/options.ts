@@ -68,14 +68,19 @@ export function segmentOf (id: unknown, subject: string): string {
   return encodeURIComponent(text)
 }
 
-/** Returns the query of an address. A parameter with a list is repeated. */
+/**
+ * Returns the query of an address. A parameter with a list is repeated. Without the parameter of an empty list, the
+ * service would return all records.
+ */
 export function queryOf (query: unknown, id: string): string {
   if (query === undefined) return ''
   checkObject(`The query of ${id}`, query)
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query as Record<string, unknown>)) {
-    for (const one of [value].flat()) {
-      if (one === undefined || one === null) continue
+    if (value === undefined || value === null) continue
+    const values = [value].flat()
+    if (values.length === 0) throw new TypeError(`The parameter ${name} of ${id} must not be an empty list`)
+    for (const one of values) {
       if (!['string', 'number', 'bigint', 'boolean'].includes(typeof one)) {
         throw new TypeError(`The parameter ${name} of ${id} must be text, a number or a boolean, not a ${typeof one}`)
       }

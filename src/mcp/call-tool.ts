@@ -84,9 +84,11 @@ function problemOf (
     if (!Object.hasOwn(properties, argument)) {
       return `"${argument}" is not an argument of ${name}. Its arguments are: ${Object.keys(properties).join(', ')}`
     }
-    if (argument !== 'body' && ![value].flat().every(isPlain)) {
-      return `The argument "${argument}" must be a line of text, a number or a boolean`
-    }
+    if (argument === 'body') continue
+    const values = [value].flat()
+    // Without the parameter, the operation would return all records.
+    if (values.length === 0) return `The argument "${argument}" must not be an empty list`
+    if (!values.every(isPlain)) return `The argument "${argument}" must be a line of text, a number or a boolean`
     // A URL has no other form of these: `%2E` is the same segment.
     if (parameters.get(argument)?.in === 'path' && ['', '.', '..'].includes(String(value))) {
       return `The argument "${argument}" must not be empty, "." or ".."`
