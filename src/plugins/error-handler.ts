@@ -29,7 +29,8 @@ export const errorHandler = fp(async function errorHandler (app: FastifyInstance
     if (status === 403 && error instanceof errors.ReadOnlyKey) setWwwAuthenticate(request, reply, 'insufficient_scope')
     const isTemporary = status === 503 || error instanceof errors.IdempotencyKeyInUse
     if (isTemporary && !reply.hasHeader('retry-after')) reply.header('retry-after', RETRY_AFTER_S)
-    reply.removeHeader('etag')
+    // They describe what the error replaces. Fastify removes Content-Type and Content-Length.
+    reply.removeHeader('etag').removeHeader('content-encoding')
     const takesNoKey = request.routeOptions.config.secret === true
     const message = takesNoKey && error instanceof errors.DatabaseUnavailable
       ? UNAVAILABLE_WITHOUT_KEY

@@ -51,4 +51,14 @@ t.test('/docs and its programs', async (t) => {
       304
     )
   })
+
+  await t.test('answer errors that are not packed', async (t) => {
+    for (const [field, value, status, code] of [
+      ['if-match', '"x"', 412, 'precondition_failed'], ['if-none-match', 'x', 400, 'validation_failed']
+    ] as const) {
+      const answer = await nobody.get('/docs/viewer.js', { 'accept-encoding': 'gzip', [field]: value })
+      t.match(answer, { status, body: { code }, headers: { vary: 'Accept-Encoding', 'cache-control': 'no-store' } })
+      t.notOk('content-encoding' in answer.headers, code)
+    }
+  })
 })
