@@ -35,17 +35,15 @@ const PASSED_ON = ['authorization', 'host', 'petstore-run', 'user-agent']
  * Calls an operation as a request of its own to this service, so that keys, limits, faults and the journal apply to it
  * as to any other.
  *
- * @param count counts a call that becomes no request
+ * @param count counts a call that becomes no request, or one that does not count for the account
  */
 export async function callTool (
   tool: OperationTool, args: Record<string, unknown>, request: FastifyRequest, count: () => Promise<void>
 ): Promise<ToolResult> {
   const body = jsonOf(args['body'])
   const problem = body === NO_JSON ? 'The argument "body" is nested too deeply' : problemOf(tool, args)
-  if (problem !== undefined) {
-    await count()
-    return refusal(problem)
-  }
+  if (problem !== undefined || tool.isOpen) await count()
+  if (problem !== undefined) return refusal(problem)
   const query = new URLSearchParams()
   const headers: Record<string, string> = {}
   let { path } = tool
@@ -123,13 +121,16 @@ export async function sendOwn (
     const value = request.headers[name]
     if (value !== undefined) headers[name] = String(value)
   }
-  return await server.inject({
+  const response = await server.inject({
     method: method as 'GET',
     url: server.basePath + url,
     remoteAddress: ip,
     headers: { ...headers, ...body === undefined ? {} : { 'content-type': 'application/json' } },
     ...body === undefined ? {} : { payload: body }
   }).catch((error: unknown) => { throw new ConnectionLost('', { cause: error }) })
+  // One that is refused before its API key is read, such as by 414, does not count.
+  if (response.headers.ratelimit !== undefined) request.isCounted = true
+  return response
 }
 
 function resultOf (status: number, text: string, headers: OutgoingHttpHeaders): ToolResult {

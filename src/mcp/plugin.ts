@@ -7,6 +7,7 @@ import { exampleOfError } from '../openapi/error-responses.ts'
 import type { SharedDocument } from '../openapi/share-components.ts'
 import { accountOf } from '../plugins/admission.ts'
 import { ConnectionLost } from './call-tool.ts'
+import { countMessage } from './count-message.ts'
 import { toolsOf, type OperationTool } from './tools.ts'
 
 const QuerySchema = Type.Object({ tools: Type.Optional(StringEnum(['store', 'lab', 'all'])) }, NO_ADDITIONAL_PROPERTIES)
@@ -33,6 +34,12 @@ export const mcp = fp(async function mcp (app: FastifyInstance, { errors }: { er
       if (admitted === undefined) done(null, body)
       else void admitted.then(() => { done(null, body) })
     })
+    scope.decorateRequest('isCounted', false)
+    // Other requests count before their bodies are read. A message can become a request that counts for itself.
+    scope.setErrorHandler(async (error, request, reply) => {
+      await countMessage(request, reply)
+      throw error
+    })
     scope.post('/mcp', {
       schema: { hide: true, querystring: QuerySchema, body: Type.Unknown() },
       config: { authenticated: true },
@@ -40,6 +47,7 @@ export const mcp = fp(async function mcp (app: FastifyInstance, { errors }: { er
     }, async (request, reply) => {
       // One body of 128 KB could ask for 2,900 lists of all tools: 270 MB. The protocol has no batches any more.
       if (/^\s*\[/.test(request.body as string)) {
+        await countMessage(request, reply)
         return await sendError(reply, 400, INVALID_REQUEST, 'Send one message, not a batch')
       }
       // The library is loaded with the first message: few services get one.
@@ -47,6 +55,8 @@ export const mcp = fp(async function mcp (app: FastifyInstance, { errors }: { er
       tools ??= toolsOf(app.swagger() as unknown as SharedDocument, (operationId) => reading.has(operationId))
       try {
         const { status, headers, text } = await answer(request, reply, { tools, errors: errorCodes })
+        // Such as a ping, a notification, or what is no message.
+        await countMessage(request, reply)
         return await reply.code(status).headers(headers).send(text)
       } catch (error) {
         if (!(error instanceof ConnectionLost)) throw error

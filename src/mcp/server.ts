@@ -4,6 +4,7 @@ import {
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { packageInfo } from '../folders.ts'
 import { callTool, ConnectionLost } from './call-tool.ts'
+import { countMessage } from './count-message.ts'
 import { RATE_LIMITED, readResource, RESOURCES } from './resources.ts'
 import type { OperationTool, ToolSet } from './tools.ts'
 
@@ -29,9 +30,8 @@ export async function answer (
     if (error instanceof ConnectionLost) lost = error
     throw error
   }
-  // A tool's own request counts for itself.
   const count = async (): Promise<void> => {
-    await request.server.limits.perAccount(request, reply).catch((error: Error) => {
+    await countMessage(request, reply).catch((error: Error) => {
       throw new ProtocolError(RATE_LIMITED, error.message)
     })
   }

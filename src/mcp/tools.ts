@@ -21,6 +21,8 @@ export interface OperationTool {
   method: string
   /** The path of the document, such as `/pets/{petId}`. */
   path: string
+  /** The operation needs no API key: its request does not count for the account. */
+  isOpen: boolean
   /** Where each argument goes. The argument `body` is the body of the request. */
   parameters: Map<string, { in: string, name: string }>
 }
@@ -59,7 +61,7 @@ export function toolsOf (document: SharedDocument, readsOnly: (operationId: stri
 function toolOf (
   document: Document31, path: string, method: string, operation: Document31['paths'][string][string], readOnly: boolean
 ): OperationTool {
-  const { operationId, summary, description, parameters = [], requestBody, tags, responses } = operation
+  const { operationId, summary, description, parameters = [], requestBody, tags, responses, security } = operation
   const properties: Record<string, Schema> = {}
   const required: string[] = []
   const places: OperationTool['parameters'] = new Map()
@@ -93,6 +95,7 @@ function toolOf (
     sets: ['all', ...STORE.has(operationId) ? ['store' as const] : [], ...tags.includes('lab') ? ['lab' as const] : []],
     method,
     path,
+    isOpen: security?.length === 0,
     parameters: places
   }
 }

@@ -241,6 +241,42 @@ t.test('messages that become no request count for the limit of an account, too',
   }
 })
 
+t.test('every message counts once for the limit of an account', async (t) => {
+  const { port, openAccount } = await startApp(t, { RATE_LIMIT_PER_ACCOUNT: '3' })
+  const request = (method: string, params: object = {}): object => ({ method, params })
+  const call = (name: string, args: object): object => request('tools/call', { name, arguments: args })
+  const text = (message: object): string => JSON.stringify({ jsonrpc: '2.0', ...message })
+  const messages: Array<[name: string, message: object | string, headers?: Record<string, string>, path?: string]> = [
+    ['a tool', call('listPets', {})],
+    ['a tool without an answer', call('getOrder', { orderId: 'x'.repeat(9000) })],
+    ['a tool that needs no key', call('createAccount', { body: { name: 'A store' } }), {}, '/mcp?tools=all'],
+    ['a call without an id', text(call('listPets', {}))],
+    ['ping', request('ping')],
+    ['initialize', request('initialize', {
+      protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'a client', version: '1' }
+    })],
+    ['a notification', text(request('notifications/initialized'))],
+    ['an answer', text({ id: 1, result: {} })],
+    ['an unknown method', request('nothing')],
+    ['a batch', `[${text({ id: 1, ...request('tools/list') })}]`],
+    ['no JSON', '{'],
+    ['no message', '{}'],
+    ['another media type', request('ping'), { 'content-type': 'text/plain' }],
+    ['no answer is acceptable', call('listPets', {}), { accept: 'text/plain' }],
+    ['another version', call('listPets', {}), { 'mcp-protocol-version': '1999-01-01' }],
+    ['an unknown set', call('listPets', {}), {}, '/mcp?tools=some'],
+    ['a body that is too large', `"${'x'.repeat(200_000)}"`]
+  ]
+  for (const [name, ...message] of messages) {
+    const ada = await openAccount()
+    t.not((await sendMessage(port, ada, ...message)).status, 429, name)
+    for (const left of [1, 0]) t.match((await ada.get('/account')).headers, { ratelimit: `"default";r=${left};` }, name)
+    const { status, body } = await sendMessage(port, ada, ...message)
+    t.ok(status === 429 || body.error?.code === -32_000 || body.result?.structuredContent.status === 429,
+      `${name}: ${status} ${JSON.stringify(body)}`)
+  }
+})
+
 t.test('reading a resource counts once for the limit of an account', async (t) => {
   const { port, openAccount } = await startApp(t, { RATE_LIMIT_PER_ACCOUNT: '3' })
   const ada = await openAccount()

@@ -23,7 +23,7 @@ export async function sendMessage (
   })
   const text = await response.text()
   const [, data = text] = /^data: (.*)$/m.exec(text) ?? []
-  return { status: response.status, body: JSON.parse(data) }
+  return { status: response.status, body: data === '' ? undefined : JSON.parse(data) }
 }
 
 /** Calls a tool. @returns its result */
