@@ -25,7 +25,7 @@ type ClientKey = (request: FastifyRequest) => string
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 
-/** Retry-After for a client whose other requests fill the limit while they are in flight. */
+/** Time to wait for a client whose other requests fill the limit while they are in flight. */
 const IN_FLIGHT_SECONDS = 1
 
 /** Adds the rate limits, counted in this process alone. All addresses of an IPv6 /64 count as one client. */
@@ -57,10 +57,13 @@ export const rateLimits = fp(async function rateLimits (app: FastifyInstance, co
       const { key } = use
       const others = inFlight.get(key) ?? 0
       const remaining = use.remaining - others
+      const isFull = remaining <= 0
       // The window of a client without a count begins now.
-      const seconds = use.ttlInSeconds === 0 ? timeWindow / 1000 : use.ttlInSeconds
+      const untilReset = use.ttlInSeconds === 0 ? timeWindow / 1000 : use.ttlInSeconds
+      // For both fields: the draft says that Retry-After SHOULD NOT be earlier than the time in RateLimit.
+      const seconds = isFull && use.remaining > 0 ? IN_FLIGHT_SECONDS : untilReset
       setHeaders(reply, { max, timeWindow, remaining: Math.max(0, remaining - 1), seconds })
-      if (remaining <= 0) reject(reply, use.remaining === 0 ? seconds : IN_FLIGHT_SECONDS)
+      if (isFull) reject(reply, seconds)
       inFlight.set(key, others + 1)
       reply.raw.once('close', () => {
         const left = inFlight.get(key)! - 1

@@ -103,7 +103,13 @@ t.test('requests at the same time cannot open more accounts than the limit', asy
   const answers = await Promise.all(
     Array.from({ length: 12 }, async () => await nobody.post('/accounts', { name: 'A store' })))
   t.equal(answers.filter(({ status }) => status === 201).length, 3)
-  t.equal(answers.filter(({ status }) => status === 429).length, 9)
+  const refused = answers.filter(({ status }) => status === 429)
+  t.equal(refused.length, 9)
+  for (const { headers, body } of refused) {
+    const seconds = String(headers['retry-after'])
+    t.equal(headers.ratelimit, `"default";r=0;t=${seconds}`)
+    t.equal(body.message, `Too many requests. Try again in ${seconds} seconds.`)
+  }
 })
 
 t.test('behind a number of proxies, the address that the first of them saw is limited', async (t) => {
