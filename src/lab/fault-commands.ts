@@ -1,6 +1,7 @@
 import { runCommand, type Command, type CommandResult } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import type { AccountNeeds } from '../database/unit-of-work/load.ts'
+import type { NewEvent } from '../database/unit-of-work/success.ts'
 import { all, forUpdate, type Write } from '../database/unit-of-work/write.ts'
 import * as tables from '../generated/tables.ts'
 import { checkPreconditions, requirePreconditions, type Conditions } from '../http/conditional-requests.ts'
@@ -218,7 +219,7 @@ export const matchFaults: Command<MatchInput, Fault | null> = {
       if (hit === undefined) return { record: null }
       const { passed, spared, hits } = hit
       const fault: Fault = { ...JSON.parse(hit.record) as Fault, passed: passed + spared, hits }
-      const events = isImmediate(fault.effect) ? [faultEvents.hit({ fault, requestId, operation })] : []
+      const events = isImmediate(fault.effect) ? eventsOf(tx, { account, fault, requestId, operation }) : []
       if (hits < hit.times) return { record: fault, events }
       // Requests pay for a fault as long as a process believes it to be open.
       return { record: fault, events, changes: { lab: [account] } }
@@ -250,6 +251,10 @@ export interface Hit { account: number, fault: Fault, requestId: string, operati
 /** Writes the event of a hit, after the events of the request itself. */
 export const recordHit: Command<Hit, undefined> = {
   name: 'recordHit',
-  run: async (_tx, { fault, requestId, operation }) =>
-    ({ record: undefined, events: [faultEvents.hit({ fault, requestId, operation })] })
+  run: async (tx, hit) => ({ record: undefined, events: eventsOf(tx, hit) })
+}
+
+/** Returns the event of a hit. An account that stores more than its limit gets none: reads would fill the disk. */
+function eventsOf ({ storedBytes }: Transaction, { account, fault, requestId, operation }: Hit): NewEvent[] {
+  return storedBytes.refusalOf(account) === undefined ? [faultEvents.hit({ fault, requestId, operation })] : []
 }

@@ -3,6 +3,8 @@ import { deleteExpiredIdempotencyRecords } from '../../src/database/group-commit
 import { deleteExpiredEvents } from '../../src/events/retention.ts'
 import { startApp } from '../support/app.ts'
 import { assertError } from '../support/checks.ts'
+import { newFault } from '../lab/fixture.ts'
+import { setLimits } from '../limits/fixture.ts'
 import { newCategory, newOrder, newPet, stocked } from '../support/fixtures.ts'
 import { storedBytes } from '../support/stored-bytes.ts'
 
@@ -71,6 +73,9 @@ t.test('an account that stores its limit can add nothing, but delete', async (t)
   const petId = await stocked(ada, 5)
   await newPet(bob)
   const orderId = await newOrder(ada, petId)
+  await setLimits(ada)
+  await newFault(ada, { operation: 'listPets', effect: { type: 'refuse', status: 503 }, forSeconds: 60 })
+  await newFault(ada, { operation: 'listMessages', effect: { type: 'delay', ms: 1 }, forSeconds: 60 })
   t.equal((await ada.post('/messages', { message: 'x'.repeat(6_000) })).status, 201)
   const refused = await ada.post('/messages', { message: 'x'.repeat(6_000) }, { 'idempotency-key': 'again' })
   assertError(t, refused, 409, 'storage_limit_reached', 'Your account stores 10000 bytes')
@@ -83,6 +88,12 @@ t.test('an account that stores its limit can add nothing, but delete', async (t)
   assertError(t, unchanged, 409, 'storage_limit_reached')
   t.equal((await ada.patch(`/pets/${petId}`, { name: 'Rex' })).status, 200, 'a write that stores nothing passes')
   t.equal((await bob.post('/messages', { message: 'x'.repeat(6_000) })).status, 201, 'others have their own')
+  const { headers: { 'event-id': newest } } = await ada.get('/events')
+  for (const path of ['/pets', '/messages']) t.ok((await ada.get(path)).headers['petstore-fault'])
+  t.equal((await ada.get('/events')).headers['event-id'], newest, 'hits of faults write no events')
+  const faults = (await ada.get('/lab/faults')).body as Array<{ hits: number }>
+  t.same(faults.map(({ hits }) => hits), [1, 1])
+  t.equal((await ada.delete('/lab/limits', { 'idempotency-key': 'delete' })).status, 204, 'deletions pass')
   t.equal((await ada.delete(`/store/orders/${orderId}`)).status, 204)
   assertError(t, await ada.post('/lab/reset', { sample: { pets: 1 } }), 409, 'storage_limit_reached')
   t.equal((await ada.post('/lab/reset', {})).status, 200, 'a store can be emptied')

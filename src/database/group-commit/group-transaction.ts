@@ -166,9 +166,10 @@ function decide (
         const success = command.decide(input, rowsOf(account))
         if (account === null) return success
         const rowBytes = bytes.of(account) - earlier
-        // Deletions pass. A change that adds no text still stores its event, and the response to its key.
-        const adds = rowBytes > 0 || (rowBytes === 0 && (success.events?.length || idempotency !== undefined))
-        const refusal = adds ? bytes.refusalOf(account) : undefined
+        // Deletions pass, and have no record. A change that adds no text stores its event, and the response to its key.
+        const isDeletion = success.record === undefined || rowBytes < 0
+        const adds = rowBytes > 0 || success.events?.length || idempotency !== undefined
+        const refusal = adds && !isDeletion ? bytes.refusalOf(account) : undefined
         if (refusal !== undefined) throw refusal
         return success
       }))
