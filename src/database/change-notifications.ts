@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from 'pg'
-import { mergeChanges, type Changes } from './unit-of-work/success.ts'
+import type { Changes } from './unit-of-work/success.ts'
 import type { Database } from './database.ts'
 import { TOO_MANY_CONNECTIONS } from './error-classification.ts'
-import { connectionOf, schemaOf, type Connection } from './postgresql/connection-url.ts'
+import { getOrAdd } from './get-or-add.ts'
+import { connectionOf, schemaOf } from './postgresql/connection-url.ts'
 import { prepareSession } from './postgresql/session.ts'
 
 /**
@@ -16,7 +17,7 @@ import { prepareSession } from './postgresql/session.ts'
  */
 export interface Notifier {
   announce: (changes: Changes) => void
-  close: () => Promise<void>
+  close: () => void
 }
 
 export interface NotifierOptions {
@@ -48,129 +49,113 @@ const RECONNECT_DELAY_MS = 1_000
 /** The same if the server had too few connections: those of requests go first. */
 const SCARCE_DELAY_MS = 10_000
 
-export function createNotifier (database: Database, options: NotifierOptions): Notifier {
-  if (!database.dialect.isServer) return { announce () {}, close: async () => {} }
-  const notifier = new PostgresNotifier(options)
-  database.onRefused?.((open) => { if (open === 0) notifier.yieldConnection() })
-  notifier.start()
-  return notifier
-}
-
-class PostgresNotifier implements Notifier {
-  readonly #options: NotifierOptions
-  readonly #timeoutMs: number
-  readonly #server: Connection
+export function createNotifier (
+  database: Database, { url, onChange, onError, timeoutMs = TIMEOUT_MS }: NotifierOptions
+): Notifier {
+  if (!database.dialect.isServer) return { announce () {}, close () {} }
   /** The stores in other schemas of the database have the same channel. */
-  readonly #schema: string
+  const schema = schemaOf(url)
   /** Identifies this process, whose own notifications come back as well. */
-  readonly #origin = randomBytes(6).toString('hex')
-  #pending: Changes = {}
-  #client: Client | undefined
-  #timer: NodeJS.Timeout | undefined
+  const origin = randomBytes(6).toString('hex')
+  const stop = new AbortController()
+  /** Ids by channel. Without a connection, they wait for the next one. */
+  let pending = new Map<string, Set<number>>()
+  let timer: NodeJS.Timeout | undefined
   /** One notification at a time: on a connection that went silent they would pile up. */
-  #sending = false
-  /** Whether the server has too few connections. */
-  #isScarce = false
-  #closed = false
+  let isSending = false
+  /** The connection that listens, while there is one. */
+  let current: { connection: Client, ended: AbortController } | undefined
+  let isScarce = false
 
-  constructor (options: NotifierOptions) {
-    this.#options = options
-    this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS
-    this.#server = connectionOf(options.url)
-    this.#schema = schemaOf(options.url)
+  // The connection is left to requests. Polls find the changes meanwhile.
+  database.onRefused?.((open) => {
+    if (open > 0 || current === undefined) return
+    isScarce = true
+    current.ended.abort(new Error('the server has too few connections'))
+  })
+  listen().catch(onError)
+
+  return {
+    announce (changes) {
+      for (const [channel, ids] of Object.entries(changes)) {
+        const known = getOrAdd(pending, channel, () => new Set<number>())
+        for (const id of ids) if (known.size < MAX_IDS) known.add(id)
+      }
+      schedule()
+    },
+    close () {
+      stop.abort()
+      clearTimeout(timer)
+    }
   }
 
-  start (): void {
-    this.#listen().catch(this.#options.onError)
+  function schedule (): void {
+    const canSend = current !== undefined && !isSending && !stop.signal.aborted
+    if (canSend && pending.size > 0) timer ??= setTimeout(send, COLLECT_MS)
   }
 
-  announce (changes: Changes): void {
-    mergeChanges(this.#pending, changes)
-    this.#timer ??= setTimeout(() => { this.#send() }, COLLECT_MS)
-  }
-
-  /** Leaves the connection to requests. Polls find the changes meanwhile. */
-  yieldConnection (): void {
-    if (this.#client === undefined) return
-    this.#isScarce = true
-    disconnect(this.#client)
-  }
-
-  async close (): Promise<void> {
-    this.#closed = true
-    clearTimeout(this.#timer)
-    await this.#client?.end().catch(() => {})
-  }
-
-  /** Sends the pending changes. Without a connection they wait for the next one. */
-  #send (): void {
-    this.#timer = undefined
-    if (this.#client === undefined || this.#sending || Object.keys(this.#pending).length === 0) return
-    const payload = JSON.stringify({ origin: this.#origin, schema: this.#schema, changes: shortened(this.#pending) })
-    this.#pending = {}
-    this.#sending = true
+  function send (): void {
+    timer = undefined
+    if (current === undefined) return
+    const { connection, ended } = current
+    const payload = JSON.stringify({ origin, schema, changes: shortened(pending) })
+    pending = new Map()
+    isSending = true
     const notify = `NOTIFY ${CHANNEL}, '${payload.replaceAll("'", "''")}'`
     // One transaction, which waits for no disk: a notification lost in a crash costs nothing.
-    void this.#run(this.#client, `SET LOCAL synchronous_commit = off; ${notify}`).finally(() => {
-      this.#sending = false
-      if (!this.#closed) this.#timer ??= setTimeout(() => { this.#send() }, COLLECT_MS)
+    connection.query(`SET LOCAL synchronous_commit = off; ${notify}`).catch((error: unknown) => {
+      ended.abort(error)
+    }).finally(() => {
+      isSending = false
+      schedule()
     })
   }
 
-  /** Runs a statement. A connection on which it fails or takes too long is lost, and replaced. */
-  async #run (connection: Client, sql: string): Promise<void> {
-    try {
-      await connection.query(sql)
-    } catch (error) {
-      if (!this.#closed) this.#options.onError(error)
-      disconnect(connection)
-    }
-  }
-
-  async #listen (): Promise<void> {
+  async function listen (): Promise<void> {
     const { default: pg } = await import('pg')
-    for (;;) {
+    while (!stop.signal.aborted) {
       const connection = new pg.Client({
-        connectionTimeoutMillis: this.#timeoutMs,
-        query_timeout: this.#timeoutMs,
+        connectionTimeoutMillis: timeoutMs,
+        query_timeout: timeoutMs,
         keepAlive: true,
         application_name: 'petstore events',
-        ...this.#server
+        ...connectionOf(url)
       })
+      const ended = new AbortController()
+      connection.on('error', (error) => { ended.abort(error) })
+      connection.on('end', () => { ended.abort(new Error('the connection ended')) })
       try {
-        await this.#listenOn(connection)
+        await follow(connection, ended)
       } catch (error) {
-        if (!this.#closed) this.#options.onError(error)
-        this.#isScarce ||= (error as { code?: string }).code === TOO_MANY_CONNECTIONS
+        if (!stop.signal.aborted) onError(ended.signal.aborted ? ended.signal.reason : error)
+        isScarce ||= (error as { code?: string }).code === TOO_MANY_CONNECTIONS
       }
-      this.#client = undefined
-      disconnect(connection)
-      if (this.#closed) return
-      await sleep(this.#isScarce ? SCARCE_DELAY_MS : RECONNECT_DELAY_MS, undefined, { ref: false })
-      this.#isScarce = false
+      current = undefined
+      // Its server may not answer.
+      connection.end().catch(() => {})
+      const pause = isScarce ? SCARCE_DELAY_MS : RECONNECT_DELAY_MS
+      isScarce = false
+      await sleep(pause, undefined, { ref: false, signal: stop.signal }).catch(() => {})
     }
   }
 
-  /** Returns, or throws, when the connection has ended. */
-  async #listenOn (connection: Client): Promise<void> {
-    const lost = new Promise<never>((_resolve, reject) => {
-      connection.on('error', reject).on('end', () => { reject(new Error('the connection ended')) })
-    })
-    lost.catch(() => {})
+  /** @throws when the connection has ended, or must end */
+  async function follow (connection: Client, ended: AbortController): Promise<void> {
     await connection.connect()
-    await prepareSession(connection, this.#options.url, { settings: [`statement_timeout=${this.#timeoutMs}`] })
+    await prepareSession(connection, url, { settings: [`statement_timeout=${timeoutMs}`] })
     connection.on('notification', ({ payload = '' }) => {
       const notification = parseNotification(payload)
-      if (notification === undefined || notification.origin === this.#origin) return
-      if (notification.schema === this.#schema) this.#options.onChange(notification.changes)
+      if (notification === undefined || notification.origin === origin) return
+      if (notification.schema === schema) onChange(notification.changes)
     })
     await connection.query(`LISTEN ${CHANNEL}`)
-    // A call of `close` in the meantime did not end this connection.
-    if (this.#closed) return
-    this.#client = connection
-    const check = setInterval(() => { void this.#run(connection, 'SELECT 1') }, this.#timeoutMs).unref()
-    this.#send()
-    await lost.finally(() => { clearInterval(check) })
+    current = { connection, ended }
+    schedule()
+    const signal = AbortSignal.any([stop.signal, ended.signal])
+    for (;;) {
+      await sleep(timeoutMs, undefined, { ref: false, signal })
+      await connection.query('SELECT 1')
+    }
   }
 }
 
@@ -193,18 +178,12 @@ function areChanges (value: unknown): value is Changes {
     Object.values(value).every((ids) => Array.isArray(ids) && ids.every(Number.isSafeInteger))
 }
 
-/** Ends a connection without waiting for its server, which may not answer. */
-function disconnect (connection: Client): void {
-  connection.end().catch(() => {})
-}
-
 /** Keeps as many ids as a notification has room for, and the channels with few ids whole. */
-function shortened (changes: Changes): Changes {
+function shortened (pending: ReadonlyMap<string, ReadonlySet<number>>): Changes {
   let left = MAX_IDS
   const kept: Changes = {}
-  const channels = Object.entries(changes).map(([channel, ids]) => ({ channel, ids: [...new Set(ids)] }))
-  for (const { channel, ids } of channels.sort((a, b) => a.ids.length - b.ids.length)) {
-    kept[channel] = ids.slice(0, left)
+  for (const [channel, ids] of [...pending].sort(([, a], [, b]) => a.size - b.size)) {
+    kept[channel] = [...ids].slice(0, left)
     left -= kept[channel].length
   }
   return kept

@@ -124,7 +124,7 @@ export const database = fp(async function database (app: FastifyInstance, option
 
   app.addHook('onClose', async () => {
     await committer.close()
-    await notifier.close()
+    notifier.close()
     await opened.close()
   })
 }, { name: 'database', dependencies: ['admission'] })

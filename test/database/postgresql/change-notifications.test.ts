@@ -85,7 +85,8 @@ t.test('a connection on which nothing arrives any more is replaced', { skip }, a
   const sender = new pg.Client({ connectionString: url })
   await sender.connect()
   t.teardown(async () => {
-    await Promise.all([notifier.close(), opened.close(), sender.end()])
+    notifier.close()
+    await Promise.all([opened.close(), sender.end()])
   })
   const untilHeard = async (number: number): Promise<void> => {
     await eventually(async () => {
@@ -98,6 +99,29 @@ t.test('a connection on which nothing arrives any more is replaced', { skip }, a
   network.silence()
   await untilHeard(2)
   t.pass('it was')
+})
+
+t.test('what changes before there is a connection is announced, as far as it has room', { skip }, async (t) => {
+  const url = await freshDatabase(t)
+  const opened = await openDatabase({ url, pool: 2, timeout: 60_000 })
+  t.teardown(opened.close)
+  const heard: Changes[] = []
+  const notifierOf = (onChange: (changes: Changes) => void): ReturnType<typeof createNotifier> => {
+    const notifier = createNotifier(opened, { url, onChange, onError () {} })
+    t.teardown(notifier.close)
+    return notifier
+  }
+  notifierOf((changes) => { heard.push(changes) })
+  await eventually(async () => {
+    notifierOf(() => {}).announce({ numbers: [1] })
+    await sleep(100)
+    return heard.length > 0
+  })
+  heard.length = 0
+  const early = notifierOf(() => {})
+  for (let i = 0; i < 10; i++) early.announce({ many: Array.from({ length: 100 }, (_, n) => 100 * i + n), few: [1, 2] })
+  await eventually(() => heard.some(({ many }) => many !== undefined))
+  t.match(heard.find(({ many }) => many !== undefined), { few: [1, 2], many: { length: 398 } })
 })
 
 t.test('a key ends in time also where its look-up was slow and no word of its revocation came', { skip }, async (t) => {
