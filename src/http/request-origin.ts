@@ -13,7 +13,11 @@ export function protocolOf ({ protocol }: FastifyRequest): 'http' | 'https' {
   return /^https$/i.test(protocol) ? 'https' : 'http'
 }
 
-/** Returns the host with its port, as a URL can have them: none has the port 99999. */
-export function hostOf ({ host }: FastifyRequest): string {
-  return HOST.test(host) && URL.canParse(`http://${host}`) ? host : 'localhost'
+/**
+ * Returns the host with its port, as a URL can have them: none has the port 99999. It is in its normal form, because
+ * the colon of an empty port (`localhost:`) would end a plain scalar of YAML.
+ */
+export function hostOf (request: FastifyRequest): string {
+  const origin = `${protocolOf(request)}://${request.host}`
+  return HOST.test(request.host) && URL.canParse(origin) ? new URL(origin).host : 'localhost'
 }

@@ -1,5 +1,6 @@
 // Only on SQLite: checks documents, which no database decides.
 
+import { load } from 'js-yaml'
 import t from 'tap'
 import { startApp } from '../support/app.ts'
 
@@ -37,5 +38,20 @@ t.test('what a client claims as its origin enlarges no document, and breaks none
       t.equal((await nobody.get(path, { host: 'localhost', 'x-forwarded-proto': protocol })).text, text, protocol)
     }
     t.equal((await nobody.get(path, { host: 'a'.repeat(8000) })).text, text, 'a host that no name can be')
+  }
+})
+
+t.test('an origin has one form, which every parser of YAML reads', async (t) => {
+  const { nobody } = await startApp(t, { TRUST_PROXY: 'true' })
+  for (const protocol of ['http', 'https']) {
+    for (const path of [...PATHS, '/']) {
+      const read = async (host: string) => (await nobody.get(path, { host, 'x-forwarded-proto': protocol })).text
+      const text = await read('localhost')
+      for (const host of ['localhost:', 'LOCALHOST', protocol === 'http' ? 'localhost:80' : 'localhost:443']) {
+        t.equal(await read(host), text, `${path} for ${protocol}://${host}`)
+      }
+    }
+    const { text } = await nobody.get('/openapi.yaml', { host: '[::1]:', 'x-forwarded-proto': protocol })
+    t.match(load(text), { servers: [{ url: `${protocol}://[::1]` }] })
   }
 })
