@@ -13,7 +13,7 @@ import { ACCOUNT_ETAG, keyETag } from './queries.ts'
 import type { AccountWithKey, ApiKeyWithSecret, NewAccount, NewApiKey } from './schemas.ts'
 
 /** Maximum number of API keys of an account, with expired ones. */
-const MAX_API_KEYS = 100
+export const MAX_API_KEYS = 100
 
 /** @param credential the account's first key */
 export const createAccount: Write<{ account: NewAccount, credential: Credential }, AccountWithKey> = {

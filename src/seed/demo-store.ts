@@ -3,13 +3,16 @@ import type { Write } from '../database/unit-of-work/write.ts'
 import type { FastifyInstance } from 'fastify'
 import { timeText } from '../database/account-clocks.ts'
 import { createCredential } from '../accounts/api-key.ts'
-import { createAccount, createApiKey } from '../accounts/commands.ts'
+import { createAccount, createApiKey, MAX_API_KEYS } from '../accounts/commands.ts'
+import { ApiKeyLimitReached } from '../accounts/errors.ts'
 import { printable } from '../monitoring/printable.ts'
 import { ANIMALS } from '../pets/sample-data.ts'
 import { createCategory } from '../categories/commands.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import { mergeChanges, type Changes, type CommandSuccess, type NewEvent } from '../database/unit-of-work/success.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
+import { StorageLimitReached } from '../errors.ts'
+import { apiKeys } from '../generated/tables.ts'
 import { updateInventory } from '../inventory/commands.ts'
 import { HASH_LENGTH, type EndedRequest } from '../journal/batches.ts'
 import { putJournal, recordRequests } from '../journal/commands.ts'
@@ -56,10 +59,10 @@ type Greeting = (origin: string) => string
 /**
  * Creates a small store in an empty database with the same commands as HTTP. They run in one transaction, so a killed
  * start leaves the whole store or nothing. Every start issues a new key until one is used, because a killed start may
- * not have printed its key.
+ * not have printed its key. At the maximum, it takes the place of the oldest.
  *
  * @returns a text with a key, its page and a request that works when pasted; or how to get a key, if the database has
- *   another account or a key of the demo store was used
+ *   another account, a key of the demo store was used, or the store is at a limit
  */
 export async function openDemo (app: FastifyInstance): Promise<Greeting> {
   const { commit } = app
@@ -76,10 +79,15 @@ export async function openDemo (app: FastifyInstance): Promise<Greeting> {
     }
   }
   const isUsed = first.apiKeys.some(({ lastUsedAt }) => lastUsedAt !== null)
-  if (first.name !== NAME || isUsed) return () => describeStore(Number(first.id), first.name)
-  const input = { key: {}, credential: createCredential() }
-  const { record } = await commit(createApiKey, input, { account: Number(first.id) })
-  return greet(app, record)
+  const id = Number(first.id)
+  if (first.name !== NAME || isUsed) return () => describeStore(id, first.name)
+  try {
+    const { record } = await commit(issueKey, { key: {}, credential: createCredential() }, { account: id })
+    return greet(app, record)
+  } catch (error) {
+    if (!(error instanceof ApiKeyLimitReached || error instanceof StorageLimitReached)) throw error
+    return () => describeStore(id, first.name)
+  }
 }
 
 /** Finds the first two accounts, which is enough to decide whether there is a demo store or another one. */
@@ -121,6 +129,20 @@ The database has a store already: ${printable(JSON.stringify(name))}, account ${
   npx --no petstore key create --account ${id}
 
 `
+}
+
+/** Creates a key, after it has deleted the oldest unused ones if there are too many. Those with a label stay. */
+const issueKey: typeof createApiKey = {
+  ...createApiKey,
+  name: 'issueDemoKey',
+  decide (input, rows) {
+    const keys = rows.all(apiKeys)
+    const excess = Math.max(0, keys.length + 1 - MAX_API_KEYS)
+    const replaced = keys.filter(({ label, lastUsedAt }) => label === null && lastUsedAt === null)
+      .toSorted((a, b) => a.id - b.id).slice(0, excess)
+    for (const key of replaced) rows.delete(apiKeys, key)
+    return { ...createApiKey.decide(input, rows), changes: { apiKeys: replaced.map(({ id }) => id) } }
+  }
 }
 
 const openStore: Command<object, { apiKey: string }> = {

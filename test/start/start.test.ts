@@ -5,10 +5,12 @@ import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { hashOf } from '../../src/accounts/api-key.ts'
 import { buildApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { openDemo } from '../../src/seed/demo-store.ts'
+import { startApp } from '../support/app.ts'
 import { build, CLI } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
@@ -128,6 +130,23 @@ t.test('of processes that start at once with DEMO=true, one opens the store and 
   const greetings = await Promise.all(apps.map(openDemo))
   for (const greet of greetings) t.match(greet('http://pets.example'), /#key=psk_/)
   t.match(await apps[0]!.database.prisma.account.findMany(), [{ name: 'Demo store' }])
+})
+
+t.test('a demo store whose keys nobody uses never keeps the service from starting', async (t) => {
+  const { app, withKey } = await startApp(t, { STORED_BYTES_PER_ACCOUNT: '1000000' })
+  const { apiKey, account } = app.database.prisma
+  const keys: string[] = []
+  for (let i = 0; i < 102; i++) keys.push(/psk_\w+/.exec((await openDemo(app))('http://pets.example'))![0])
+  t.equal(await apiKey.count(), 100)
+  await apiKey.updateMany({ data: { label: 'for a test' } })
+  const refused = (await openDemo(app))('http://pets.example')
+  t.match(refused, /has a store already: "Demo store", account \d+\. To get/, 'keys with a label stay')
+  await apiKey.delete({ where: { hash: hashOf(keys[50]!) } })
+  await account.updateMany({ data: { storedBytes: 1_000_001 } })
+  t.equal((await openDemo(app))('http://pets.example'), refused, 'the store is full')
+
+  t.equal((await withKey(keys[0]!).get('/pets')).status, 401, 'the oldest key')
+  t.equal((await withKey(keys[101]!).get('/pets')).status, 200, 'the newest key')
 })
 
 t.test('DEMO=true creates a demo store in any empty database', async (t) => {
