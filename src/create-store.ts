@@ -11,7 +11,7 @@ import { migrate } from './database/migrations/migrate.ts'
 import { releaseClosedFiles } from './database/sqlite/driver.ts'
 import { reachableOrigin } from './http/http-url.ts'
 import { valid } from './http/valid-fields.ts'
-import { importStore, readFileOfStore } from './lab/import-store.ts'
+import { importStore, readStoreFile } from './lab/import-store.ts'
 
 export interface StoreOptions {
   /** The name of the account. */
@@ -54,7 +54,7 @@ export async function createStore (options: StoreOptions = {}): Promise<Store> {
       await app.listen({ port: config.PORT, host: config.HOST })
       const { apiKey } = credential
       const { record: { id } } = await app.commit(createAccount, { account, credential }, { account: null })
-      if (from !== undefined) await importStore(app.commit, id, await readFileOfStore(from))
+      if (from !== undefined) await importStore(app.commit, id, await readStoreFile(from))
       const url = reachableOrigin(app.listeningOrigin) + app.basePath
       return {
         url,

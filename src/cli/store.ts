@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
+import type { StoreCounts } from '../lab/schemas.ts'
 import { id } from './parse-arguments.ts'
 import { JSON_OPTION, type JsonOption } from './records.ts'
 
@@ -30,24 +31,28 @@ export function addStore (program: Command): void {
     .option(...JSON_OPTION)
     .action(async (file: string, { account, json = false }: ImportOptions) => {
       const config = readConfig(process.env)
-      const { createCredential } = await import('../accounts/api-key.ts')
-      const { createAccount } = await import('../accounts/commands.ts')
       const { migrateOrVerify } = await import('../database/migrations/startup-check.ts')
-      const { importStore, readFileOfStore } = await import('../lab/import-store.ts')
+      const { importStore, openImportedStore, readStoreFile } = await import('../lab/import-store.ts')
       const { requireAccount, showKey, withDatabase } = await import('./with-database.ts')
-      const content = await readFileOfStore(file)
+      const store = await readStoreFile(file)
       await migrateOrVerify(config)
       await withDatabase(config, async (database) => {
         const { commit } = database
-        if (account !== undefined) await requireAccount(database, account)
-        const fields = { account: { name: 'Imported store' }, credential: createCredential() }
-        const opened = account === undefined ? await commit(createAccount, fields, { account: null }) : undefined
-        const created = opened?.record
-        const counts = await importStore(commit, account ?? created!.id, content)
-        const records = Object.values(counts).reduce((sum, count) => sum + count)
-        process.stderr.write(`Imported ${records} records to account ${account ?? created!.id}.\n`)
-        if (created !== undefined) showKey(`Account ${created.id} was created.`, created, json)
-        else if (json) console.log(JSON.stringify({ account, counts }, null, 2))
+        if (account !== undefined) {
+          await requireAccount(database, account)
+          const counts = await importStore(commit, account, store)
+          report(account, counts)
+          if (json) console.log(JSON.stringify({ account, counts }, null, 2))
+          return
+        }
+        const { opened, counts } = await openImportedStore(commit, 'Imported store', store)
+        report(opened.id, counts)
+        showKey(`Account ${opened.id} was created.`, opened, json)
       })
     })
+}
+
+function report (account: number, counts: StoreCounts): void {
+  const records = Object.values(counts).reduce((sum, count) => sum + count)
+  process.stderr.write(`Imported ${records} records to account ${account}.\n`)
 }

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import type { Table } from '../database/table.ts'
+import type { CommandSuccess } from '../database/unit-of-work/success.ts'
 import { all } from '../database/unit-of-work/write.ts'
 import * as tables from '../generated/tables.ts'
 import { messageId, messageSecret } from '../messages/commands.ts'
@@ -17,32 +18,40 @@ const ROWS_PER_STATEMENT = 500
 /** A row of a snapshot: the id of the row, and its columns that are not NULL. */
 type Copy = [id: number, columns: object]
 
+/** The records of a file, and the account that gets them. */
+export interface Import { account: number, store: ImportedStore }
+
 /** Saves the records of a file as a snapshot. They get new ids. */
-export const importSnapshot: Command<{ account: number, store: ImportedStore }, Snapshot> = {
+export const importSnapshot: Command<Import, Snapshot> = {
   name: 'importSnapshot',
   stores: true,
   runsAlone: true,
   // An account without snapshots has no row of theirs to lock, but it has API keys.
   needs: ({ account }) => ({ account, needs: [all(tables.apiKeys), all(tables.snapshots)] }),
-  run: async (tx, { account, store }) => {
-    const rows = tx.rows(account)
-    if (rows.all(tables.snapshots).length >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
-    const [id] = await tx.allocateIds(tables.snapshots, 1)
-    const { categories, pets, inventory, orders, messages } = store
-    const counts = {
-      categories: categories.length,
-      pets: pets.length,
-      inventory: inventory.length,
-      orders: orders.length,
-      messages: messages.length
-    }
-    for (const [kind, copies] of Object.entries(await copiesOf(tx, store))) {
-      await saveCopies(tx, { account, snapshot: id!, kind }, copies)
-    }
-    tx.storedBytes.add(account, (await countCopies(tx, account, id!)).bytes)
-    const row = rows.insert(tables.snapshots, { id: id!, createdAt: rows.now, ...counts })
-    return { record: snapshotOf(row), etag: SNAPSHOT_ETAG }
+  run: async (tx, input) => {
+    const { length } = tx.rows(input.account).all(tables.snapshots)
+    return length >= MAX_SNAPSHOTS ? new SnapshotLimitReached(MAX_SNAPSHOTS) : await saveStore(tx, input)
   }
+}
+
+/** Saves the records of a file as a snapshot, however many the account has. */
+export async function saveStore (tx: Transaction, { account, store }: Import): Promise<CommandSuccess<Snapshot>> {
+  const rows = tx.rows(account)
+  const [id] = await tx.allocateIds(tables.snapshots, 1)
+  const { categories, pets, inventory, orders, messages } = store
+  const counts = {
+    categories: categories.length,
+    pets: pets.length,
+    inventory: inventory.length,
+    orders: orders.length,
+    messages: messages.length
+  }
+  for (const [kind, copies] of Object.entries(await copiesOf(tx, store))) {
+    await saveCopies(tx, { account, snapshot: id!, kind }, copies)
+  }
+  tx.storedBytes.add(account, (await countCopies(tx, account, id!)).bytes)
+  const row = rows.insert(tables.snapshots, { id: id!, createdAt: rows.now, ...counts })
+  return { record: snapshotOf(row), etag: SNAPSHOT_ETAG }
 }
 
 /** Returns the rows by table. Their versions begin anew, as their ids do. */

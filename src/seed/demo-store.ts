@@ -166,10 +166,9 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
   async function perform<Input extends { account: number }, Record> (
     command: Command<Input, Record>, input: Omit<Input, 'account'>
   ): Promise<void> {
-    const outcome = await performWithin(tx, account, command, { ...input, account } as Input)
-    if (outcome instanceof Error) throw outcome
-    for (const event of outcome.events ?? []) events.push({ ...event, account })
-    mergeChanges(changes, outcome.changes ?? {})
+    const success = await performWithin(tx, account, command, { ...input, account } as Input)
+    for (const event of success.events ?? []) events.push({ ...event, account })
+    mergeChanges(changes, success.changes ?? {})
   }
 
   const categories = await make(createCategory, [...ANIMALS, EMPTY_CATEGORY].map(({ name, description }) => (

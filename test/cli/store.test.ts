@@ -1,10 +1,11 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startApp } from '../support/app.ts'
-import { build, folder, petstore } from '../support/cli.ts'
+import { build, folder, petstore, type Ended } from '../support/cli.ts'
 import { freshDatabase } from '../support/database.ts'
 import { newCategory } from '../support/fixtures.ts'
+import { storedBytes } from '../support/stored-bytes.ts'
 
 t.before(build)
 
@@ -49,4 +50,47 @@ t.test('store export and import copy the records of a store', async (t) => {
     const unknown = await petstore(t, ['store', ...args, '--account', '999999'], { env })
     t.match(unknown, { code: 1, out: '', err: 'Account 999999 does not exist.\n' })
   }
+})
+
+t.test('a store import that fails leaves nothing behind', async (t) => {
+  const url = await freshDatabase(t)
+  const { app: { database: { prisma } }, openAccount } = await startApp(t, { DATABASE_URL: url })
+  const ada = await openAccount()
+  const accountId = ada.account!
+  const file = (text: string): string => {
+    const path = join(folder(t), 'store.ndjson')
+    writeFileSync(path, text)
+    return path
+  }
+  const valid = file('{"type":"category","id":1,"name":"Cats"}\n')
+  const importTo = async (file: string, ...args: string[]): Promise<Ended> =>
+    await petstore(t, ['store', 'import', file, ...args], { env: { DATABASE_URL: url } })
+
+  t.match(await importTo(file('{"type":"pet"}\n')), { code: 2, out: '', err: 'Line 1: id is required.\n' })
+  t.equal(await prisma.account.count(), 1, 'no account')
+  const none = join(folder(t), 'none.db')
+  const options = { env: { DATABASE_URL: `file:${none}` } }
+  t.match(await petstore(t, ['store', 'import', file('{"type":"pet"}\n')], options), { code: 2 })
+  t.notOk(existsSync(none), 'no database')
+
+  await prisma.category.createMany({ data: Array.from({ length: 10_001 }, () => ({ accountId, name: 'x' })) })
+  const large = await importTo(valid, '--account', String(accountId))
+  t.match(large, { code: 1, out: '', err: /^The store has more than 10000 records/ })
+  t.same((await ada.get('/lab/snapshots')).body, [], 'no snapshot')
+  t.equal(await prisma.snapshotRow.count(), 0)
+})
+
+t.test('store import needs no place for another snapshot', async (t) => {
+  const url = await freshDatabase(t)
+  const { app: { database }, openAccount } = await startApp(t, { DATABASE_URL: url })
+  const ada = await openAccount()
+  for (let i = 0; i < 20; i++) t.equal((await ada.post('/lab/snapshots', {})).status, 201)
+  const exported = join(folder(t), 'store.ndjson')
+  writeFileSync(exported, '{"type":"category","id":1,"name":"Cats"}\n')
+  for (const args of [['--account', String(ada.account)], []]) {
+    t.match(await petstore(t, ['store', 'import', exported, ...args], { env: { DATABASE_URL: url } }), { code: 0 })
+  }
+  t.match((await ada.get('/categories')).body, [{ name: 'Cats' }])
+  t.equal((await ada.get('/lab/snapshots')).body.length, 20)
+  for (const { counted, actual } of await storedBytes(database)) t.equal(counted, actual)
 })

@@ -1,4 +1,4 @@
-import { runCommand, type Command, type CommandResult } from '../group-commit/command.ts'
+import { runCommand, type Command } from '../group-commit/command.ts'
 import type { Transaction } from '../group-commit/transaction.ts'
 import type { Table } from '../table.ts'
 import { AccountRows, IdentityMap, type Row } from './account-rows.ts'
@@ -22,13 +22,16 @@ export async function runWithin<Input, Record> (
     inputs.map((input) => write.decide(input, rows)))
 }
 
-/** Runs a command for an account within another one. */
+/** Runs a command for an account within another one. @throws its error if it is refused */
 export async function performWithin<Input, Record> (
   tx: Transaction, account: number, command: Command<Input, Record>, input: Input
-): Promise<CommandResult<Record>> {
+): Promise<CommandSuccess<Record>> {
   const needed = command.needs === undefined ? [] : [command.needs(input)]
-  return await withRows(tx, account, needed, new Map(), async (rows) =>
-    (await runCommand({ ...tx, rows: () => rows }, command, [input]))[0]!)
+  return await withRows(tx, account, needed, new Map(), async (rows) => {
+    const [result] = await runCommand({ ...tx, rows: () => rows }, command, [input])
+    if (result instanceof Error) throw result
+    return result!
+  })
 }
 
 /** Loads rows of an account, and saves what has changed at the end. */
