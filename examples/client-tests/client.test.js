@@ -6,8 +6,8 @@ import { text } from 'node:stream/consumers'
 import test from 'node:test'
 import { createClient, verifyWebhook } from 'petstore-lab/client'
 
-const url = process.env.PETSTORE_URL ?? 'http://127.0.0.1:3000'
-const { connect, createReceiver } = await import(process.env.CLIENT ?? './careful-client.js')
+const url = process.env.PETSTORE_URL || 'http://127.0.0.1:3000'
+const { connect, createReceiver } = await import(process.env.CLIENT || './careful-client.js')
 
 /** Opens an account with a store that has one pet in stock. */
 async function openStore () {

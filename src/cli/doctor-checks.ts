@@ -37,7 +37,14 @@ export async function * runChecks (environment: NodeJS.ProcessEnv): AsyncGenerat
   yield { subject: 'settings', text: 'all are valid' }
 
   const { DATABASE_URL } = config
-  if (databaseOf(DATABASE_URL) === 'sqlite') yield await checkDisk(DATABASE_URL)
+  if (databaseOf(DATABASE_URL) === 'sqlite') {
+    const problem = problemOfFolder(fileOf(DATABASE_URL)) ?? problemOfAccess(DATABASE_URL)
+    if (problem !== undefined) {
+      yield { subject: 'disk', failed: true, text: problem }
+      return
+    }
+    yield await checkSpace(DATABASE_URL)
+  }
   if (isMissing(DATABASE_URL)) {
     yield migratesOnStart(config)
       ? { subject: 'database', text: 'it does not exist yet; the service creates it when it starts' }
@@ -47,27 +54,28 @@ export async function * runChecks (environment: NodeJS.ProcessEnv): AsyncGenerat
   yield * checkDatabase(config)
 }
 
-async function checkDisk (url: string): Promise<CheckResult> {
+/** Returns why this user cannot write the database, with the remedy. */
+function problemOfAccess (url: string): string | undefined {
   const folder = dirname(resolve(fileOf(url)))
-  const problem = problemOfFolder(fileOf(url))
-  if (problem !== undefined) return { subject: 'disk', failed: true, text: problem }
   try {
     accessSync(folder, constants.W_OK | constants.X_OK)
     if (!isMissing(url)) accessSync(fileOf(url), constants.W_OK)
-    const { bavail, bsize } = await statfs(folder)
-    const freeBytes = bavail * bsize
-    const text = `${Math.floor(freeBytes / 2 ** 20)} MB free in ${folder}`
-    if (freeBytes >= MIN_FREE_BYTES) return { subject: 'disk', text }
-    const remedy = 'Free space there, or set DATABASE_URL to another folder.'
-    return { subject: 'disk', failed: true, text: `only ${text}. ${remedy}` }
+    return undefined
   } catch (error) {
-    return { subject: 'disk', failed: true, text: explainDiskError(folder, error as NodeJS.ErrnoException) }
+    const { code } = error as NodeJS.ErrnoException
+    return `this user has no permission to write the database or its folder ${folder} (${code}). ` +
+      'Grant it, or set DATABASE_URL to another folder.'
   }
 }
 
-function explainDiskError (folder: string, { code }: NodeJS.ErrnoException): string {
-  return `this user has no permission to write the database or its folder ${folder} (${code}). ` +
-    'Grant it, or set DATABASE_URL to another folder.'
+async function checkSpace (url: string): Promise<CheckResult> {
+  const folder = dirname(resolve(fileOf(url)))
+  const { bavail, bsize } = await statfs(folder)
+  const freeBytes = bavail * bsize
+  const text = `${Math.floor(freeBytes / 2 ** 20)} MB free in ${folder}`
+  if (freeBytes >= MIN_FREE_BYTES) return { subject: 'disk', text }
+  const remedy = 'Free space there, or set DATABASE_URL to another folder.'
+  return { subject: 'disk', failed: true, text: `only ${text}. ${remedy}` }
 }
 
 async function * checkDatabase (config: Config): AsyncGenerator<CheckResult> {

@@ -22,8 +22,9 @@ export function addServiceOptions (command: Command): Command {
 export async function withService (
   options: ServiceOptions, env: NodeJS.ProcessEnv, use: (client: Client) => Promise<void>
 ): Promise<void> {
-  const { url = env['PETSTORE_URL'] ?? DEFAULT_URL, apiKey = env['PETSTORE_API_KEY'] } = options
-  if (apiKey === undefined) throw new ValidationFailed('Set PETSTORE_API_KEY to an API key, or use --api-key')
+  // An empty variable counts as not set.
+  const { url = env['PETSTORE_URL'] || DEFAULT_URL, apiKey = env['PETSTORE_API_KEY'] ?? '' } = options
+  if (apiKey === '') throw new ValidationFailed('Set PETSTORE_API_KEY to an API key, or use --api-key')
   const { ConnectionError, createClient, PetstoreError } = await import('../client/client.ts')
   const client = orInvalid(() => createClient({ url, apiKey }))
   try {

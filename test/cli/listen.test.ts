@@ -94,6 +94,9 @@ t.test('it ends when the receiver wants no more events, and says why it cannot g
     [['--forward-to', receiver.url, '--types', 'order*.x'], env, 2, /asterisk/],
     [['--forward-to', receiver.url, '--secret', 'whsec_eA=='], env, 2, /24 to 64 bytes/],
     [['--forward-to', receiver.url], {}, 2, /PETSTORE_API_KEY/],
+    [['--forward-to', receiver.url], { ...env, PETSTORE_API_KEY: '' }, 2, /^Set PETSTORE_API_KEY/],
+    [['--forward-to', receiver.url, '--api-key', ''], env, 2, /^Set PETSTORE_API_KEY/],
+    [['--forward-to', receiver.url], { ...env, PETSTORE_URL: '' }, 1, /127\.0\.0\.1:3000|The service responded: /],
     [['--forward-to', receiver.url, '--url', 'ftp://x'], env, 2, /http or https/],
     [['--forward-to', receiver.url, '--api-key', 'psk_wrong'], env, 1, /The service responded: /],
     [['--forward-to', receiver.url, '--url', 'http://127.0.0.1:1'], env, 1, /http:\/\/127\.0\.0\.1:1/]

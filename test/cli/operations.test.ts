@@ -162,6 +162,7 @@ t.test('doctor explains each failure with its remedy, and exits with code 1', as
     const { code, out, err } = await petstore(t, ['doctor'], { cwd, env })
     t.same({ code, err }, { code: 1, err: '' }, JSON.stringify(env))
     t.match(out, says)
+    t.equal(out.match(/^(ok|failed) /gm)?.at(-1), 'failed ', 'what depends on it is not checked')
     t.notMatch(out, /secret/)
   }
 })
