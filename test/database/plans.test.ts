@@ -140,7 +140,7 @@ t.test('every statement of the hot paths looks its rows up, also after an ANALYZ
 /** Returns the statements that a service runs on its hot paths. */
 async function collectStatements (t: Test): Promise<Set<string>> {
   const statements = new Set<string>()
-  const { all, get, query, execute } = SqliteConnection.prototype
+  const { all, query, execute } = SqliteConnection.prototype
   const collect = (sql: string): void => {
     if (/^\s*(SELECT|WITH|INSERT|UPDATE|DELETE)/.test(sql)) statements.add(sql)
   }
@@ -148,10 +148,6 @@ async function collectStatements (t: Test): Promise<Set<string>> {
     all (sql, values) {
       collect(sql)
       return all.call(this, sql, values)
-    },
-    get (sql, values) {
-      collect(sql)
-      return get.call(this, sql, values)
     },
     query (statement) {
       collect(statement.sql)
@@ -166,7 +162,7 @@ async function collectStatements (t: Test): Promise<Set<string>> {
   const { isSlow } = DiskSpeed.prototype
   DiskSpeed.prototype.isSlow = () => false
   t.teardown(() => {
-    Object.assign(SqliteConnection.prototype, { all, get, query, execute })
+    Object.assign(SqliteConnection.prototype, { all, query, execute })
     DiskSpeed.prototype.isSlow = isSlow
   })
   const service = await startApp(t)

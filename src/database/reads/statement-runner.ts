@@ -6,7 +6,6 @@ import { failureOf, withDeadline } from '../error-classification.ts'
 import { QueueLimit } from '../queue-limit.ts'
 import { queryRows, type OwnStatement } from '../statements.ts'
 import type { AnyQuery, Call } from './query.ts'
-import { singleStatement, type SingleStatement } from './single-statement.ts'
 
 export interface RunnerOptions {
   /** Maximum number of reads that wait for the database. The service refuses further reads. */
@@ -24,9 +23,8 @@ type Row = Record<string, unknown> & { ord: number }
 export class StatementRunner {
   readonly #database: Database
   readonly #options: RunnerOptions
-  /** The texts of queries: for several inputs, whose only parameter is a JSON array of them, and for one. */
+  /** The texts of queries, whose only parameter is a JSON array of inputs. */
   readonly #texts = new WeakMap<AnyQuery, string>()
-  readonly #singles = new WeakMap<AnyQuery, SingleStatement>()
   /** Number of reads that have not settled. */
   waiting = 0
   /** Counts the reads that have not settled, without those that are never refused. */
@@ -45,8 +43,8 @@ export class StatementRunner {
     const began = performance.now()
     instrumentation?.batchStarted('read', 0)
     try {
-      const { sql, valuesOf } = getOrAdd(this.#singles, query, () => singleStatement(query, this.#database.dialect))
-      return this.#database.readRow!(sql, valuesOf(input))
+      const { sql, values } = this.#statementOf(query, [input])
+      return this.#database.readRow!(sql, values)
     } catch (error) {
       throw failureOf(error)
     } finally {
@@ -80,13 +78,13 @@ export class StatementRunner {
   /** Runs the calls of one query, at least one, in a statement, and settles them. @returns how long it took, in ms */
   async run (calls: readonly Call[]): Promise<number> {
     const { instrumentation, timeout } = this.#options
+    const { query, since, view } = calls[0]!
     const began = performance.now()
-    const waited = began - calls[0]!.since
+    const waited = began - since
     instrumentation?.batchStarted('read', waited)
     try {
-      const { sql, values } = this.#statementOf(calls)
-      const run = calls[0]!.view ?? this.#database.read
-      const rows = await withDeadline(queryRows<Row>(run, sql, values), timeout - waited)
+      const { sql, values } = this.#statementOf(query, calls.map(({ input }) => input))
+      const rows = await withDeadline(queryRows<Row>(view ?? this.#database.read, sql, values), timeout - waited)
       for (const row of rows) calls[row.ord - 1]!.resolve(row)
       // Has no effect on calls that already have their row.
       for (const { resolve } of calls) resolve(undefined)
@@ -100,10 +98,9 @@ export class StatementRunner {
     return performance.now() - began
   }
 
-  #statementOf (calls: readonly Call[]): OwnStatement {
-    const { query } = calls[0]!
+  #statementOf (query: AnyQuery, inputs: readonly object[]): OwnStatement {
     const sql = getOrAdd(this.#texts, query, () => query.sql(this.#database.dialect))
-    return { sql, values: [JSON.stringify(calls.map(({ input }) => input))] }
+    return { sql, values: [JSON.stringify(inputs)] }
   }
 }
 

@@ -34,7 +34,7 @@ export async function openSqlite (
   return {
     dialect: sqlite,
     read: async (statements) => statements.map(({ sql, values }) => reading.all(sql, values)),
-    readRow: (sql, values) => reading.get(sql, values),
+    readRow: (sql, values) => reading.all(sql, values)[0],
     view: createTransact(async () => await viewers.reserve(() => views), { begin: BEGIN }),
     transact: createTransact(
       async () => await writers.reserve(() => (disk.isSlow() ? thread.runner() : undefined) ?? here),

@@ -45,15 +45,6 @@ export class SqliteConnection {
     })
   }
 
-  /** Returns the first row of one of the service's own statements. */
-  get (sql: string, values: readonly unknown[]): object | undefined {
-    return withSqliteErrors(() => {
-      const { statement, names } = this.#prepare(sql, false)
-      const row = statement.get(...values) as unknown[] | undefined
-      return row && toObject(names, row)
-    })
-  }
-
   /** Runs a statement of Prisma Client, and returns its rows. */
   query ({ sql, args, argTypes }: SqlQuery): SqlResultSet {
     return withSqliteErrors(() => {
