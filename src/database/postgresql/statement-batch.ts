@@ -41,7 +41,6 @@ export class StatementBatch {
   submit (wire: Wire): null {
     this.#wire = wire
     wire.stream.cork()
-    for (const name of this.#prepared.takeEvicted()) wire.close({ type: 'S', name })
     for (const { sql, values } of this.#statements) {
       const prepared = this.#prepared.get(sql)
       const name = prepared?.name ?? nameOf(sql)
@@ -76,7 +75,7 @@ export class StatementBatch {
 
   handleCommandComplete ({ text }: { text: string }): void {
     const { sql } = this.#statements[this.#rows.length]!
-    if (this.#prepared.get(sql) === undefined) this.#prepared.set(sql, this.#columns ?? [])
+    if (!this.#prepared.has(sql)) this.#prepared.set(sql, { name: nameOf(sql), columns: this.#columns ?? [] })
     if (sql === COMMIT.sql && text !== 'COMMIT') {
       this.#failure = new Error(`the database answered COMMIT with ${text}`)
     }

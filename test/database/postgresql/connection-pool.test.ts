@@ -69,32 +69,3 @@ t.test('a connection that is lost during a message fails it, and no statement ru
   network.tamper = (bytes) => bytes
   t.same(await read(statements), [[{ n: 1 }], [{ n: 2 }], [{ n: 3 }]])
 })
-
-t.test('statements that are combined at run time use up no names of others', { skip }, async (t) => {
-  // With two connections, one is for transactions.
-  const opened = await openDatabase({ url: await freshDatabase(t), pool: 2, timeout: 60_000 })
-  t.teardown(opened.close)
-  const read: OwnStatement = { sql: 'SELECT -7 AS n', values: [] }
-  await opened.read([read])
-  const command: OwnStatement = { sql: 'SELECT -8 AS n', values: [] }
-  let combinations = 0
-  await opened.transact(async (transaction) => {
-    for (let group = 0; group < 30; group++) {
-      const combined = Array.from({ length: 40 }, () => ({ sql: `SELECT ${++combinations} AS n`, values: [] }))
-      const rows = await transaction.run([...combined, command])
-      t.same(rows.slice(-2), [[{ n: combinations }], [{ n: -8 }]])
-    }
-  })
-  const prepared = { sql: 'SELECT name FROM pg_prepared_statements', values: [] }
-  const namesOn = async (run: () => Promise<object[][]>): Promise<string[]> =>
-    (await run()).at(-1)!.map((row) => (row as { name: string }).name)
-  // The first request of its kind comes later.
-  const laterRead: OwnStatement = { sql: 'SELECT -9 AS n', values: [] }
-  const ofReads = await namesOn(async () => await opened.read([laterRead, prepared]))
-  for (const { sql } of [read, laterRead]) t.ok(ofReads.includes(nameOf(sql)), sql)
-  await opened.transact(async (transaction) => {
-    const names = await namesOn(async () => await transaction.run([command, prepared]))
-    t.ok(names.length <= 510, `${names.length} of ${combinations} are prepared`)
-    t.ok(names.includes(nameOf(command.sql)), 'one that is used again and again among them')
-  })
-})
