@@ -56,7 +56,7 @@ t.test('accounts take turns, one view at a time', async (t) => {
     })
   }
   await Promise.all([view(1), view(1), view(1), view(2), view(2), view(3)])
-  t.same(order, [1, 1, 2, 3, 1, 2], 'the first began at once')
+  t.same(order, [1, 2, 3, 1, 2, 1])
 })
 
 t.test('an account can fill a quarter of the queue, and a caller that waited too long is refused', async (t) => {

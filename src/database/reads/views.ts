@@ -1,34 +1,29 @@
 import { DatabaseUnavailable } from '../../errors.ts'
 import type { Database } from '../database.ts'
 import { QueueLimit } from '../queue-limit.ts'
-import { RoundRobinQueue } from '../round-robin-queue.ts'
 import { failureOf } from '../error-classification.ts'
+import { getOrAdd } from '../get-or-add.ts'
 import type { Run } from '../statements.ts'
+import { Turns } from '../turns.ts'
 import type { LargeReads } from './large-reads.ts'
 import type { Call, Query, Read } from './query.ts'
 import type { RunnerOptions, StatementRunner } from './statement-runner.ts'
 
-/** A caller that waits for its view. */
-interface Waiter {
-  account: number
-  since: number
-  begin: () => void
-  reject: (error: Error) => void
-}
-
 /**
- * Opens views one at a time, so that what their callers collect is in memory once. Accounts take turns. Each statement
- * of a view is a large read: other work precedes it, and those of other accounts have their turn between two.
+ * Opens views one at a time, so that what their callers collect is in memory once. Accounts take turns: one caller of
+ * each waits among those of all. Each statement of a view is a large read: other work precedes it, and those of other
+ * accounts have their turn between two.
  */
 export class Views {
   readonly #database: Database
   readonly #runner: StatementRunner
   readonly #large: LargeReads
   readonly #options: RunnerOptions
-  readonly #waiting = new RoundRobinQueue<number, Waiter>()
+  readonly #turns = new Turns()
+  /** The turns within an account, while it has callers. */
+  readonly #turnsOf = new Map<number, Turns>()
   /** Counts the callers that have not settled. */
   readonly #limit: QueueLimit<number>
-  #isOpen = false
 
   constructor (database: Database, runner: StatementRunner, large: LargeReads, options: RunnerOptions) {
     this.#database = database
@@ -41,34 +36,19 @@ export class Views {
   /** @throws Overloaded if too many callers wait, DatabaseUnavailable if the database does not respond */
   async run<Result> (account: number, use: (read: Read) => Promise<Result>): Promise<Result> {
     this.#limit.enter(account)
+    const since = performance.now()
+    const endTurnOfAccount = await getOrAdd(this.#turnsOf, account, () => new Turns()).take()
+    const endTurn = await this.#turns.take()
     try {
-      await new Promise<void>((resolve, reject) => {
-        this.#waiting.add(account, { account, since: performance.now(), begin: resolve, reject })
-        if (!this.#isOpen) this.#beginNext()
-      })
-      return await this.#use(use)
-    } finally {
-      this.#limit.leave(account)
-    }
-  }
-
-  #beginNext (): void {
-    for (;;) {
-      const next = this.#waiting.takeIf(() => true)
-      this.#isOpen = next !== undefined
-      if (next === undefined) return
-      if (performance.now() - next.since < this.#options.timeout) return next.begin()
-      next.reject(new DatabaseUnavailable())
-    }
-  }
-
-  async #use<Result> (use: (read: Read) => Promise<Result>): Promise<Result> {
-    try {
+      if (performance.now() - since >= this.#options.timeout) throw new DatabaseUnavailable()
       return await this.#database.view(async ({ run }) => await use(this.#readIn(run)))
     } catch (error) {
       throw failureOf(error)
     } finally {
-      this.#beginNext()
+      endTurn()
+      endTurnOfAccount()
+      this.#limit.leave(account)
+      if (!this.#limit.counts.has(account)) this.#turnsOf.delete(account)
     }
   }
 

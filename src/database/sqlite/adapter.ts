@@ -1,8 +1,9 @@
 import type { SqlDriverAdapter, SqlDriverAdapterFactory, Transaction } from '@prisma/driver-adapter-utils'
 import { COMMIT, type OwnStatement } from '../statements.ts'
+import { Turns } from '../turns.ts'
 import type { SqliteConnection } from './connection.ts'
 import { LOCK_TIMEOUT_MS, openConnection } from './open-connection.ts'
-import { BEGIN_IMMEDIATE, statementsOn, Turns, untilUnlocked } from './transactions.ts'
+import { BEGIN_IMMEDIATE, reserve, statementsOn, untilUnlocked } from './transactions.ts'
 
 const NAMES = { provider: 'sqlite', adapterName: 'petstore-sqlite' } as const
 
@@ -22,7 +23,7 @@ function adapterOver (connection: SqliteConnection, lockTimeout: number): SqlDri
   }
 
   async function startTransaction (): Promise<Transaction> {
-    const { run, release, rollback } = await turns.reserve(() => statements)
+    const { run, release, rollback } = await reserve(turns, () => statements)
     const runOrRollBack = async (statement: OwnStatement): Promise<void> => {
       try {
         await run([statement])

@@ -3,11 +3,12 @@ import { type Database, type DatabaseOptions } from '../database.ts'
 import { createClient } from '../prisma-client.ts'
 import { BEGIN } from '../statements.ts'
 import { createTransact } from '../transact.ts'
+import { Turns } from '../turns.ts'
 import { sqliteAdapterFactory } from './adapter.ts'
 import { sqlite } from './dialect.ts'
 import { DiskSpeed } from './disk-speed.ts'
 import { openConnection, openWriter } from './open-connection.ts'
-import { BEGIN_IMMEDIATE, statementsOn, Turns } from './transactions.ts'
+import { BEGIN_IMMEDIATE, reserve, statementsOn } from './transactions.ts'
 import { WriterThread } from './writer-thread.ts'
 
 /**
@@ -35,9 +36,9 @@ export async function openSqlite (
     dialect: sqlite,
     read: async (statements) => statements.map(({ sql, values }) => reading.all(sql, values)),
     readRow: (sql, values) => reading.all(sql, values)[0],
-    view: createTransact(async () => await viewers.reserve(() => views), { begin: BEGIN }),
+    view: createTransact(async () => await reserve(viewers, () => views), { begin: BEGIN }),
     transact: createTransact(
-      async () => await writers.reserve(() => (disk.isSlow() ? thread.runner() : undefined) ?? here),
+      async () => await reserve(writers, () => (disk.isSlow() ? thread.runner() : undefined) ?? here),
       { begin: BEGIN_IMMEDIATE, timeout }),
     writers: 1,
     get prisma () {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isLocked } from '../error-classification.ts'
 import { COMMIT, ROLLBACK, type OwnStatement, type Run } from '../statements.ts'
 import type { ReservedConnection } from '../transact.ts'
+import type { Turns } from '../turns.ts'
 import type { SqliteConnection } from './connection.ts'
 
 /** Pause between two attempts to acquire a lock that another process holds. It does not block the event loop. */
@@ -52,39 +53,26 @@ export function statementsOn (
   }
 }
 
-/** Gives transactions their turns, one after the other: SQLite has one writer at a time, and a connection one view. */
-export class Turns {
-  #last: Promise<void> = Promise.resolve()
-
-  /** Resolves when it is the caller's turn, to a function that ends the turn. */
-  async take (): Promise<() => void> {
-    let end = (): void => {}
-    const before = this.#last
-    this.#last = new Promise((resolve) => { end = resolve })
-    await before
-    return end
-  }
-
-  /**
-   * Waits for a turn of a connection whose messages run in order.
-   *
-   * After a rollback, the connection is outside any transaction. After a COMMIT that fails, it would otherwise stay
-   * inside, which loses every later write (prisma/orm#29933).
-   *
-   * @param runner returns what runs the statements
-   */
-  async reserve (runner: () => Run): Promise<ReservedConnection> {
-    const release = await this.take()
-    const run = runner()
-    return {
-      run,
-      release,
-      rollback: async (isUsable) => {
-        // A thread that has ended has rolled back.
-        const rolledBack = run([ROLLBACK]).catch(() => {})
-        if (isUsable) await rolledBack
-        release()
-      }
+/**
+ * Waits for a turn of a connection whose messages run in order: SQLite has one writer at a time, and a connection one
+ * transaction.
+ *
+ * After a rollback, the connection is outside any transaction. After a COMMIT that fails, it would otherwise stay
+ * inside, which loses every later write (prisma/orm#29933).
+ *
+ * @param runner returns what runs the statements
+ */
+export async function reserve (turns: Turns, runner: () => Run): Promise<ReservedConnection> {
+  const release = await turns.take()
+  const run = runner()
+  return {
+    run,
+    release,
+    rollback: async (isUsable) => {
+      // A thread that has ended has rolled back.
+      const rolledBack = run([ROLLBACK]).catch(() => {})
+      if (isUsable) await rolledBack
+      release()
     }
   }
 }

@@ -12,10 +12,11 @@ import type { Command } from '../../../src/database/group-commit/command.ts'
 import { createCommitter } from '../../../src/database/group-commit/committer.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import { fileOf } from '../../../src/database/sqlite/database-file.ts'
-import { BEGIN_IMMEDIATE, Turns } from '../../../src/database/sqlite/transactions.ts'
+import { BEGIN_IMMEDIATE, reserve } from '../../../src/database/sqlite/transactions.ts'
 import { WriterThread } from '../../../src/database/sqlite/writer-thread.ts'
 import type { Run } from '../../../src/database/statements.ts'
 import { createTransact, type Transact } from '../../../src/database/transact.ts'
+import { Turns } from '../../../src/database/turns.ts'
 import { database, freshDatabase } from '../../support/database.ts'
 import { openWithWriterThread } from '../../support/writer-thread.ts'
 import { NO_EVENTS } from '../../support/no-events.ts'
@@ -39,7 +40,7 @@ async function open (t: Test, { lockTimeout = TIMEOUT_MS, timeout = 60_000 } = {
   t.teardown(async () => { await Promise.all([thread.dispose(), onlooker.close()]) })
   const run = await untilStarted(thread)
   const turns = new Turns()
-  const transact = createTransact(async () => await turns.reserve(() => run), { begin: BEGIN_IMMEDIATE, timeout })
+  const transact = createTransact(async () => await reserve(turns, () => run), { begin: BEGIN_IMMEDIATE, timeout })
   const names = async (): Promise<string[]> => (await onlooker.prisma.account.findMany()).map(({ name }) => name)
   return { thread, transact, onlooker, names }
 }
