@@ -5,9 +5,8 @@ import { AccountClocks } from './account-clocks.ts'
 import { ACCOUNT_TABLES } from './account-tables.ts'
 import { createNotifier } from './change-notifications.ts'
 import { withDeadline } from './error-classification.ts'
-import type { ChangeLog, EventLog } from './group-commit/command.ts'
 import type { Changes } from './unit-of-work/success.ts'
-import { createCommitter, type Commit } from './group-commit/committer.ts'
+import { createCommitter, type Commit, type CommitterOptions } from './group-commit/committer.ts'
 import { deleteExpiredIdempotencyRecords } from './group-commit/idempotency-records.ts'
 import { FINISHED_MIGRATIONS, migrationNames } from './migrations/history.ts'
 import { openDatabase } from './open-database.ts'
@@ -39,16 +38,9 @@ declare module 'fastify' {
 /** @param isHint another process said so, or another program in its name: the listener must look for itself */
 type ChangeListener = (changes: Changes, isHint: boolean) => void
 
-export interface DatabasePluginOptions extends DatabaseOptions {
-  /** Reads, and writes, that may wait before the next is refused. */
-  queueLimit: number
-  /** Maximum bytes that an account stores; 0 is no limit. */
-  storedBytesLimit: number
-  /** The resources' tables, in the order in which rows are locked. */
-  tables: readonly Table[]
-  eventLog: EventLog
-  changeLog: ChangeLog | undefined
-}
+/** `queueLimit` limits the reads that wait as well as the writes. */
+type DatabasePluginOptions = DatabaseOptions &
+  Required<Pick<CommitterOptions, 'queueLimit' | 'storedBytesLimit' | 'tables' | 'eventLog' | 'changeLog'>>
 
 const SWEEP_INTERVAL_MS = 60_000
 
