@@ -9,7 +9,10 @@ const NAMES = { provider: 'sqlite', adapterName: 'petstore-sqlite' } as const
 
 /** Connects Prisma Client to a SQLite file. */
 export function sqliteAdapterFactory (url: string, lockTimeout = LOCK_TIMEOUT_MS): SqlDriverAdapterFactory {
-  return { ...NAMES, connect: async () => adapterOver(await openConnection(url, lockTimeout), lockTimeout) }
+  return {
+    ...NAMES,
+    connect: async () => adapterOver(await openConnection(url, lockTimeout, { readBigInts: true }), lockTimeout)
+  }
 }
 
 function adapterOver (connection: SqliteConnection, lockTimeout: number): SqlDriverAdapter {

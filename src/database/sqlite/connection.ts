@@ -1,6 +1,7 @@
-import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite'
+import type { DatabaseSyncInstance, DatabaseSyncOptions, StatementSyncInstance } from '@photostructure/sqlite'
 import type { ColumnType, SqlQuery, SqlResultSet } from '@prisma/driver-adapter-utils'
 import { LRUCache } from 'lru-cache'
+import { getOrAdd } from '../get-or-add.ts'
 import { declaredType, toParameter, toResultSet } from './conversions.ts'
 import { openFile } from './driver.ts'
 import { withSqliteErrors } from './errors.ts'
@@ -16,8 +17,6 @@ interface Prepared {
   /** The columns do not change while the connection is open: migrations have connections of their own. */
   names: string[]
   types: Array<ColumnType | undefined>
-  /** Whether it reads integers as bigints, for Prisma. */
-  readsBigInts: boolean
 }
 
 /**
@@ -30,8 +29,9 @@ export class SqliteConnection {
   readonly #database: DatabaseSyncInstance
   readonly #prepared = new LRUCache<string, Prepared>({ max: MAX_STATEMENTS })
 
-  constructor (path: string) {
-    this.#database = withSqliteErrors(() => openFile(path))
+  /** @param options with `readBigInts` for Prisma Client */
+  constructor (path: string, options: DatabaseSyncOptions = {}) {
+    this.#database = withSqliteErrors(() => openFile(path, { ...options, returnArrays: true }))
   }
 
   /**
@@ -40,7 +40,7 @@ export class SqliteConnection {
    */
   all (sql: string, values: readonly unknown[]): object[] {
     return withSqliteErrors(() => {
-      const { statement, names } = this.#prepare(sql, false)
+      const { statement, names } = this.#prepare(sql)
       return (statement.all(...values) as unknown[][]).map((row) => toObject(names, row))
     })
   }
@@ -48,7 +48,7 @@ export class SqliteConnection {
   /** Runs a statement of Prisma Client, and returns its rows. */
   query ({ sql, args, argTypes }: SqlQuery): SqlResultSet {
     return withSqliteErrors(() => {
-      const { statement, names, types } = this.#prepare(sql, true)
+      const { statement, names, types } = this.#prepare(sql)
       const rows = statement.all(...args.map((arg, i) => toParameter(arg, argTypes[i]!))) as unknown[][]
       return toResultSet(names, types, rows)
     })
@@ -57,7 +57,7 @@ export class SqliteConnection {
   /** Runs a statement of Prisma Client, and returns the number of rows that it changed. */
   execute ({ sql, args, argTypes }: SqlQuery): number {
     return withSqliteErrors(() => {
-      const { statement } = this.#prepare(sql, true)
+      const { statement } = this.#prepare(sql)
       return Number(statement.run(...args.map((arg, i) => toParameter(arg, argTypes[i]!))).changes)
     })
   }
@@ -73,21 +73,12 @@ export class SqliteConnection {
     this.#database.close()
   }
 
-  #prepare (sql: string, readsBigInts: boolean): Prepared {
-    let prepared = this.#prepared.get(sql)
-    if (prepared === undefined) {
+  #prepare (sql: string): Prepared {
+    return getOrAdd(this.#prepared, sql, () => {
       const statement = this.#database.prepare(sql)
-      statement.setReturnArrays(true)
       const columns = statement.columns()
-      const types = columns.map(({ type }) => declaredType(type))
-      prepared = { statement, names: columns.map(({ name }) => name), types, readsBigInts: false }
-      this.#prepared.set(sql, prepared)
-    }
-    if (prepared.readsBigInts !== readsBigInts) {
-      prepared.statement.setReadBigInts(readsBigInts)
-      prepared.readsBigInts = readsBigInts
-    }
-    return prepared
+      return { statement, names: columns.map(({ name }) => name), types: columns.map(({ type }) => declaredType(type)) }
+    })
   }
 }
 

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import type { DatabaseSyncInstance, SqliteModule } from '@photostructure/sqlite'
+import type { DatabaseSyncInstance, DatabaseSyncOptions, SqliteModule } from '@photostructure/sqlite'
 import { OperationalError } from '../../operational-error.ts'
 
 /** The package for versions of Node whose own module is missing or too old. Its 1.x is the last for Node 20. */
@@ -25,9 +25,9 @@ let isPackage = false
  *
  * @throws OperationalError if this Node has no SQLite and the package cannot be loaded
  */
-export function openFile (path: string): DatabaseSyncInstance {
+export function openFile (path: string, options: DatabaseSyncOptions = {}): DatabaseSyncInstance {
   driver ??= builtIn() ?? installed()
-  return new driver.DatabaseSync(path)
+  return new driver.DatabaseSync(path, options)
 }
 
 let gc: (() => void) | undefined

@@ -1,3 +1,4 @@
+import type { DatabaseSyncOptions } from '@photostructure/sqlite'
 import { OperationalError } from '../../operational-error.ts'
 import { SqliteConnection } from './connection.ts'
 import { fileOf, problemOfFolder } from './database-file.ts'
@@ -22,11 +23,13 @@ export const LOCK_TIMEOUT_MS = 5_000
  * @param lockTimeout maximum time to wait for a lock of another process, in ms
  * @throws OperationalError when the folder of the file does not allow it
  */
-export async function openConnection (url: string, lockTimeout = LOCK_TIMEOUT_MS): Promise<SqliteConnection> {
+export async function openConnection (
+  url: string, lockTimeout = LOCK_TIMEOUT_MS, options?: DatabaseSyncOptions
+): Promise<SqliteConnection> {
   const path = fileOf(url)
   const problem = problemOfFolder(path)
   if (problem !== undefined) throw new OperationalError(problem)
-  const connection = new SqliteConnection(path)
+  const connection = new SqliteConnection(path, options)
   try {
     await untilUnlocked(lockTimeout, () => { connection.runScript(PRAGMAS) })
   } catch (error) {
