@@ -25,7 +25,7 @@ generatorHelper.generatorHandler({
     const text = models.map((model) => tableOf(model, enumsByName, indexes)).join('\n')
     writeFileSync(generator.output.value, `// Written by \`npx prisma generate\` from prisma/models.
 
-import { table } from '../database/table.ts'
+import type { Table } from '../database/table.ts'
 
 ${text}`)
   }
@@ -50,7 +50,7 @@ function tableOf ({ name: model, dbName, fields, primaryKey, documentation = '' 
 ${rows.join('\n')}
 }
 
-export const ${camelCase(dbName)} = table<${model}Row>()({
+export const ${camelCase(dbName)}: Table<${model}Row> = {
   name: '${dbName}',
   id: '${key.at(-1)}',
   order: '${key[1] ?? key[0]}',${documentation.includes(UNCOUNTED) ? '\n  isUncounted: true,' : ''}${
@@ -59,7 +59,7 @@ export const ${camelCase(dbName)} = table<${model}Row>()({
 ${specified.join(',\n')}
   },
   indexes: [${lists.length === 0 ? '' : `\n${lists.join(',\n')}\n  `}]
-})
+}
 `
 }
 

@@ -33,15 +33,6 @@ export interface Table<Row extends object = object> {
   row?: Row
 }
 
-/**
- * Returns a table with the type of its rows: `table<PetRow>()({ … })`.
- *
- * @public the generated tables use it
- */
-export function table<Row extends object> (): (definition: Omit<Table<Row>, 'row'>) => Table<Row> {
-  return (definition) => definition
-}
-
 /** Returns a row with all columns: those without a value get the default of the model, or null. */
 export function completeRow ({ columns }: Table, fields: object): { [field: string]: unknown } {
   const given = fields as { [field: string]: unknown }
