@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { sqlite } from '../../src/database/sqlite/dialect.ts'
 import { AccountRows, IdentityMap } from '../../src/database/unit-of-work/account-rows.ts'
-import { insertSql, loadAllSql, updateSql } from '../../src/database/unit-of-work/row-statements.ts'
+import { allSql, insertSql, updateSql } from '../../src/database/unit-of-work/row-statements.ts'
 import type * as tables from '../../src/generated/tables.ts'
 import { ROOT } from '../support/cli.ts'
 import { differenceOf } from '../support/schema-difference.ts'
@@ -41,7 +41,7 @@ t.test('a nullable column takes a line in its model and a migration: statements 
   const { categories } = await import(pathToFileURL(file).href) as typeof tables
   // Statements are kept by these names, and other tests of the process had those of the real table.
   const dialect = { ...sqlite, name: 'copy' as 'sqlite' }
-  t.match(loadAllSql(dialect, categories), '.color AS "color"')
+  t.match(allSql(dialect, categories, 'rows'), '.color AS "color"')
   t.match(updateSql(dialect, categories), /SET .*\bcolor = .*WHERE/s)
   t.match(insertSql(dialect, categories, ['id', 'accountId', 'name', 'color']), '(id, account_id, name, color)')
   const map = new IdentityMap()

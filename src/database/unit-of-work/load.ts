@@ -4,7 +4,7 @@ import { idsOf, type IdRange } from '../group-commit/transaction.ts'
 import { idOf, type Table } from '../table.ts'
 import type { OwnStatement } from '../statements.ts'
 import type { IdentityMap, Row, Values } from './account-rows.ts'
-import { childrenSql, loadAllSql, loadSql, lockAllSql } from './row-statements.ts'
+import { allSql, childrenSql, loadSql } from './row-statements.ts'
 import type { Need, Through, WantedValues } from './write.ts'
 
 /** A statement, and what is done with its rows. */
@@ -84,8 +84,8 @@ function rowLoads (dialect: Dialect, table: Table, { lock, ids, all }: TableNeed
   if (all.size > 0) {
     const values = [JSON.stringify(Array.from(all, (account) => ({ account })))]
     // A statement that waited for the lock of a row does not see the rows that were added meanwhile: the next one does.
-    if (dialect.isServer) loads.push({ statement: { sql: lockAllSql(dialect, table), values }, onRows: () => {} })
-    loads.push({ statement: { sql: loadAllSql(dialect, table), values }, onRows })
+    if (dialect.isServer) loads.push({ statement: { sql: allSql(dialect, table, 'ids'), values }, onRows: () => {} })
+    loads.push({ statement: { sql: allSql(dialect, table, 'rows'), values }, onRows })
   }
   if (ids.size > 0) {
     const direct = ids.get('')

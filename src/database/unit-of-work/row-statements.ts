@@ -45,21 +45,13 @@ export function loadSql (
   })
 }
 
-/** Loads and locks all rows of accounts, in the order of ids. */
-export function loadAllSql (dialect: Dialect, table: Table): string {
-  return once(dialect, `all ${table.name}`, () => ofAccounts(dialect, table, columnsOf(dialect, table, 'r')))
-}
-
-/** Locks them, and returns nothing of them. */
-export function lockAllSql (dialect: Dialect, table: Table): string {
-  return once(dialect, `lock ${table.name}`, () => ofAccounts(dialect, table, `r.${idOf(table)}`))
-}
-
-function ofAccounts (dialect: Dialect, table: Table, columns: string): string {
-  return `
-    SELECT ${columns} FROM ${dialect.jsonRows('i', { account: 'bigint' })}
+/** Locks all rows of accounts, in the order of ids. Returns the rows, or only their ids. */
+export function allSql (dialect: Dialect, table: Table, returns: 'rows' | 'ids'): string {
+  return once(dialect, `all ${returns} ${table.name}`, () => `
+    SELECT ${returns === 'rows' ? columnsOf(dialect, table, 'r') : `r.${idOf(table)}`}
+    FROM ${dialect.jsonRows('i', { account: 'bigint' })}
     ${inOrder(dialect)} ${table.name} r ON r.account_id = i.account
-    ${locking(dialect, table, dialect.forUpdate)}`
+    ${locking(dialect, table, dialect.forUpdate)}`)
 }
 
 /**
