@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { open, rename, rm } from 'node:fs/promises'
+import { chmod, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { OperationalError } from '../../operational-error.ts'
 import { databaseOf } from '../dialect.ts'
@@ -22,9 +22,13 @@ export async function saveCopy (url: string, file: string): Promise<number> {
   const source = await openConnection(url)
   try {
     source.all('VACUUM INTO ?', [part])
-    const size = await flush(part)
+    // SQLite gives a copy the mode that other new files have, whatever the mode of the database.
+    await chmod(part, 0o600)
+    // VACUUM INTO leaves the copy in the cache of the operating system.
+    const size = await flush(part, 'r+')
     await rename(part, file)
-    await flushFolder(dirname(file))
+    // Windows flushes no folders, and only files that are open for writing.
+    if (process.platform !== 'win32') await flush(dirname(file), 'r')
     return size
   } catch (error) {
     await rm(part, { force: true })
@@ -50,25 +54,12 @@ function checkPaths (url: string, file: string): void {
   }
 }
 
-/** Flushes the copy to disk, because VACUUM INTO leaves it in the cache of the operating system. */
-async function flush (file: string): Promise<number> {
-  const copy = await open(file, 'r+')
-  try {
-    // SQLite gives a copy the mode that other new files have, whatever the mode of the database.
-    await copy.chmod(0o600)
-    await copy.sync()
-    return (await copy.stat()).size
-  } finally {
-    await copy.close()
-  }
-}
-
-/** Flushes the name of the copy. Windows flushes no folders. */
-async function flushFolder (folder: string): Promise<void> {
-  if (process.platform === 'win32') return
-  const opened = await open(folder)
+/** Flushes a file, or the names in a folder, to disk. @returns its size in bytes */
+async function flush (path: string, flags: 'r' | 'r+'): Promise<number> {
+  const opened = await open(path, flags)
   try {
     await opened.sync()
+    return (await opened.stat()).size
   } finally {
     await opened.close()
   }
