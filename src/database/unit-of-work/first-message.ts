@@ -3,25 +3,12 @@ import type { Dialect } from '../dialect.ts'
 import { classifyError } from '../error-classification.ts'
 import type { EventLog, QueuedCommand } from '../group-commit/command.ts'
 import type { OwnStatement, Run } from '../statements.ts'
-import { claimOf, replaysOf, unclaimedOf, type Replay } from './idempotency.ts'
+import { claimOf, replaysOf, unclaimedOf } from './idempotency.ts'
 import { once } from './row-statements.ts'
 import { StoredBytes } from './stored-bytes.ts'
 
 /** Another transaction has locked one of the keys, for longer than a group waits. */
 export class IdempotencyKeyLocked extends Error {}
-
-export interface FirstMessage {
-  /** The answers of the entries whose keys were used before. */
-  replays: Map<QueuedCommand, Replay>
-  /** How far the clocks of the accounts are ahead, in ms; deleted accounts are missing. */
-  offsets: Map<number, number>
-  /** What the accounts store, less the expired responses that new ones replace. */
-  bytes: StoredBytes
-  /** Whether an account has a subscriber of the event log. */
-  isSubscribed: boolean
-  /** The rows of the statements behind. */
-  rows: object[][]
-}
 
 export interface FirstMessageOptions {
   clocks: AccountClocks
@@ -44,7 +31,7 @@ export async function sendFirstMessage (
   run: Run, dialect: Dialect, group: readonly QueuedCommand[], accounts: readonly number[],
   behind: readonly OwnStatement[],
   { clocks, lock, eventLog, storedBytesLimit }: FirstMessageOptions
-): Promise<FirstMessage> {
+) {
   const keyed = group.filter(({ context }) => context.idempotency !== undefined)
   const claims = keyed.length === 0 ? [] : [claimOf(dialect, keyed)]
   const ids = JSON.stringify(accounts.map((id) => ({ id })))
@@ -71,10 +58,15 @@ export async function sendFirstMessage (
   const bytes = new StoredBytes(storedBytesLimit, stored)
   const unclaimed = claims.length === 0 ? [] : unclaimedOf(keyed, rows[locks.length]!, bytes)
   return {
+    /** The answers of the entries whose keys were used before. */
     replays: await replaysOf(run, dialect, unclaimed),
+    /** How far the clocks of the accounts are ahead, in ms; deleted accounts are missing. */
     offsets,
+    /** What the accounts store, less the expired responses that new ones replace. */
     bytes,
+    /** Whether an account has a subscriber of the event log. */
     isSubscribed: found.some(({ subscribed }) => Boolean(subscribed)),
+    /** The rows of the statements behind. */
     rows: rows.slice(statements.length - behind.length)
   }
 }
