@@ -1,4 +1,3 @@
-import { timeText } from '../account-clocks.ts'
 import { idempotencyRecords } from '../../generated/tables.ts'
 import { bytesSql } from '../unit-of-work/stored-bytes.ts'
 import type { Command } from './command.ts'
@@ -9,10 +8,6 @@ import type { Transaction } from './transaction.ts'
  * it: at the last instant, where clocks stop, none does.
  */
 export const LIFETIME_MS = 24 * 60 * 60 * 1000
-
-function expiryOf (now: string): string {
-  return timeText(Date.parse(now) + LIFETIME_MS)
-}
 
 /** Maximum number of expired records removed in one transaction: few enough that no write waits noticeably for it. */
 const SWEEP_SIZE = 500
@@ -43,7 +38,7 @@ export async function renewClaim ({ dialect, execute, now }: Transaction, accoun
     UPDATE idempotency_records SET created_at = ${dialect.toTime('i.now')}, expires_at = ${dialect.toTime('i.expires')}
     FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text', now: 'text', expires: 'text' })}
     WHERE account_id = i.account AND idempotency_records.key = i.key`,
-  [{ account, key, now: now(account), expires: expiryOf(now(account)) }])
+  [{ account, key, now: now(account), expires: now(account, LIFETIME_MS) }])
 }
 
 /**
