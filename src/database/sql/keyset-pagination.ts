@@ -69,11 +69,6 @@ export interface Page {
 /** A page ends with the record that reaches this size, in bytes. */
 export const MAX_PAGE_BYTES = 1_048_576
 
-/** Returns the maximum size of a page in bytes. */
-function maxBytesOfPage (limit: number, maxRecordBytes: number): number {
-  return Math.min(limit * maxRecordBytes, MAX_PAGE_BYTES + maxRecordBytes)
-}
-
 /**
  * Returns the query for one shape of a list (its filters, order and length), and its input. The text depends on the
  * shape, so that the database can walk the matching index. Calls of one shape share a statement.
@@ -81,12 +76,13 @@ function maxBytesOfPage (limit: number, maxRecordBytes: number): number {
 export function pageQuery (
   listing: ListDefinition, { limit, descending, after, filters }: PageRequest, account: number
 ): [Query<object, Page>, object] {
+  const { recordBytes } = listing
   const used = Object.keys(filters).filter((name) => filters[name] !== undefined).sort()
   const shape = `${listing.name} ${used.join(',')} ${descending ? 'down' : 'up'} ${limit}`
   const query = queryOfShape(shape, (): Query<object, Page> => ({
     sql: (dialect) => pageSql(dialect, listing, used, descending, limit),
     isCostly: true,
-    ...listing.recordBytes && { maxRowBytes: maxBytesOfPage(limit, listing.recordBytes.max) }
+    ...recordBytes && { maxRowBytes: Math.min(limit * recordBytes.max, MAX_PAGE_BYTES + recordBytes.max) }
   }))
   return [query, { account, after: after ?? (descending ? Number.MAX_SAFE_INTEGER : 0), limit, ...filters }]
 }
