@@ -4,11 +4,8 @@ import { databaseOf, type DatabaseName } from '../dialect.ts'
 import { migrationsFolder, openMigrationSession, pendingIn } from './history.ts'
 import type { MigrationSession } from './session.ts'
 
-/** The type of times in Prisma's table, and the present one as Prisma writes it. */
-const TIMES: Record<DatabaseName, { type: string, now: string }> = {
-  sqlite: { type: 'DATETIME', now: "strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now')" },
-  postgresql: { type: 'TIMESTAMPTZ', now: 'clock_timestamp()' }
-}
+/** The type of times in Prisma's table. */
+const TIME: Record<DatabaseName, string> = { sqlite: 'DATETIME', postgresql: 'TIMESTAMPTZ' }
 
 /**
  * Applies all pending migrations to the database at `url`, and creates a missing SQLite file. Several processes may
@@ -39,17 +36,17 @@ export async function migrate (url: string): Promise<string[]> {
 /** Applies a migration and commits. @returns its name */
 async function apply (session: MigrationSession, database: DatabaseName, name: string): Promise<string> {
   const script = await readFile(`${migrationsFolder(database)}/${name}/migration.sql`, 'utf8')
-  const { now } = TIMES[database]
+  const now = (): string => `'${new Date().toISOString()}'`
   const id = randomUUID()
   try {
-    await session.script(createHistory(database))
+    await session.script(createHistory(TIME[database]))
     // An unfinished migration has changed nothing: it failed, or its process was killed.
     await session.script(`
-      UPDATE _prisma_migrations SET rolled_back_at = ${now} WHERE finished_at IS NULL AND rolled_back_at IS NULL;
+      UPDATE _prisma_migrations SET rolled_back_at = ${now()} WHERE finished_at IS NULL AND rolled_back_at IS NULL;
       INSERT INTO _prisma_migrations (id, checksum, migration_name, started_at, applied_steps_count)
-      VALUES ('${id}', '${createHash('sha256').update(script).digest('hex')}', '${name}', ${now}, 1)`)
+      VALUES ('${id}', '${createHash('sha256').update(script).digest('hex')}', '${name}', ${now()}, 1)`)
     await session.script(script)
-    await session.script(`UPDATE _prisma_migrations SET finished_at = ${now} WHERE id = '${id}'`)
+    await session.script(`UPDATE _prisma_migrations SET finished_at = ${now()} WHERE id = '${id}'`)
     await session.commit()
   } catch (error) {
     // It fails if the connection is lost, or SQLite has rolled back by itself.
@@ -59,8 +56,7 @@ async function apply (session: MigrationSession, database: DatabaseName, name: s
   return name
 }
 
-function createHistory (database: DatabaseName): string {
-  const { type } = TIMES[database]
+function createHistory (type: string): string {
   return `
     CREATE TABLE IF NOT EXISTS _prisma_migrations (
       id                  VARCHAR(36)  NOT NULL PRIMARY KEY,
