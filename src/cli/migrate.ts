@@ -23,9 +23,8 @@ async function applyMigrations (url: string, json: boolean): Promise<void> {
 
 async function showStatus (url: string, json: boolean): Promise<void> {
   const { databaseOf } = await import('../database/dialect.ts')
-  const { migrationNames } = await import('../database/migrations/history.ts')
-  const { pendingWithoutCreating } = await import('../database/migrations/startup-check.ts')
-  const pending = new Set(await pendingWithoutCreating(url))
+  const { migrationNames, pendingMigrations } = await import('../database/migrations/history.ts')
+  const pending = new Set(await pendingMigrations(url))
   const names = await migrationNames(databaseOf(url))
   const migrations = names.map((name) => ({ name, state: pending.has(name) ? 'pending' : 'applied' }))
   await printRecords(migrations, json, ({ name, state }) => `${state}  ${name}`)

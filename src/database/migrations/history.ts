@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PACKAGE } from '../../folders.ts'
 import { databaseOf, type DatabaseName } from '../dialect.ts'
+import { isMissing } from '../sqlite/database-file.ts'
 import type { MigrationSession } from './session.ts'
 
 /** Prisma's table of migrations. A migration of the service is one transaction, so it is finished or not there. */
@@ -15,11 +16,13 @@ const HAS_HISTORY: Record<DatabaseName, string> = {
 }
 
 /**
- * Returns the names of the migrations that this version of the service needs and the database has not finished.
+ * Returns the names of the migrations that this version of the service needs and the database has not finished. Does
+ * not create a missing SQLite file, as opening it would.
  *
  * @throws if the service cannot reach the database
  */
 export async function pendingMigrations (url: string): Promise<string[]> {
+  if (isMissing(url)) return await migrationNames('sqlite')
   const session = await openMigrationSession(url)
   try {
     return await pendingIn(session, databaseOf(url))

@@ -1,8 +1,7 @@
 import type { Config } from '../../config.ts'
 import { OperationalError } from '../../operational-error.ts'
 import { databaseOf } from '../dialect.ts'
-import { isMissing } from '../sqlite/database-file.ts'
-import { migrationNames, pendingMigrations } from './history.ts'
+import { pendingMigrations } from './history.ts'
 import { migrate } from './migrate.ts'
 
 type MigrationConfig = Pick<Config, 'DATABASE_URL' | 'MIGRATE_ON_START'>
@@ -16,14 +15,14 @@ export async function migrateOrVerify (config: MigrationConfig): Promise<void> {
   const { DATABASE_URL: url } = config
   if (!migratesOnStart(config)) return await verifyMigrations(url)
   // The driver adapter's errors explain a server that cannot be reached.
-  await pendingWithoutCreating(url)
+  await pendingMigrations(url)
   await verifyConnection(url)
   await migrate(url)
 }
 
 /** @throws OperationalError if the database does not exist or misses migrations */
 export async function verifyMigrations (url: string): Promise<void> {
-  const pending = await pendingWithoutCreating(url)
+  const pending = await pendingMigrations(url)
   await verifyConnection(url)
   if (pending.length > 0) {
     throw new OperationalError(`The database misses ${pending.length} migration(s): ${pending.join(', ')}. ` +
@@ -40,9 +39,4 @@ async function verifyConnection (url: string): Promise<void> {
 
 export function migratesOnStart ({ DATABASE_URL, MIGRATE_ON_START }: MigrationConfig): boolean {
   return MIGRATE_ON_START ?? databaseOf(DATABASE_URL) === 'sqlite'
-}
-
-/** Returns the pending migrations, and does not create a missing SQLite file, as opening it would. */
-export async function pendingWithoutCreating (url: string): Promise<string[]> {
-  return isMissing(url) ? await migrationNames('sqlite') : await pendingMigrations(url)
 }
