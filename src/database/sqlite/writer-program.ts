@@ -13,12 +13,10 @@ function reply (message: WriterReply): void {
   parentPort!.postMessage(message)
 }
 
-/** Resolves when the messages so far have their replies, which keep the order of the messages. */
-let replied = Promise.resolve()
-
 parentPort!.on('message', (message: readonly OwnStatement[] | 'end') => {
   if (message === 'end') process.exit()
-  replied = replied.then(async () => await run(message)).then(
+  // They settle in the order of the messages.
+  run(message).then(
     (rows) => { reply({ rows }) },
     ({ message, code }: Error & { code?: unknown }) => { reply({ error: { message, code } }) }
   )
