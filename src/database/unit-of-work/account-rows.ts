@@ -53,7 +53,6 @@ export class IdentityMap {
   takeId (table: Table): number {
     const id = this.#newIds.get(table)?.shift()
     if (id === undefined) throw new Error(`a write created more rows in ${table.name} than it declares`)
-    this.#undo.push(() => { this.#newIds.get(table)!.unshift(id) })
     return id
   }
 
@@ -71,7 +70,7 @@ export class IdentityMap {
     })
   }
 
-  /** Runs a write. If it throws, nothing of it is left. */
+  /** Runs a write. If it throws, nothing of it is left, except that its new ids are used. */
   attempt<Result> (work: () => Result): Result {
     this.#undo = []
     try {
