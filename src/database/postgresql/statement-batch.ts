@@ -99,9 +99,8 @@ export class StatementBatch {
 }
 
 /**
- * Values as the service works with them, by PostgreSQL's ids of their types (`SELECT oid, typname FROM pg_type`). Ids
- * and counts fit a double, because the contract keeps ids below 2^53. All other values stay texts: a value that could
- * not be read would make a failure of what is committed.
+ * Values as the service works with them, by PostgreSQL's ids of their types (`SELECT oid, typname FROM pg_type`). All
+ * others stay texts: a value that could not be read would make a failure of what is committed.
  */
 const PARSERS: Partial<Record<number, Column['parse']>> = {
   16: (text) => text === 't', // bool

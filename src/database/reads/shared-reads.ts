@@ -10,9 +10,7 @@ import type { StatementRunner } from './statement-runner.ts'
  */
 const MIN_COSTLY_BATCH: Record<DatabaseName, number> = { sqlite: MAX_BATCH, postgresql: 16 }
 
-/**
- * Collects the calls of each query in one turn of the event loop, which share a statement, or a few.
- */
+/** Collects the calls of each query in one turn of the event loop, which share a statement, or a few. */
 export class SharedReads {
   readonly #runner: StatementRunner
   readonly #minCostlyBatch: number

@@ -34,10 +34,7 @@ export class SqliteConnection {
     this.#database = withSqliteErrors(() => openFile(path, { ...options, returnArrays: true }))
   }
 
-  /**
-   * Returns the rows of one of the service's own statements, none if it only writes. Ids and counts fit a double,
-   * because the contract keeps ids below 2^53.
-   */
+  /** Returns the rows of one of the service's own statements, none if it only writes. */
   all (sql: string, values: readonly unknown[]): object[] {
     return withSqliteErrors(() => {
       const { statement, names } = this.#prepare(sql)

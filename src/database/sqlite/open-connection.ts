@@ -19,10 +19,7 @@ const PRAGMAS = `
 /** Maximum time to wait for a lock of another process, in ms, outside of the service. */
 export const LOCK_TIMEOUT_MS = 5_000
 
-/**
- * @param lockTimeout maximum time to wait for a lock of another process, in ms
- * @throws OperationalError when the folder of the file does not allow it
- */
+/** @throws OperationalError when the folder of the file does not allow it */
 export async function openConnection (
   url: string, lockTimeout = LOCK_TIMEOUT_MS, options?: DatabaseSyncOptions
 ): Promise<SqliteConnection> {

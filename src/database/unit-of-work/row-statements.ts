@@ -90,7 +90,6 @@ export function childrenSql (
   })
 }
 
-/** @param fields those of which a row has another value than the default */
 export function insertSql (dialect: Dialect, table: Table, fields: string[]): string {
   return once(dialect, `insert ${table.name} ${fields.join()}`, () => `
     INSERT INTO ${table.name} (${fields.map((field) => columnOf(table, field)).join(', ')})

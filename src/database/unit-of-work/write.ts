@@ -35,7 +35,6 @@ export interface Through {
   field: string
 }
 
-/** Whether there are rows with these values. */
 interface ChildrenNeed {
   kind: 'children'
   table: Table
