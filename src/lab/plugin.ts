@@ -6,6 +6,9 @@ import { createHeldBytes } from './held-bytes.ts'
 import { addRequestFaults, collectOperation, type Operations } from './request-faults.ts'
 import { findActiveStates } from './queries.ts'
 
+/** Time after which a process forgets a deleted account: the last response to it shows its clock. */
+const FORGET_MS = 5_000
+
 declare module 'fastify' {
   interface FastifyInstance {
     /** The lab; only where the setting LAB is true. */
@@ -23,12 +26,16 @@ export const labHooks: FastifyPluginAsync = fp(async function labHooks (app: Fas
   addRequestFaults(app, states, operations, held)
   app.interceptCalls?.(createAroundCall(app, states, held))
   app.onChange(({ lab: changed = [], accounts: deleted = [] }) => {
-    for (const account of [...changed, ...deleted.filter(states.knows)]) {
-      states.refresh(account).catch((error: unknown) => {
-        app.log.warn({ err: error }, 'cannot read the state of the lab; the next poll reads it')
-      })
-    }
+    changed.forEach(refresh)
+    for (const account of deleted) if (states.knows(account)) setTimeout(refresh, FORGET_MS, account).unref()
   })
+
+  function refresh (account: number): void {
+    states.refresh(account).catch((error: unknown) => {
+      app.log.warn({ err: error }, 'cannot read the state of the lab; the next poll reads it')
+    })
+  }
+
   app.addHook('onReady', states.start)
   app.addHook('preClose', async () => { states.stop() })
 }, { name: 'lab-hooks', dependencies: ['database', 'authentication'] })

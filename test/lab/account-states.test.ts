@@ -137,7 +137,7 @@ t.test('what a process knows of the lab of accounts', async (t) => {
     const { states } = await startOther(t, running)
     t.same(accounts.map(({ account }) => states.knows(account!)), [true, true, true, true])
     for (const account of accounts) await account.delete('/account')
-    await eventually(() => app.clocks.movedAccounts().length === 0)
+    await eventually(() => app.clocks.movedAccounts().length === 0, 30_000)
     for (const { account } of accounts) await states.refresh(account!)
     t.same(accounts.map(({ account }) => states.knows(account!)), [false, false, false, false])
   })
