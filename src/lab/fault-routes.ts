@@ -11,7 +11,6 @@ import { isEffectOfAnswers, isEffectOfCalls, type Effect } from './effects.ts'
 import { FaultLimitReached, FaultNotFound, UnknownApiKey } from './errors.ts'
 import { createFault, createScenario, deleteFault, deleteFaults } from './fault-commands.ts'
 import { findFault, listFaults } from './queries.ts'
-import type { Operations } from './request-faults.ts'
 import {
   FaultParams, FaultSchema, LabQuery, NewFaultSchema, NewScenarioSchema, type NewFault
 } from './schemas.ts'
@@ -138,7 +137,7 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
 }
 
 /** @throws ValidationFailed when the fault could never hit a request, or says two things at once */
-function checkFault (operations: Operations, fault: NewFault, where = ''): void {
+function checkFault (operations: Set<string>, fault: NewFault, where = ''): void {
   const problem = problemOfCombination(fault) ?? problemOfOperation(operations, fault)
   if (problem !== undefined) throw new ValidationFailed(where + problem)
 }
@@ -150,7 +149,7 @@ function problemOfCombination ({ times, forSeconds, rate, seed }: NewFault): str
   return seed !== undefined && rate === undefined ? 'seed must be left out without rate' : undefined
 }
 
-function problemOfOperation (operations: Operations, { operation, effect, keyId }: NewFault): string | undefined {
+function problemOfOperation (operations: Set<string>, { operation, effect, keyId }: NewFault): string | undefined {
   if (operation === WEBHOOK) {
     return keyId === undefined
       ? problemOfCallEffect(effect)

@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import { createAccountStates, type AccountStates } from './account-states.ts'
 import { createAroundCall } from './delivery-faults.ts'
 import { createHeldBytes } from './held-bytes.ts'
-import { addRequestFaults, collectOperation, type Operations } from './request-faults.ts'
+import { addRequestFaults } from './request-faults.ts'
 import { findActiveStates } from './queries.ts'
 
 /** Time after which a process forgets a deleted account: the last response to it shows its clock. */
@@ -12,18 +12,24 @@ const FORGET_MS = 5_000
 declare module 'fastify' {
   interface FastifyInstance {
     /** The lab; only where the setting LAB is true. */
-    lab?: { states: AccountStates, operations: Operations }
+    lab?: {
+      states: AccountStates
+      /** The ids of the operations that faults can name. */
+      operations: Set<string>
+    }
   }
 }
 
 /** Adds faults and clocks to the operations of a scope, and faults to the calls of webhooks. */
 export const labHooks: FastifyPluginAsync = fp(async function labHooks (app: FastifyInstance) {
   const states = createAccountStates(app)
-  const operations: Operations = new Map()
+  const operations = new Set<string>()
   app.decorate('lab', { states, operations })
-  app.addHook('onRoute', (route) => { collectOperation(operations, route) })
+  app.addHook('onRoute', ({ schema }) => {
+    if (schema?.operationId !== undefined) operations.add(schema.operationId)
+  })
   const held = createHeldBytes()
-  addRequestFaults(app, states, operations, held)
+  addRequestFaults(app, states, held)
   app.interceptCalls?.(createAroundCall(app, states, held))
   app.onChange(({ lab: changed = [], accounts: deleted = [] }) => {
     changed.forEach(refresh)

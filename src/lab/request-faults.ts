@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { EventStream } from '../events/followers.ts'
 import { wantsEventStream } from '../http/content-negotiation.ts'
 import type { AccountStates } from './account-states.ts'
@@ -26,37 +26,23 @@ declare module 'fastify' {
 /** Tags of the operations that a fault of the operation `*` does not match. */
 const SPARED_TAGS = ['lab', 'accounts']
 
-interface OperationFacts { operationId: string, isOrdinary: boolean, hasStream: boolean }
-
-/** The operations that faults can name. */
-export type Operations = Map<string, OperationFacts>
-
-export function collectOperation (operations: Operations, { schema, config }: RouteOptions): void {
-  const { operationId, tags = [] } = (schema ?? {}) as { operationId?: string, tags?: string[] }
-  if (operationId === undefined) return
-  const isOrdinary = !tags.some((tag) => SPARED_TAGS.includes(tag))
-  operations.set(operationId, { operationId, isOrdinary, hasStream: config?.stream === true })
-}
-
 /**
  * Adds the faults to all requests of a scope: `onRequest` decides after authorization and before the body is read
  * whether a fault hits the request, and `onSend` changes the answer. A request whose account has no faults that could
  * match it waits for nothing.
  */
-export function addRequestFaults (
-  app: FastifyInstance, states: AccountStates, operations: Operations, held: HeldBytes
-): void {
+export function addRequestFaults (app: FastifyInstance, states: AccountStates, held: HeldBytes): void {
   app.decorateRequest('hit', null)
 
   app.addHook('onRequest', (request, reply, done) => {
     if (!states.hasFaults(request.auth.account)) return done()
     const { auth: { account, key: keyId }, id: requestId } = request
-    const operation = operations.get(operationIdOf(request))
+    // Not from `onRoute`, whose hooks run here before those of inner scopes add the tags.
+    const { schema: { operationId: operation, tags = [] } = {}, config } = request.routeOptions
     if (operation === undefined) return done()
-    const { operationId, isOrdinary, hasStream } = operation
-    const target = { operation: operationId, isOrdinary, keyId }
+    const target = { operation, isOrdinary: !tags.some((tag) => SPARED_TAGS.includes(tag)), keyId }
     if (!states.mayHit(account, target)) return done()
-    const isStream = hasStream && request.method === 'GET' && wantsEventStream(request)
+    const isStream = config.stream === true && request.method === 'GET' && wantsEventStream(request)
     const isImmediate = writesEventAtOnce(isStream)
     const match = { ...target, account, requestId, isImmediate }
     app.commit(matchFaults, match, { account }).then(({ record: fault }) => {
@@ -75,10 +61,6 @@ export function addRequestFaults (
       reply.raw.socket?.destroy()
     }, done)
   })
-}
-
-function operationIdOf ({ routeOptions: { schema } }: FastifyRequest): string {
-  return (schema as { operationId?: string } | undefined)?.operationId ?? ''
 }
 
 /** An effect that comes before every event of the request writes its own event with the match. */
@@ -118,7 +100,7 @@ async function finish (
   const writeEvent = async (): Promise<void> => {
     if (hit.isRecorded) return
     hit.isRecorded = true
-    const input = { account, fault, requestId, operation: operationIdOf(request) }
+    const input = { account, fault, requestId, operation: request.routeOptions.schema!.operationId! }
     // The request may have deleted the account. The effect takes place in any case.
     await server.commit(recordHit, input, { account }).catch((error: unknown) => {
       request.log.info({ err: error }, 'cannot record that a fault hit a request')

@@ -2,13 +2,14 @@ import t from 'tap'
 import { startApp, type Answer } from '../support/app.ts'
 import { assertError, assertRejectsInput, assertResponse } from '../support/checks.ts'
 import { newCategory, stocked } from '../support/fixtures.ts'
+import { operationsOf } from '../support/operations.ts'
 import { openStream } from '../support/stream.ts'
 import { newFault } from './fixture.ts'
 import { eventTypes, receive } from './receive.ts'
 
 t.test('faults', async (t) => {
   const running = await startApp(t)
-  const { openAccount, withKey } = running
+  const { app, openAccount, withKey } = running
 
   await t.test('bad input is refused with the field and the rule', async (t) => {
     const ada = await openAccount()
@@ -254,6 +255,20 @@ t.test('faults', async (t) => {
     t.equal((await ada.get('/events')).status, 200)
     await newFault(ada, { operation: 'getAccount', effect: { type: 'refuse', status: 500 } })
     t.equal((await ada.get('/account')).status, 500, 'by its name, an operation of the account can be hit')
+  })
+
+  await t.test('a fault of * hits every operation but those of the lab and the account', async (t) => {
+    const spared = { lab: 0, accounts: 0 }
+    await Promise.all(operationsOf(app).map(async ({ operationId, method, path, tags }) => {
+      // Some operations end faults.
+      const ada = await openAccount()
+      await newFault(ada, { operation: '*', effect: { type: 'refuse', status: 500 } })
+      const { headers } = await ada.request(method, path.replaceAll(/\{\w+\}/g, '1'))
+      const tag = (['lab', 'accounts'] as const).find((name) => tags.includes(name))
+      t.equal(headers['petstore-fault'] === undefined, tag !== undefined, operationId)
+      if (tag !== undefined) spared[tag]++
+    }))
+    t.ok(spared.lab > 20 && spared.accounts > 5, `spared: ${JSON.stringify(spared)}`)
   })
 
   await t.test('a fault of one key hits requests of that key alone', async (t) => {

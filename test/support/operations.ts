@@ -22,6 +22,7 @@ export interface Schema {
 
 export interface Operation {
   operationId: string
+  tags: string[]
   method: string
   /** With `{name}` where a parameter goes. */
   path: string
@@ -49,11 +50,12 @@ export function operationsOf (app: FastifyInstance): Operation[] {
     }
   }
   return Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, { operationId, parameters = [], requestBody }]) => {
+    Object.entries(methods).map(([method, { operationId, tags, parameters = [], requestBody }]) => {
       const { content } = requestBody ?? {}
       const body = content?.['application/json']?.schema ?? (content?.['application/x-ndjson'] && LINE)
       return {
         operationId,
+        tags,
         method: method.toUpperCase(),
         path,
         parameters: parameters.map((parameter) => ({ ...parameter, schema: resolve(parameter.schema) })),
@@ -75,6 +77,7 @@ const LINE: Schema = {
 interface Document {
   paths: Record<string, Record<string, {
     operationId: string
+    tags: string[]
     parameters?: Operation['parameters']
     requestBody?: { content: Record<string, { schema: Schema }> }
   }>>
