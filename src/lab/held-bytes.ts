@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http'
+
 /** Limits of one account, and of the whole process. */
 interface ByteLimits { account: number, process: number }
 
@@ -37,6 +39,39 @@ export function createHeldBytes (limits = FAULT_LIMITS): HeldBytes {
         if (isHeld) add(account, -bytes)
         isHeld = false
       }
+    }
+  }
+}
+
+/** Runs a step of a request that uses the bytes which are held for it. */
+export type RunStep = <Result>(step: () => Promise<Result>) => Promise<Result>
+
+/**
+ * Releases the bytes of a request when its response has closed and no step of it runs: a client that leaves does not
+ * end what its request began.
+ */
+export function releaseAfter (response: ServerResponse, release: () => void): RunStep {
+  // A client can leave before its request starts, and Node emits `close` once.
+  let isClosed = response.closed
+  let running = 0
+
+  function releaseUnused (): void {
+    if (isClosed && running === 0) release()
+  }
+
+  response.once('close', () => {
+    isClosed = true
+    releaseUnused()
+  })
+  releaseUnused()
+  return async (step) => {
+    running++
+    try {
+      return await step()
+    } finally {
+      running--
+      // A step that follows begins in this turn of the event loop.
+      setImmediate(releaseUnused)
     }
   }
 }

@@ -7,25 +7,33 @@ import { sendWriteResult } from '../http/responses.ts'
 import { NDJSON } from '../http/json-text.ts'
 import { SnapshotLimitReached, SnapshotTooLarge } from './errors.ts'
 import { validateLines } from './file-rows.ts'
-import { createHeldBytes } from './held-bytes.ts'
+import { createHeldBytes, releaseAfter, type RunStep } from './held-bytes.ts'
 import { importSnapshot } from './import-command.ts'
 import { MAX_IMPORT_BYTES } from './import-store.ts'
 import { relateRows } from './imported-store.ts'
 import { SnapshotSchema } from './schemas.ts'
 import { FileLines, Lines, parseLines } from './store-file.ts'
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Runs a step of an import. The memory of its file is held until then. */
+    runStep: RunStep | undefined
+  }
+}
+
 /** A file takes some four times its size until it is saved: those of a process take at most 128 MB. */
 const LIMITS = { account: MAX_IMPORT_BYTES, process: 4 * MAX_IMPORT_BYTES }
 
 export const importRoutes: FastifyPluginAsyncTypebox = async function importRoutes (app) {
   const held = createHeldBytes(LIMITS)
+  app.decorateRequest('runStep', undefined)
 
   app.addContentTypeParser<Buffer>(NDJSON, { parseAs: 'buffer', bodyLimit: MAX_IMPORT_BYTES }, async (
-    { auth: { account } }: FastifyRequest, body: Buffer
-  ) => {
+    { auth: { account }, runStep }: FastifyRequest, body: Buffer
+  ) => await runStep!(async () => {
     await app.admission.admitBody(account, body.length)
     return await parseLines(body, (began) => { app.admission.charge(account, began) })
-  })
+  }))
 
   app.post('/lab/snapshots/import', {
     bodyLimit: MAX_IMPORT_BYTES,
@@ -48,14 +56,14 @@ export const importRoutes: FastifyPluginAsyncTypebox = async function importRout
       const { headers: { 'content-length': length }, auth: { account } } = request
       const release = held.reserve(account, Math.min(Number(length ?? MAX_IMPORT_BYTES), MAX_IMPORT_BYTES))
       if (release === undefined) throw new Overloaded()
-      reply.raw.once('close', release)
+      request.runStep = releaseAfter(reply.raw, release)
       done()
     }
-  }, async (request, reply) => {
+  }, async (request, reply) => await request.runStep!(async () => {
     const { auth: { account } } = request
     const { values } = request.body as FileLines
     const store = relateRows(await validateLines(values))
     const saved = await app.commit(importSnapshot, { account, store }, writeContext(request))
     return sendWriteResult(reply, 201, saved, `/lab/snapshots/${saved.record.id}`)
-  })
+  }))
 }

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import type { TProperties } from '@sinclair/typebox'
 import t from 'tap'
@@ -6,6 +7,8 @@ import { ROWS } from '../../src/lab/row-schemas.ts'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { assertError, assertReplayed, assertResponse, readerOf } from '../support/checks.ts'
 import { newCategory, newOrder, newPet, setStatus, stocked } from '../support/fixtures.ts'
+import { holdWrites, nextWrite } from '../support/groups.ts'
+import { leaveWhileItWaits } from '../support/socket.ts'
 import { eventually } from '../support/receiver.ts'
 import { key } from '../contract/fields.ts'
 
@@ -68,8 +71,22 @@ const DEEP = '['.repeat(60_000) + ']'.repeat(60_000)
 
 const fileOf = (...rows: unknown[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join('')
 
+/** A file that takes all the memory that an account may have for imports. */
+function largestFile (last: object): string {
+  const lines = Array.from({ length: 70 }, (_, i) => JSON.stringify({ ...CATEGORY, id: i + 5 }).padEnd(119_000))
+  const end = `${JSON.stringify(last)}\n`
+  const file = `${lines.join('\n')}\n`
+  return file + end.padStart(8_388_608 - file.length)
+}
+
+function headOf (client: Client, length = 8_388_608): string {
+  return 'POST /lab/snapshots/import HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\n' +
+    `Authorization: Bearer ${client.key}\r\nContent-Length: ${length}\r\n`
+}
+
 t.test('a store as a file', async (t) => {
-  const { app, port, openAccount, withKey } = await startApp(t)
+  const running = await startApp(t)
+  const { app, port, openAccount, withKey } = running
 
   await t.test('has the same content after export and import, with other ids', async (t) => {
     const [ada, bob] = [await openAccount(), await openAccount()]
@@ -258,8 +275,7 @@ t.test('a store as a file', async (t) => {
   await t.test('waits in memory with no more than 8 MB of an account', async (t) => {
     const [ada, bob] = [await openAccount(), await openAccount()]
     const unfinished = connect(port, '127.0.0.1')
-    unfinished.write('POST /lab/snapshots/import HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\n' +
-      `Authorization: Bearer ${ada.key}\r\nContent-Length: 8388608\r\nExpect: 100-continue\r\n\r\n`)
+    unfinished.write(`${headOf(ada)}Expect: 100-continue\r\n\r\n`)
     const [answer] = await once(unfinished, 'data') as [Buffer]
     t.match(String(answer), /^HTTP\/1.1 100 /)
     const file = fileOf(CATEGORY)
@@ -267,6 +283,31 @@ t.test('a store as a file', async (t) => {
     t.equal((await send(bob, file)).status, 201, 'others have room')
     unfinished.destroy()
     await eventually(async () => (await send(ada, file)).status === 201)
+  })
+
+  await t.test('takes no memory after its client has left, whenever that was', async (t) => {
+    const ada = await openAccount()
+    await leaveWhileItWaits(running, `${headOf(ada)}\r\n`)
+    await eventually(async () => (await send(ada, fileOf(CATEGORY))).status === 201)
+    await leaveWhileItWaits(running, `${headOf(ada)}\r\n${largestFile([])}`, 'admitBody')
+    await eventually(async () => (await send(ada, fileOf(CATEGORY))).status === 201)
+    t.equal((await ada.get('/lab/snapshots')).body.length, 2)
+  })
+
+  await t.test('takes memory until it is saved, although its client has left', async (t) => {
+    const ada = await openAccount()
+    const release = await holdWrites(app)
+    const waits = nextWrite(app)
+    const leaving = connect(port, '127.0.0.1', () => { leaving.write(`${headOf(ada)}\r\n${largestFile(CATEGORY)}`) })
+    const [[, response]] = await Promise.all([once(app.server, 'request'), waits])
+    leaving.destroy()
+    await once(response as ServerResponse, 'close')
+    const second = send(ada, fileOf(CATEGORY))
+    await Promise.race([second, nextWrite(app)])
+    release()
+    assertError(t, await second, 503, 'overloaded')
+    await eventually(async () => (await send(ada, fileOf(CATEGORY))).status === 201)
+    t.equal((await ada.get('/lab/snapshots')).body.length, 2)
   })
 
   await t.test('settles messages whose deliveries are not part of it', async (t) => {

@@ -1,4 +1,7 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { connect, type Server, type Socket } from 'node:net'
+import type { TestApp } from './app.ts'
 import { eventually } from './receiver.ts'
 
 export interface RawAnswer {
@@ -35,6 +38,27 @@ export async function sendBytes (
     }
   })
   return received === '' ? undefined : read(received)
+}
+
+/**
+ * Sends the bytes of a request whose client leaves while the request waits for admission: to start, or to have its body
+ * parsed. Resolves when the service has noticed that and goes on with the request.
+ */
+export async function leaveWhileItWaits (
+  { app: { admission, server }, port }: TestApp, bytes: string, step: 'admit' | 'admitBody' = 'admit'
+): Promise<void> {
+  const left = once(server, 'request').then(async ([, response]) => { await once(response as ServerResponse, 'close') })
+  const socket = connect(port, '127.0.0.1')
+  await new Promise<void>((resolve) => {
+    admission[step] = async () => {
+      resolve()
+      await left
+    }
+    socket.write(bytes)
+  })
+  socket.destroy()
+  await left
+  Reflect.deleteProperty(admission, step)
 }
 
 /**
