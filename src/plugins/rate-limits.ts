@@ -64,6 +64,8 @@ export const rateLimits = fp(async function rateLimits (app: FastifyInstance, co
       const seconds = isFull && use.remaining > 0 ? IN_FLIGHT_SECONDS : untilReset
       setHeaders(reply, { max, timeWindow, remaining: Math.max(0, remaining - 1), seconds })
       if (isFull) reject(reply, seconds)
+      // Its client left while it waited: it takes no effect, and Node emits `close` once.
+      if (reply.raw.closed) return
       inFlight.set(key, others + 1)
       reply.raw.once('close', () => {
         const left = inFlight.get(key)! - 1

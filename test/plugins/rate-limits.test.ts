@@ -5,6 +5,7 @@ import type { Operation } from '../../src/openapi/document.ts'
 import { startApp } from '../support/app.ts'
 import { expandComponents } from '../support/expand-components.ts'
 import { setClockBack } from '../support/machine-clock.ts'
+import { leaveWhileItWaits } from '../support/socket.ts'
 
 const WRONG = { authorization: 'Bearer psk_AAAAAAAA_notakey' }
 
@@ -110,6 +111,17 @@ t.test('requests at the same time cannot open more accounts than the limit', asy
     t.equal(headers.ratelimit, `"default";r=0;t=${seconds}`)
     t.equal(body.message, `Too many requests. Try again in ${seconds} seconds.`)
   }
+})
+
+t.test('clients that leave before their requests start use up no limit, and open no account', async (t) => {
+  const running = await startApp(t, { RATE_LIMIT_SIGNUP: '2', TRUST_PROXY: '1' })
+  const body = JSON.stringify({ name: 'A store' })
+  const address = { 'x-forwarded-for': '203.0.113.1' }
+  const head = 'POST /accounts HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.1\r\n' +
+    `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
+  for (let i = 0; i < 4; i++) await leaveWhileItWaits(running, head + body)
+  t.equal((await running.nobody.post('/accounts', JSON.parse(body), address)).status, 201)
+  t.equal(await running.app.database.prisma.account.count(), 1)
 })
 
 t.test('behind a number of proxies, the address that the first of them saw is limited', async (t) => {
