@@ -27,7 +27,7 @@ export async function changeAnswer (
     case 'delay': {
       const release = held.reserve(request.auth.account, bytesOf(payload))
       if (release === undefined) return skip(reply, id, payload)
-      await holdBack(effect.ms, reply.raw.socket!)
+      await holdBack(effect.ms, reply.raw)
       release()
       return payload
     }

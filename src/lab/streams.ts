@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { pipeline, Readable, Transform, type Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EventStream } from '../events/followers.ts'
@@ -34,12 +35,14 @@ export function changeStream (source: EventStream, effect: Effect, context: Stre
 }
 
 /** Resolves after a time, or when the client has left. */
-export async function holdBack (ms: number, socket: Writable): Promise<void> {
+export async function holdBack (ms: number, response: ServerResponse): Promise<void> {
+  // It emits `close` once. Its socket is destroyed before: then the journal would have a response that nobody got.
+  if (response.closed) return
   const left = new AbortController()
   const leave = (): void => { left.abort() }
-  socket.once('close', leave)
+  response.once('close', leave)
   await sleep(ms, undefined, { signal: left.signal }).catch(() => {})
-  socket.off('close', leave)
+  response.off('close', leave)
 }
 
 /** Number of pieces a second that a slow body consists of. */

@@ -6,6 +6,7 @@ import t from 'tap'
 import { createHeldBytes } from '../../src/lab/held-bytes.ts'
 import { startApp, type Client } from '../support/app.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
+import { leaveWhileItWaits } from '../support/socket.ts'
 import { newFault } from './fixture.ts'
 import { eventTypes, receive } from './receive.ts'
 
@@ -44,8 +45,20 @@ t.test('answers to a client that injected faults', async (t) => {
     for (const request of requests) request.destroy()
     // What clients that left waited for is no longer held.
     await newFault(ada, { operation: 'listMessages', effect: { type: 'delay', ms: 1 }, times: 1_000 })
-    await eventually(async () =>
-      !String((await ada.get('/messages?limit=100')).headers['petstore-fault']).includes('skipped'))
+    const isSkipped = async (): Promise<boolean> =>
+      String((await ada.get('/messages?limit=100')).headers['petstore-fault']).includes('skipped')
+    await eventually(async () => !await isSkipped())
+
+    await ada.delete('/lab/faults')
+    await newFault(ada, { operation: 'listMessages', effect: { type: 'delay', ms: 60_000 }, times: 12 })
+    await newFault(ada, { operation: 'listMessages', effect: { type: 'delay', ms: 1 } })
+    const get = `GET /messages?limit=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${ada.key}\r\n\r\n`
+    const hits = async (): Promise<number> =>
+      await app.database.prisma.event.count({ where: { accountId: ada.account!, type: 'fault.hit' } })
+    const before = await hits()
+    for (let i = 0; i < 12; i++) await leaveWhileItWaits(running, get)
+    await eventually(async () => await hits() === before + 12)
+    t.notOk(await isSkipped(), 'nothing is held back for clients that left before')
 
     const { id: slow } = (await ada.post('/lab/faults', {
       operation: 'getMessage', effect: { type: 'trickle', bytesPerSecond: 1 }
