@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { EventStream } from '../events/followers.ts'
-import { wantsEventStream } from '../http/content-negotiation.ts'
+import { EVENT_STREAM, wantsEventStream } from '../http/content-negotiation.ts'
 import type { AccountStates } from './account-states.ts'
 import type { Effect } from './effects.ts'
 import { INJECTED } from './errors.ts'
@@ -42,7 +42,8 @@ export function addRequestFaults (app: FastifyInstance, states: AccountStates, h
     if (operation === undefined) return done()
     const target = { operation, isOrdinary: !tags.some((tag) => SPARED_TAGS.includes(tag)), keyId }
     if (!states.mayHit(account, target)) return done()
-    const isStream = config.stream === true && request.method === 'GET' && wantsEventStream(request)
+    const hasStream = config.stream === true || config.representations?.[EVENT_STREAM] !== undefined
+    const isStream = hasStream && request.method === 'GET' && wantsEventStream(request)
     const isImmediate = writesEventAtOnce(isStream)
     const match = { ...target, account, requestId, isImmediate }
     app.commit(matchFaults, match, { account }).then(({ record: fault }) => {

@@ -6,6 +6,7 @@ import { createEventStreams } from '../../src/events/event-stream.ts'
 import { EventStream, send, type Follower } from '../../src/events/followers.ts'
 import { RESERVED_BYTES } from '../../src/lab/held-bytes.ts'
 import { changeStream } from '../../src/lab/streams.ts'
+import type { Document } from '../../src/openapi/document.ts'
 import { startApp, type Client } from '../support/app.ts'
 import { newCategory } from '../support/fixtures.ts'
 import { eventually } from '../support/receiver.ts'
@@ -100,6 +101,28 @@ t.test('faults of event streams', async (t) => {
       t.equal(left.headers['petstore-fault'], String(id))
       left.close()
       await eventually(async () => await hitsOf(ada) === 1)
+    }
+  })
+
+  await t.test('each hit of each stream of the document is one event', async (t) => {
+    const effects = [
+      { type: 'delay', ms: 1 }, { type: 'trickle', bytesPerSecond: 100 }, { type: 'reset' }, { type: 'lose_answer' },
+      { type: 'truncate', bytes: 9 }, { type: 'replace_answer', status: 500 }, { type: 'refuse', status: 500 },
+      { type: 'corrupt', how: 'invalid_json' }
+    ]
+    const streams = Object.entries(app.swagger().paths as unknown as Document['paths'])
+      .filter(([, { get }]) => get?.responses[200]!.content?.['text/event-stream'] !== undefined)
+    t.same(streams.map(([path]) => path).sort(), ['/events', '/lab/requests'])
+    for (const [path, { get }] of streams) {
+      for (const effect of effects) {
+        const ada = await openAccount()
+        const id = await newFault(ada, { operation: get!.operationId, effect })
+        const hit = await openStream(running, ada, { path })
+        t.match(hit.headers['petstore-fault'], String(id))
+        hit.close()
+        await eventually(async () => await hitsOf(ada) > 0)
+        t.equal(await hitsOf(ada), 1, `${path}: ${effect.type}`)
+      }
     }
   })
 
