@@ -28,6 +28,9 @@ const BATCH_BYTES = 1_048_576
 const ACCOUNT_BYTES = 4_194_304
 const PROCESS_BYTES = 33_554_432
 
+/** Some room: otherwise each further request of thousands of accounts would look for the largest again. */
+const ROOM_BYTES = 1_048_576
+
 /** Records requests after their responses, so that no response waits for it. */
 export interface Recorder {
   /** @param keep how many requests the journal of the account keeps */
@@ -81,12 +84,16 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
       waiting.isOverfull = true
     }
     while (waiting.bytes > ACCOUNT_BYTES && drop(waiting)) continue
-    if (total > PROCESS_BYTES) drop(largest())
+    if (total > PROCESS_BYTES) makeRoom()
     schedule()
   }
 
-  function largest (): Waiting {
-    return [...accounts.values()].reduce((a, b) => b.bytes > a.bytes ? b : a)
+  /** Drops the oldest requests of the largest accounts, but not what is being recorded. */
+  function makeRoom (): void {
+    const droppable = [...accounts.values()].filter(({ requests }) => requests.length > 0)
+    for (const waiting of droppable.sort((a, b) => b.bytes - a.bytes)) {
+      while (drop(waiting)) if (total <= PROCESS_BYTES - ROOM_BYTES) return
+    }
   }
 
   function resize (waiting: Waiting, bytes: number): void {

@@ -24,6 +24,18 @@ function captured (path: string, bytes = 0): CapturedRequest {
   return { bytes: bytes + 500, endedAt: performance.now(), describe: () => ended(path, bytes) }
 }
 
+/** The most that may wait of all accounts. */
+const PROCESS_BYTES = 33_554_432
+
+const numbers = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => from + i)
+
+/** Returns what was recorded: requests and the memory that they took, and how many were dropped. */
+function sumOf (inputs: RecordInput[]): { count: number, bytes: number, dropped: number } {
+  const requests = inputs.flatMap(({ requests }) => requests)
+  const bytes = requests.reduce((sum, { text }) => sum + 500 + JSON.parse(text).answer.length, 0)
+  return { count: requests.length, bytes, dropped: inputs.reduce((sum, { dropped }) => sum + dropped, 0) }
+}
+
 interface Tried {
   recorder: Recorder
   inputs: RecordInput[]
@@ -63,6 +75,40 @@ t.test('what waits to be recorded', async (t) => {
     t.ok(dropped > 55 && dropped < 65, `${dropped} of 100 were dropped: 4 MB remained`)
     t.equal(paths.at(-1), '/99')
     t.equal(inputs.find(({ account }) => account === 2)!.requests.length, 1, 'of another account, none')
+  })
+
+  await t.test('is bounded for all accounts together, also if large requests follow small ones', async (t) => {
+    const { recorder, inputs } = recorderWith(async () => {})
+    const add = (accounts: number[], count: number, bytes: number): void => {
+      for (const account of accounts) for (let i = 0; i < count; i++) recorder.add(account, captured(`/${i}`, bytes), KEEP)
+    }
+    add(numbers(1, 8), KEEP, 3_600)
+    add(numbers(9, 108), 1, 100_000)
+    await recorder.close()
+    const { count, bytes, dropped } = sumOf(inputs)
+    t.equal(count + dropped, 8_100)
+    t.ok(bytes > 30_000_000 && bytes <= PROCESS_BYTES, `${bytes} bytes`)
+  })
+
+  await t.test('is bounded beside what is being recorded, of which nothing is dropped', async (t) => {
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => { release = resolve })
+    const { recorder, inputs } = recorderWith(async () => { await held })
+    const writing = numbers(1, 8).map(async (account) => {
+      recorder.add(account, captured('/a', 4_000_000), KEEP)
+      await recorder.recorded(account)
+    })
+    await eventually(() => inputs.length === 8)
+    for (let i = 0; i < 20; i++) recorder.add(9, captured(`/${i}`, 100_000), KEEP)
+    release()
+    await Promise.all(writing)
+    await recorder.recorded(9)
+    const { bytes, dropped } = sumOf(inputs)
+    t.equal(sumOf(inputs.filter(({ account }) => account < 9)).count, 8)
+    t.ok(bytes <= PROCESS_BYTES, `${bytes} bytes`)
+    const [{ requests }] = inputs.filter(({ account }) => account === 9) as [RecordInput]
+    t.equal(requests.length + dropped, 20)
+    t.equal(requests.at(-1)?.facts.path, '/19', 'the newest is left')
   })
 
   await t.test('is no more than the journal keeps, if that is more than one transaction records', async (t) => {
