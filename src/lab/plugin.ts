@@ -4,7 +4,7 @@ import { createAccountStates, type AccountStates } from './account-states.ts'
 import { createAroundCall } from './delivery-faults.ts'
 import { createHeldBytes } from './held-bytes.ts'
 import { addRequestFaults } from './request-faults.ts'
-import { findActiveStates } from './queries.ts'
+import { findMovedClocks } from './queries.ts'
 
 /** Time after which a process forgets a deleted account: the last response to it shows its clock. */
 const FORGET_MS = 5_000
@@ -46,13 +46,29 @@ export const labHooks: FastifyPluginAsync = fp(async function labHooks (app: Fas
   app.addHook('preClose', async () => { states.stop() })
 }, { name: 'lab-hooks', dependencies: ['database', 'authentication'] })
 
+/** Time after which clocks that could not be read are read again, as the lab does. */
+const RETRY_MS = 400
+
 /** Keeps the clocks that were moved while the lab was on: an account's time never goes back. */
 export const movedClocks: FastifyPluginAsync = fp(async function movedClocks (app: FastifyInstance) {
-  app.addHook('onReady', async () => {
-    const states = await findActiveStates(app.read).catch((error: unknown) => {
-      app.log.warn({ err: error }, 'cannot read the clocks of accounts')
-      return []
-    })
-    for (const { account, offsetSeconds } of states) app.clocks.advance(account, offsetSeconds * 1000)
+  let isClosing = false
+  let timer: NodeJS.Timeout | undefined
+
+  async function readClocks (): Promise<void> {
+    try {
+      for (const { account, offsetSeconds } of await findMovedClocks(app.read)) {
+        app.clocks.advance(account, offsetSeconds * 1000)
+      }
+    } catch (error) {
+      if (isClosing) return
+      app.log.warn({ err: error }, 'cannot read the clocks of accounts; they are read again')
+      timer = setTimeout(() => { void readClocks() }, RETRY_MS).unref()
+    }
+  }
+
+  app.addHook('onReady', readClocks)
+  app.addHook('preClose', async () => {
+    isClosing = true
+    clearTimeout(timer)
   })
 }, { name: 'moved-clocks', dependencies: ['database'] })

@@ -151,6 +151,22 @@ const activeStates: Query<object, { states: string }> = {
     FROM ${dialect.jsonRows('i', { ord: 'ordinality' })}`
 }
 
+const movedClocks: Query<object, { clocks: string }> = {
+  isNeverRefused: true,
+  sql: (dialect) => `
+    SELECT i.ord, ${list(dialect, `
+      SELECT a.id AS account, '{"account":' || a.id || ',"offsetSeconds":' || a.clock_offset_seconds || '}' AS state
+      FROM accounts a WHERE a.clock_offset_seconds > 0 AND a.deleted_at IS NULL`)} AS clocks
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality' })}`
+}
+
+/** Reads the clocks that were moved, by the index that holds nothing else. */
+export async function findMovedClocks (
+  read: Read
+): Promise<Array<Pick<AccountState, 'account' | 'offsetSeconds'>>> {
+  return JSON.parse((await read(movedClocks, {}))?.clocks ?? '[]') as AccountState[]
+}
+
 /** A change of an account's faults or clock. Each change of an account has a later time than the one before it. */
 export interface StateChange {
   account: number

@@ -20,7 +20,7 @@ import { HASH_LENGTH } from '../../src/journal/batches.ts'
 import { putJournal, recordRequests } from '../../src/journal/commands.ts'
 import { batchReader, findRequest } from '../../src/journal/queries.ts'
 import {
-  findActiveStates, findChanges, findClockOffset, findFault, findSnapshot, findStateOf
+  findActiveStates, findChanges, findClockOffset, findFault, findMovedClocks, findSnapshot, findStateOf
 } from '../../src/lab/queries.ts'
 import { resetStore } from '../../src/lab/reset-command.ts'
 import { createSnapshot, deleteSnapshot, restoreSnapshot } from '../../src/lab/snapshot-commands.ts'
@@ -111,6 +111,7 @@ function reads ({ app: { clocks, read } }: TestApp, { account, pet }: Owner): Ac
     'read later events': async (read) => await listEvents(read, account, 10_000, 20),
     'stream events': async (read) => await streamEvents(read, account, 10_000),
     'poll for due deliveries': async (read) => await findDueWork(read, clocks, 'worker', 0),
+    'read the moved clocks': async (read) => await findMovedClocks(read),
     'poll the lab': async (read) => await findActiveStates(read),
     'poll changes of the lab': async (read) => await findChanges(read, ago(15_000)),
     'read the lab of an account': async (read) => await findStateOf(read, account),

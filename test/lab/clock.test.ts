@@ -3,6 +3,7 @@ import t from 'tap'
 import { Webhook } from 'standardwebhooks'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { assertError, assertRejectsInput, assertReplayed, assertResponse } from '../support/checks.ts'
+import { freshDatabase } from '../support/database.ts'
 import { newPet } from '../support/fixtures.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
 import { openStream } from '../support/stream.ts'
@@ -214,6 +215,19 @@ t.test('the clock', async (t) => {
     assertError(t, await ada.get('/events?after=1'), 410, 'events_expired')
     t.equal((await bob.get('/events')).body[0].id, 1)
   })
+})
+
+t.test('a service without the lab keeps moved clocks, also if it cannot read them at first', async (t) => {
+  const DATABASE_URL = await freshDatabase(t)
+  const { app: { database: { prisma } }, openAccount } = await startApp(t, { DATABASE_URL })
+  const ada = await openAccount()
+  const pet = await newPet(ada)
+  await advance(ada, { to: '2030-12-05T00:00:00Z' })
+  await prisma.$executeRawUnsafe('ALTER TABLE accounts RENAME COLUMN clock_offset_seconds TO renamed')
+  const { app, withKey } = await startApp(t, { DATABASE_URL, LAB: 'false' })
+  t.same(app.clocks.movedAccounts(), [])
+  await prisma.$executeRawUnsafe('ALTER TABLE accounts RENAME COLUMN renamed TO clock_offset_seconds')
+  await eventually(async () => (await withKey(ada.key!).get(`/pets/${pet}`)).status === 410)
 })
 
 t.test('deliveries follow the clock', async (t) => {
