@@ -87,8 +87,9 @@ export function journalRoutes (
       await recorder.recorded(account)
       const input = { account, conditions: conditionsOf(request) }
       const deleted = await app.commit(deleteJournal, input, recordWriteContext(request))
+      // What waits belongs to the deleted journal. When the response is repeated, there may be another one.
+      if (!deleted.replayed) recorder.forget(account)
       await states.refreshAll(account)
-      recorder.forget(account)
       return sendWriteResult(reply, 204, deleted)
     })
 

@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import t from 'tap'
+import type { Commit } from '../../src/database/group-commit/committer.ts'
 import { startApp, type Answer, type Client } from '../support/app.ts'
-import { assertError, assertResponse } from '../support/checks.ts'
+import { assertError, assertReplayed, assertResponse } from '../support/checks.ts'
 import { newCategory, newPet, newWebhook } from '../support/fixtures.ts'
+import { key } from '../contract/fields.ts'
 import { newFault } from '../lab/fixture.ts'
 import { turnOn } from './fixture.ts'
 
@@ -238,6 +240,22 @@ t.test('the journal', async (t) => {
     await ada.get('/pets')
     const [again] = await recorded(ada)
     t.ok(again.id > id + 1)
+  })
+
+  await t.test('keeps its requests when the deletion of the one before is repeated', async (t) => {
+    const ada = await openAccount()
+    await turnOn(ada)
+    const deleted = await ada.delete('/lab/journal', key('off'))
+    await turnOn(ada)
+    const { commit } = app
+    app.commit = (async (command, input, context) => {
+      const result = await commit(command, input, context)
+      if (command.name === 'deleteJournal') await ada.get('/pets')
+      return result
+    }) as Commit
+    t.teardown(() => { app.commit = commit })
+    assertReplayed(t, await ada.delete('/lab/journal', key('off')), deleted, 'the repeated request')
+    t.match(await recorded(ada), [{ path: '/pets' }])
   })
 
   await t.test('takes PUT without an Idempotency-Key, and refuses what makes no sense', async (t) => {
