@@ -145,7 +145,7 @@ const activeStates: Query<object, { states: string }> = {
       SELECT a.id AS account, ${stateOf(dialect, 'a.id', 'a.clock_offset_seconds')} AS state FROM accounts a
       WHERE ${dialect.inSubquery('a.id', `
         SELECT m.id FROM accounts m WHERE m.clock_offset_seconds > 0
-        UNION SELECT f.account_id FROM faults f WHERE f.hits < f.times
+        UNION SELECT f.account_id FROM ${dialect.useIndex('faults f', 'f', 'faults_open_idx')} WHERE f.hits < f.times
         UNION SELECT j.account_id FROM journals j WHERE j.keep IS NOT NULL
         UNION SELECT l.account_id FROM account_limits l`)} AND a.deleted_at IS NULL`)} AS states
     FROM ${dialect.jsonRows('i', { ord: 'ordinality' })}`
