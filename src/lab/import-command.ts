@@ -6,11 +6,12 @@ import type { CommandSuccess } from '../database/unit-of-work/success.ts'
 import { all } from '../database/unit-of-work/write.ts'
 import * as tables from '../generated/tables.ts'
 import { messageId, messageSecret } from '../messages/commands.ts'
-import { SnapshotLimitReached } from './errors.ts'
+import { SnapshotLimitReached, SnapshotTooLarge } from './errors.ts'
 import type { ImportedStore } from './imported-store.ts'
 import { SNAPSHOT_ETAG } from './queries.ts'
 import type { Snapshot } from './schemas.ts'
 import { countCopies, MAX_SNAPSHOTS, snapshotOf } from './snapshot-commands.ts'
+import { makesTooLargeFile, MAX_STORE_ROWS } from './store-rows.ts'
 
 /** Number of rows of one statement. On SQLite, it blocks this thread. */
 const ROWS_PER_STATEMENT = 500
@@ -34,7 +35,11 @@ export const importSnapshot: Command<Import, Snapshot> = {
   }
 }
 
-/** Saves the records of a file as a snapshot, however many the account has. */
+/**
+ * Saves the records of a file as a snapshot, however many the account has.
+ *
+ * @throws SnapshotTooLarge if the service could not take this snapshot itself; that ends the transaction
+ */
 export async function saveStore (tx: Transaction, { account, store }: Import): Promise<CommandSuccess<Snapshot>> {
   const rows = tx.rows(account)
   const [id] = await tx.allocateIds(tables.snapshots, 1)
@@ -46,9 +51,12 @@ export async function saveStore (tx: Transaction, { account, store }: Import): P
     orders: orders.length,
     messages: messages.length
   }
+  const size = { count: 0, bytes: 0 }
   for (const [kind, copies] of Object.entries(await copiesOf(tx, store))) {
-    await saveCopies(tx, { account, snapshot: id!, kind }, copies)
+    size.count += copies.length
+    size.bytes += await saveCopies(tx, { account, snapshot: id!, kind }, copies)
   }
+  if (makesTooLargeFile(size)) throw new SnapshotTooLarge(MAX_STORE_ROWS)
   tx.storedBytes.add(account, (await countCopies(tx, account, id!)).bytes)
   const row = rows.insert(tables.snapshots, { id: id!, createdAt: rows.now, ...counts })
   return { record: snapshotOf(row), etag: SNAPSHOT_ETAG }
@@ -82,17 +90,22 @@ async function takeIds (tx: Transaction, table: Table, count: number): Promise<n
   return ids
 }
 
+/** @returns the bytes of the rows as JSON */
 async function saveCopies (
   { dialect, execute }: Transaction, place: { account: number, snapshot: number, kind: string }, copies: Copy[]
-): Promise<void> {
+): Promise<number> {
+  let bytes = 0
   for (let i = 0; i < copies.length; i += ROWS_PER_STATEMENT) {
+    // In the form of `rowAsJson`: once it is restored, a snapshot of the store has the same size.
+    const rows = copies.slice(i, i + ROWS_PER_STATEMENT).map(([id, columns]) =>
+      ({ ...place, id, data: JSON.stringify({ row: 1, ...columns, version: 1 }) }))
     await execute(`
       INSERT INTO snapshot_rows (account_id, snapshot_id, kind, row_id, data)
       SELECT i.account, i.snapshot, i.kind, i.id, i.data FROM ${dialect.jsonRows('i', {
         account: 'bigint', snapshot: 'bigint', kind: 'text', id: 'bigint', data: 'text'
-      })}`,
-    copies.slice(i, i + ROWS_PER_STATEMENT).map(([id, columns]) =>
-      ({ ...place, id, data: JSON.stringify({ ...columns, version: 1 }) })))
+      })}`, rows)
+    bytes += rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0)
     await nextTurn()
   }
+  return bytes
 }

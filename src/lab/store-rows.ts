@@ -69,7 +69,12 @@ export async function exceedsFile (tx: Transaction, account: number): Promise<bo
   if (isTooLarge(texts)) return true
   const most = texts.bytes * MAX_ESCAPED_BYTES + texts.count * (MAX_OTHER_BYTES + LINE_OVERHEAD)
   if (most <= MAX_FILE_BYTES) return false
-  const { count, bytes } = await measure(tx, account, ({ columns }) => `octet_length(${rowAsJson(tx.dialect, columns)})`)
+  const bytesOf = ({ columns }: StoredTable): string => `octet_length(${rowAsJson(tx.dialect, columns)})`
+  return makesTooLargeFile(await measure(tx, account, bytesOf))
+}
+
+/** Tells whether rows, with their bytes as JSON, make a larger file than a snapshot may have. */
+export function makesTooLargeFile ({ count, bytes }: StoreSize): boolean {
   return bytes + count * LINE_OVERHEAD > MAX_FILE_BYTES
 }
 

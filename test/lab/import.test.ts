@@ -253,6 +253,32 @@ t.test('a store as a file', async (t) => {
     assertError(t, await send(reader, fileOf(CATEGORY)), 403, 'read_only_key')
   })
 
+  await t.test('is imported if the service can also take and send a snapshot of its records', async (t) => {
+    const ada = await openAccount()
+    /** As many bytes as a message counts for the size of a snapshot. */
+    const sizeOf = (message: string): number => 64 + Buffer.byteLength(JSON.stringify({
+      row: 1, id: MESSAGE.id, message, status: MESSAGE.status, created_at: '2026-11-21T10:00:00.123Z', version: 1
+    }))
+    const textOf = (bytes: number): string => '漢'.repeat(bytes / 3) + 'x'.repeat(bytes % 3)
+    const message = textOf(29_700)
+    const count = Math.floor(8_000_000 / sizeOf(message))
+    const rest = 8_000_000 - count * sizeOf(message) - sizeOf('')
+    const file = (last: number): string => fileOf(...Array.from({ length: count + 1 }, (_, i) =>
+      ({ ...MESSAGE, id: `msg_${String(i).padStart(26, '0')}`, message: i < count ? message : textOf(last) })))
+    await restore(ada, file(rest))
+    const { status, body: { id } } = await ada.post('/lab/snapshots', {})
+    t.equal(status, 201)
+    const { text } = await ada.get(`/lab/snapshots/${id}/rows`)
+    t.ok(Buffer.byteLength(text) > 7_900_000 && Buffer.byteLength(text) <= 8_000_000, `${Buffer.byteLength(text)} bytes`)
+
+    const rows = async (): Promise<number> =>
+      await app.database.prisma.snapshotRow.count({ where: { accountId: ada.account! } })
+    const before = await rows()
+    assertError(t, await send(ada, file(rest + 1)), 409, 'snapshot_too_large', '8 MB')
+    t.equal(await rows(), before)
+    t.equal((await ada.get('/lab/snapshots')).body.length, 2)
+  })
+
   await t.test('is imported once with an Idempotency-Key', async (t) => {
     const ada = await openAccount()
     const file = fileOf(CATEGORY, PET)
