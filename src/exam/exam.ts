@@ -35,8 +35,10 @@ export async function holdExam (
   command: string, { papers, onResult = () => {}, signal = new AbortController().signal }: ExamOptions
 ): Promise<Result[]> {
   const service = await createStore({ name: 'Exam', settings: { LAB: true } })
-  const ended = once(signal, 'abort').then(() => { throw signal.reason })
   try {
+    // A signal that was aborted meanwhile emits nothing more.
+    signal.throwIfAborted()
+    const ended = once(signal, 'abort').then(() => { throw signal.reason })
     const running = papers.map(async (paper) => await holdPaper(paper, service.url, command))
     // One that fails later must not end the process while the exam waits for another.
     for (const result of [...running, ended]) result.catch(() => {})

@@ -93,6 +93,19 @@ t.test('a client without flaws passes all papers, also if it reports a sunset in
   t.match(sunset, { verdict: 'passed', findings: [] })
 })
 
+t.test('an exam that is stopped while its service starts holds no paper', async (t) => {
+  const stop = new AbortController()
+  let isHeld = false
+  const sit = async (): Promise<() => []> => {
+    isHeld = true
+    return () => []
+  }
+  const held = holdExam(NODE, { papers: [{ ...PAPERS[0]!, sit }], signal: stop.signal })
+  stop.abort(new Error('stopped'))
+  await t.rejects(held, { message: 'stopped' })
+  t.notOk(isHeld)
+})
+
 t.test('every flaw is tried', async (t) => {
   t.same([...HALVES, ...OTHERS].flat().sort(), Object.keys(FLAWS).sort())
 })
