@@ -20,6 +20,12 @@ const PROMISES = {
 /** On a machine that is too slow for the promises without an attack, times may grow by this factor. */
 const MAX_GROWTH = 3
 
+/**
+ * An attack beside which the victim misses a rate or a time is repeated, and must not cost it more than once: a machine
+ * can lose half of its speed for seconds. The short form repeats none.
+ */
+const REPETITIONS = 2
+
 /** Limits the memory of a process, whose heap has 512 MB. */
 const MAX_RESIDENT_BYTES = 700 * 1024 * 1024
 
@@ -106,23 +112,32 @@ async function attackAll (context: ScenarioContext, databaseUrl: string, process
   let alone = await measure(victim)
   for (const { label, prepare } of attacks) {
     const target: Target = { context, databaseUrl, ports: services.map(({ port }) => port) }
-    const attack = await prepare(target)
-    // In the full form, a slow loss of speed must not become the measure of the next attack.
-    if (!quick) {
-      alone = await measureWithKill(victim)
-      if (processes.workers > 0) await sleep(RESTART_MS)
+    let hasMissed = false
+    for (let attempt = 0; attempt === 0 || (hasMissed && attempt <= REPETITIONS); attempt++) {
+      const attack = await prepare(target)
+      // In the full form, a slow loss of speed must not become the measure of the next attack.
+      if (!quick) {
+        alone = await measureWithKill(victim)
+        if (processes.workers > 0) await sleep(RESTART_MS)
+      }
+      const { after, broken, missed } = await measureBeside(context, label, victim, attack, alone)
+      alone = after
+      report.rounds++
+      // Before those that the client reports, of which there can be many.
+      report.violations.unshift(...broken, ...hasMissed || quick ? missed : [])
+      hasMissed ||= missed.length > 0 && !quick
+      for (const service of services) if (service.exitReason() !== undefined) await service.start()
     }
-    alone = await measureBeside(context, label, victim, attack, alone)
-    report.rounds++
-    for (const service of services) if (service.exitReason() !== undefined) await service.start()
   }
   for (const service of services) await service.kill()
 }
 
-/** Returns what the victim sees after the attack. */
+/** What the victim sees after an attack, and what of the promises is broken, or missed by a rate or a time. */
+interface Outcome { after: Measurement, broken: string[], missed: string[] }
+
 async function measureBeside (
   context: ScenarioContext, name: string, victim: Victim, attack: Attack, alone: Measurement
-): Promise<Measurement> {
+): Promise<Outcome> {
   const { quick, report } = context
   const { services } = victim
   const hasWorkers = services.some((service) => service.workers().length > 0)
@@ -146,13 +161,17 @@ async function measureBeside (
   report.notes.push(
     `${name}: alone ${describe(alone)}; beside ${describe(beside)}; afterwards ${describe(after)}; ` +
     `${(beside.rate / alone.rate).toFixed(2)} of the rate, ${(resident / 1048576).toFixed(0)} MB`)
-  const check = (isKept: boolean, what: string): void => {
-    // Before those that the client reports, of which there can be many.
-    if (!isKept) report.violations.unshift(`${name}: ${what}`)
+  const broken: string[] = []
+  const missed: string[] = []
+  const check = (isKept: boolean, what: string, list = broken): void => {
+    if (!isKept) list.push(`${name}: ${what}`)
+  }
+  const checkRate = ({ rate }: Measurement, what: string): void => {
+    check(rate >= promise.share * alone.rate, `${(rate / alone.rate).toFixed(2)} of the rate ${what}`, missed)
   }
   const checkTime = (time: Time, promised: number, what: string): void => {
     const isKept = beside[time] <= Math.max(promised, MAX_GROWTH * alone[time])
-    check(isKept, `${what} ${beside[time].toFixed(0)} ms, and ${alone[time].toFixed(0)} ms alone`)
+    check(isKept, `${what} ${beside[time].toFixed(0)} ms, and ${alone[time].toFixed(0)} ms alone`, missed)
   }
   // An attack may fail with the process that it stopped.
   check(!(failure instanceof Error) || exits.length > 0 || hasWorkers, `the attack failed: ${String(failure)}`)
@@ -162,14 +181,14 @@ async function measureBeside (
     const isKill = hasWorkers && phase !== 'afterwards' && failures.length === lost && lost <= VICTIM_CONNECTIONS
     check(failures.length === 0 || isKill, `${failures.length} failures ${phase}, such as ${failures[0]}`)
   }
-  check(beside.rate >= promise.share * alone.rate, `${(beside.rate / alone.rate).toFixed(2)} of the rate is left`)
-  check(after.rate >= promise.share * alone.rate, `${(after.rate / alone.rate).toFixed(2)} of the rate afterwards`)
+  checkRate(beside, 'is left')
+  checkRate(after, 'is left afterwards')
   checkTime('writeMs', promise.requestMs, 'a write takes (p99)')
   checkTime('readMs', promise.requestMs, 'a read takes (p99)')
   checkTime('livezMs', promise.livezMs, '/livez takes')
   checkTime('deliveryMs', promise.deliveryMs, 'a delivery starts after')
   check(resident <= MAX_RESIDENT_BYTES, `${(resident / 1048576).toFixed(0)} MB are resident`)
-  return after
+  return { after, broken, missed }
 }
 
 /** Measures while a worker is killed, if there are workers: alone as well, so that the kill is no part of an attack. */
