@@ -1,11 +1,11 @@
 import pg from 'pg'
 import type { OwnStatement } from '../statements.ts'
-import { PreparedStatements } from './prepared-statements.ts'
+import type { PreparedStatements } from './prepared-statements.ts'
 import { StatementBatch } from './statement-batch.ts'
 
 /** A connection that can run several statements in one round trip. */
 export class PipelinedClient extends pg.Client {
-  readonly #prepared = new PreparedStatements()
+  readonly #prepared: PreparedStatements = new Map()
   readonly #timeout: number
 
   /** @param timeout maximum time of statements that travel together, in ms */

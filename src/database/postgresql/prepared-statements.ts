@@ -19,4 +19,4 @@ export function nameOf (sql: string): string {
  * The statements that a connection has prepared, by their texts. Each takes about 0.1 MB in the server. A client that
  * sends everything it can makes a connection prepare some 80 for reads, or 200 for writes.
  */
-export class PreparedStatements extends Map<string, PreparedStatement> {}
+export type PreparedStatements = Map<string, PreparedStatement>
