@@ -144,7 +144,8 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
     if (waiting === undefined) return
     // A batch in flight may have begun before the last request ended. If it fails, another caller gets its error.
     await waiting.writing?.catch(() => {})
-    if (waiting.requests.length === 0 && waiting.dropped === 0) return
+    // Of several callers that waited for it, the first begins the next one.
+    if (waiting.writing === undefined && waiting.requests.length === 0 && waiting.dropped === 0) return
     await (waiting.writing ??= write(account, waiting).finally(() => {
       waiting.writing = undefined
       Object.assign(waiting, { since: performance.now(), isOverfull: false })

@@ -140,6 +140,27 @@ t.test('what waits to be recorded', async (t) => {
     ])
   })
 
+  await t.test('is waited for by each of several readers', async (t) => {
+    const ends: Array<() => void> = []
+    const { recorder } = recorderWith(async () => { await new Promise<void>((resolve) => { ends.push(resolve) }) })
+    recorder.add(1, captured('/a'), KEEP)
+    const first = recorder.recorded(1)
+    await eventually(() => ends.length === 1)
+    recorder.add(1, captured('/b'), KEEP)
+    let returned = 0
+    const readers = [1, 2].map(async () => {
+      await recorder.recorded(1)
+      returned++
+    })
+    ends[0]!()
+    await first
+    await eventually(() => ends.length === 2)
+    t.equal(returned, 0, 'while /b is being recorded')
+    ends[1]!()
+    await Promise.all(readers)
+    t.equal(ends.length, 2)
+  })
+
   await t.test('costs its account the time in which it is described', async (t) => {
     const { recorder, charged } = recorderWith(async () => {})
     const describe = (): EndedRequest => {
