@@ -35,9 +35,9 @@ export class CapturedBody {
     return this.bytes > this.capturedBytes
   }
 
-  /** Returns a hash of what was not captured, to compare bodies; `undefined` if everything was. Call it once. */
+  /** Returns a hash of what was not captured, to compare bodies; `undefined` if everything was. */
   hashOfRest (): string | undefined {
-    return this.#rest?.digest('base64')
+    return this.#rest?.copy().digest('base64')
   }
 
   /** Returns the text; bytes that are not UTF-8 become U+FFFD. `undefined` without a body. */

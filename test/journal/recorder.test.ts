@@ -3,6 +3,7 @@ import t from 'tap'
 import type { Commit } from '../../src/database/group-commit/committer.ts'
 import { DatabaseUnavailable, Overloaded, Unauthorized } from '../../src/errors.ts'
 import type { CapturedRequest } from '../../src/journal/captured-request.ts'
+import { CapturedBody } from '../../src/journal/captured-body.ts'
 import { HASH_LENGTH, type EndedRequest } from '../../src/journal/batches.ts'
 import type { RecordInput } from '../../src/journal/commands.ts'
 import { createRecorder, type Recorder } from '../../src/journal/recorder.ts'
@@ -138,6 +139,21 @@ t.test('what waits to be recorded', async (t) => {
     t.same(inputs.map(({ requests, dropped }) => [requests.map(({ facts }) => facts.path).join(), dropped]), [
       ['/a', 0], ['/a', 0], ['/b', 1]
     ])
+  })
+
+  await t.test('is recorded after a refusal with the hash of a large body', async (t) => {
+    const body = new CapturedBody({ hashesRest: true })
+    body.add(Buffer.alloc(20_000))
+    const describe = (): EndedRequest => ({ ...ended('/a'), attemptHash: body.hashOfRest()! })
+    const errors = [new Overloaded()]
+    const { recorder, inputs } = recorderWith(async () => {
+      const error = errors.shift()
+      if (error !== undefined) throw error
+    })
+    recorder.add(1, { ...captured('/a'), describe }, KEEP)
+    await t.rejects(recorder.recorded(1), { code: 'OVERLOADED' })
+    await recorder.recorded(1)
+    t.same(inputs[1], inputs[0])
   })
 
   await t.test('is waited for by each of several readers', async (t) => {
