@@ -118,11 +118,13 @@ export function journalRoutes (
       addVary(reply, 'Accept')
       if (type === EVENT_STREAM) return await follow(request, reply, from, filters)
       await recorder.recorded(account)
-      const page = await requestPage(batchesOf(account), { limit, after: from ?? 0, filters })
-      if (type !== HAR_TYPE) return sendPage(request, reply, page, { parameter: 'after' })
-      const archive = toHar(JSON.parse(page.records) as RecordedRequest[], app.publicUrl || originOf(request))
-      const sent = sendPage(request, reply, { ...page, records: JSON.stringify(archive) }, { parameter: 'after' })
-      if (reply.statusCode === 200) reply.header('content-type', HAR_TYPE)
+      const { read, charge } = batchesOf(account)
+      const page = await requestPage(read, { limit, after: from ?? 0, filters })
+      const isArchive = type === HAR_TYPE
+      if (isArchive) page.records = archiveOf(page.records, app.publicUrl || originOf(request))
+      const sent = sendPage(request, reply, page, { parameter: 'after' })
+      if (isArchive && reply.statusCode === 200) reply.header('content-type', HAR_TYPE)
+      charge()
       return sent
     })
 
@@ -156,7 +158,7 @@ export function journalRoutes (
     }, async (request, reply) => {
       const { auth: { account }, params: { requestId } } = request
       await recorder.recorded(account)
-      const recorded = await findRequest(batchesOf(account), requestId)
+      const recorded = await findRequest(batchesOf(account).read, requestId)
       if (recorded === undefined) throw new RequestNotFound()
       return sendRecord(request, reply, recorded)
     })
@@ -179,8 +181,10 @@ export function journalRoutes (
       const failed = checkCollectionPreconditions(conditionsOf(request))
       if (failed !== undefined) throw failed
       await recorder.recorded(account)
-      const verdict = judgeRequests(check, await findMatching(account, check))
+      const { read, charge } = batchesOf(account, false)
+      const verdict = judgeRequests(check, await findMatching(read, check))
       const record = JSON.stringify(verdict)
+      charge()
       return sendWriteResult(reply, 200, { record: verdict, etag: pageEtag(record, ''), replayed: false })
     })
 
@@ -199,26 +203,35 @@ export function journalRoutes (
         streams.follow(auth, Math.min(from ?? 0, newest), unsentBytes, accepts))
     }
 
-    /** Returns a function that reads the batches of a journal, one after the other. */
-    function batchesOf (account: number, texts = true): ReadBatch {
-      const read = batchReader(app.read, account, texts)
-      let began: number | undefined
-      return async (id) => {
-        // A search reads thousands of requests in milliseconds, for which the account pays.
-        if (began !== undefined) app.admission.charge(account, began)
-        const row = await read(id)
+    /**
+     * Returns a function that reads the batches of a journal, one after the other, and one to call at the end. A search
+     * or an archive takes milliseconds after each read, for which the account pays.
+     */
+    function batchesOf (account: number, texts = true): { read: ReadBatch, charge: () => void } {
+      const readBatch = batchReader(app.read, account, texts)
+      let began = performance.now()
+      const charge = (): void => { app.admission.charge(account, began) }
+      const read: ReadBatch = async (id) => {
+        charge()
+        const row = await readBatch(id)
         began = performance.now()
         return row
       }
+      return { read, charge }
     }
 
     /** Returns the requests that a check is about, in order of arrival. */
-    async function findMatching (account: number, { match }: RequestCheck): Promise<RequestFacts[]> {
+    async function findMatching (read: ReadBatch, { match }: RequestCheck): Promise<RequestFacts[]> {
       const matching: RequestFacts[] = []
-      for await (const { facts } of batchesFrom(batchesOf(account, false), 1)) {
+      for await (const { facts } of batchesFrom(read, 1)) {
         matching.push(...facts.filter((request) => matchesRequest(request, match)))
       }
       return matching.sort((a, b) => a.startedMs - b.startedMs || a.id - b.id)
     }
   }
+}
+
+/** Returns a page of requests as an archive, in JSON. */
+function archiveOf (records: string, origin: string): string {
+  return JSON.stringify(toHar(JSON.parse(records) as RecordedRequest[], origin))
 }

@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
 import t from 'tap'
+import { packageInfo } from '../../src/folders.ts'
 import { startApp, type Client, type TestApp } from '../support/app.ts'
 import { assertError, linkOf } from '../support/checks.ts'
 import { newCategory } from '../support/fixtures.ts'
@@ -283,6 +284,30 @@ t.test('recorded requests', async (t) => {
     })
     t.equal(known.status, 304)
     t.not((await ada.get('/lab/requests')).headers.etag, answer.headers.etag)
+  })
+
+  await t.test('cost the account the time in which they become an archive', async (t) => {
+    const ada = await openAccount()
+    await turnOn(ada)
+    await ada.get('/pets')
+    await recorded(ada)
+    const { version } = packageInfo
+    t.teardown(() => { Object.defineProperty(packageInfo, 'version', { value: version }) })
+    // An archive names it.
+    Object.defineProperty(packageInfo, 'version', {
+      configurable: true,
+      get () {
+        const end = performance.now() + 50
+        while (performance.now() < end) continue
+        return version
+      }
+    })
+    const charged: number[] = []
+    const { admission } = running.app
+    t.teardown(() => { Reflect.deleteProperty(admission, 'charge') })
+    admission.charge = (id, began) => { if (id === ada.account) charged.push(performance.now() - began) }
+    t.equal((await ada.get('/lab/requests', { accept: 'application/har+json' })).status, 200)
+    t.ok(charged.some((ms) => ms >= 50), charged.join())
   })
 
   await t.test('of one account are in no other journal', async (t) => {
