@@ -25,7 +25,8 @@ export class ConnectionLost extends Error {}
 /** Fields of responses that clients act on. */
 const FIELDS = [
   'deprecation', 'etag', 'event-id', 'idempotency-replayed', 'link', 'location', 'petstore-clock', 'petstore-fault',
-  'ratelimit', 'ratelimit-policy', 'request-id', 'retry-after', 'sunset'
+  'ratelimit', 'ratelimit-policy', 'request-id', 'retry-after', 'sunset', 'x-ratelimit-limit', 'x-ratelimit-remaining',
+  'x-ratelimit-reset'
 ]
 
 /** Fields of the client's request that the operation gets, too. */

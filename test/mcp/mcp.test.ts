@@ -3,6 +3,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import t from 'tap'
 import { turnOn } from '../journal/fixture.ts'
+import { setLimits } from '../limits/fixture.ts'
 import { operationsInOrder } from '../openapi/document.ts'
 import { startApp, type Client } from '../support/app.ts'
 import { readerOf } from '../support/checks.ts'
@@ -227,6 +228,18 @@ t.test('a call counts once for the limit of an account', async (t) => {
   t.match(await callTool(port, ada, 'listPets'), {
     isError: true, structuredContent: { status: 429, code: 'rate_limited', fields: { 'retry-after': String } }
   })
+})
+
+t.test('a call has the fields of the limits that its account has set', async (t) => {
+  const { port, openAccount } = await startApp(t)
+  const ada = await openAccount()
+  await setLimits(ada, { requests: 1, windowSeconds: 60, fields: 'x-ratelimit' })
+  for (const status of [200, 429]) {
+    const { structuredContent } = await callTool(port, ada, 'listPets')
+    t.match(structuredContent, {
+      status, fields: { 'x-ratelimit-limit': '1', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String }
+    })
+  }
 })
 
 t.test('messages that become no request count for the limit of an account, too', async (t) => {
