@@ -1,3 +1,4 @@
+import { LAST_INSTANT, timeText } from '../database/account-clocks.ts'
 import { runCommand, type Command, type CommandResult } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import type { AccountNeeds } from '../database/unit-of-work/load.ts'
@@ -14,6 +15,8 @@ import { faultEvents, type Fault, type NewFault } from './schemas.ts'
 
 /** Maximum number of open faults of an account. */
 const MAX_OPEN_FAULTS = 100
+
+const LAST_TIME = timeText(LAST_INSTANT)
 
 /** In place of `times` for a fault that lasts. */
 const ANY_NUMBER = Number.MAX_SAFE_INTEGER
@@ -74,6 +77,7 @@ function addFault (tx: Transaction, account: number, id: number, fault: NewFault
   const { operation, effect, after = 0, forSeconds, rate, seed = 0, keyId } = fault
   const createdAt = tx.now(account)
   const times = forSeconds === undefined ? fault.times ?? 1 : undefined
+  const endsAt = forSeconds === undefined ? null : tx.now(account, forSeconds * 1_000)
   tx.rows(account).insert(tables.faults, {
     id,
     operation,
@@ -81,7 +85,8 @@ function addFault (tx: Transaction, account: number, id: number, fault: NewFault
     after,
     times: times ?? ANY_NUMBER,
     forSeconds: forSeconds ?? null,
-    endsAt: forSeconds === undefined ? null : tx.now(account, forSeconds * 1_000),
+    // Where the clock stops, the fault would have ended before its first request.
+    endsAt: endsAt === LAST_TIME ? null : endsAt,
     rate: rate === undefined ? null : JSON.stringify(rate),
     seed: rate === undefined ? null : seed,
     keyId: keyId ?? null,

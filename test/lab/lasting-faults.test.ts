@@ -49,6 +49,16 @@ t.test('faults that last', async (t) => {
     t.equal(await hitsOf([ada, bob], 4), '.x.x')
   })
 
+  await t.test('a fault has no end after the last instant, where the clock stops', async (t) => {
+    const ada = await openAccount()
+    const to = '9999-12-31T23:59:59.999Z'
+    await ada.post('/lab/clock/advance', { to })
+    await eventually(async () => (await ada.get('/lab/clock')).headers['petstore-clock'] === to)
+    const { body: fault } = await ada.post('/lab/faults', { ...REFUSED, forSeconds: 60 })
+    assertResponse(t, await ada.get('/lab/faults'), 200, [fault])
+    t.equal(await hitsOf([ada], 2), 'xx')
+  })
+
   await t.test('a fault that has ended is none of the hundred, and its list is deleted by its tag', async (t) => {
     const ada = await openAccount()
     const faults = Array.from({ length: 20 }, () => ({ ...REFUSED, forSeconds: 60 }))
