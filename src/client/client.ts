@@ -97,8 +97,8 @@ function call (session: Session, id: string, facts: OperationFacts, args: unknow
     const request = prepare(session, id, facts, { pathIds, data, options })
     if (search !== undefined) {
       request.url = `${request.url.split('?')[0]!}?${search}`
-      // The condition is about the first page.
-      request.fields.delete('if-none-match')
+      // These are about the first page.
+      for (const name of ['if-match', 'if-none-match', 'last-event-id']) request.fields.delete(name)
     }
     const { rateLimit } = session
     const waitMs = (): number => rateLimit.waitMs(facts)

@@ -116,6 +116,20 @@ t.test('a list is iterated over all its pages', async (t) => {
     if (some.length === 2) break
   }
   t.equal(proxy.requests.length - before, 5, 'a loop that ends reads no further page')
+
+  await t.test('those that follow are not asked for by the header fields of the first', async (t) => {
+    const events = store.listEvents({ limit: 3 }, { headers: { 'Last-Event-ID': '2' } })
+    const ids: number[] = []
+    for await (const { id } of events) {
+      ids.push(id)
+      if (ids.length > 5) break
+    }
+    t.strictSame(ids, [3, 4, 5, 6, 7])
+    const etag = (await store.listCategories({ limit: 3 }).withResponse()).response.headers.get('etag')!
+    const found: string[] = []
+    for await (const { name } of store.listCategories({ limit: 3 }, { headers: { 'If-Match': etag } })) found.push(name)
+    t.equal(found.length, 7)
+  })
 })
 
 t.test('a request that fails on its way is sent again', async (t) => {
