@@ -35,7 +35,11 @@ export const methodNotAllowed = fp(async function methodNotAllowed (
       methodsByPath.set(url, methods)
       paths.on('GET', url, () => {}, methods)
     }
-    for (const name of [method].flat()) if (name !== 'OPTIONS') methods.add(name)
+    for (const name of [method].flat()) {
+      // Of the slash that Fastify adds to a prefix, as in `/v1/`, it announces HEAD alone.
+      if (name === 'HEAD') methods.add('GET')
+      if (name !== 'OPTIONS') methods.add(name)
+    }
   })
 
   app.addHook('onReady', async () => {

@@ -51,6 +51,14 @@ t.test('every path rejects other methods, and Allow lists its own', async (t) =>
   }
 })
 
+t.test('Allow lists GET with and without the slash at the end of the base path', async (t) => {
+  const { nobody } = await startApp(t, { BASE_PATH: '/v1' })
+  for (const path of ['/v1', '/v1/']) {
+    t.equal((await nobody.get(path)).status, 200)
+    t.equal((await nobody.request('OPTIONS', path)).headers.allow, 'GET, HEAD, OPTIONS', path)
+  }
+})
+
 t.test('every path answers OPTIONS without a key', async (t) => {
   const { nobody, methods } = await addresses(t)
   for (const [path, known] of methods) {
