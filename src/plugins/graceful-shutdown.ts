@@ -21,6 +21,8 @@ declare module 'fastify' {
      * when all connections have ended, or after a time. For processes that another one replaces: no request is refused.
      */
     drain: (ms: number) => Promise<void>
+    /** Tells whether the service is being closed. */
+    isStopping: () => boolean
   }
 }
 
@@ -37,6 +39,7 @@ export const gracefulShutdown = fp(async function gracefulShutdown (
 
   const listeners = new Set<Server>([app.server])
   app.decorate('listeners', listeners)
+  app.decorate('isStopping', () => isStopping)
   app.decorate('drain', async (ms) => {
     isDraining = true
     // Not as HTTP servers do, which also close idle connections: a request may be on its way on each.

@@ -18,10 +18,14 @@ export async function serve (config: Config): Promise<void> {
   await listen(app, config, config.DEMO)
 }
 
-/** Listens, after checks of the database, and then prints the demo store's greeting. A failure closes the app. */
+/**
+ * Listens, after checks of the database, and then prints the demo store's greeting. A failure closes the app.
+ *
+ * @returns false if the app was closed meanwhile, as by a signal
+ */
 export async function listen (
   app: FastifyInstance, config: Pick<Config, 'PORT' | 'HOST'>, hasDemo: boolean
-): Promise<void> {
+): Promise<boolean> {
   try {
     await app.ready()
     // Otherwise the service would start on a read-only database, and then every write would fail.
@@ -29,7 +33,9 @@ export async function listen (
     const greet = hasDemo ? await openDemo(app) : undefined
     await app.listen({ port: config.PORT, host: config.HOST, backlog: LISTEN_BACKLOG })
     if (greet !== undefined) process.stderr.write(greet(reachableOrigin(app.listeningOrigin)))
+    return true
   } catch (error) {
+    if (app.isStopping()) return false
     await app.close()
     throw error
   }

@@ -30,8 +30,7 @@ export async function serveAsWorker (config: Config): Promise<void> {
   })
   // From now on it hears of changes, even of those that come after its first look at the database.
   await calls.call('joined')
-  await listen(app, config, config.DEMO && task === 'open')
-  await calls.call('ready')
+  if (await listen(app, config, config.DEMO && task === 'open')) await calls.call('ready')
 }
 
 function siblingsOf ({ call, onCall }: Calls): Siblings {

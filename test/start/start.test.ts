@@ -10,6 +10,7 @@ import { buildApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { openDemo } from '../../src/seed/demo-store.ts'
+import { listen } from '../../src/start/server.ts'
 import { startApp } from '../support/app.ts'
 import { build, CLI } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
@@ -191,6 +192,15 @@ t.test('SIGTERM and SIGINT end the service with code 0', { skip: ON_SQLITE }, as
     t.equal(err(), '')
     t.notOk(await answers(`${origin}/livez`))
   }
+})
+
+t.test('a service that is closed while it starts has not failed', async (t) => {
+  const config = readConfig({ DATABASE_URL: await freshDatabase(t), PORT: '0', LOG_LEVEL: 'silent' })
+  const app = await buildApp(config)
+  let closed: Promise<void> | undefined
+  app.addHook('onReady', async () => { closed = app.close() })
+  t.equal(await listen(app, config, true), false)
+  await closed
 })
 
 t.test('a reader that does not take the log keeps the service neither from serving nor from ending', {
