@@ -30,6 +30,14 @@ function sender (client: Client, ids: Ids) {
   ): Promise<Answer> => await client.request(operation.method, pathOf(operation, ids), { headers, body })
 }
 
+t.test('a client that waits for 100 Continue is asked for no body that is too large', async (t) => {
+  const { openAccount, port } = await startApp(t, { BODY_LIMIT: '2000' })
+  const { key } = await openAccount()
+  const answer = await sendBytes(port, 'POST /categories HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n' +
+    `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 2001\r\n\r\n`)
+  t.equal(answer?.status, 413)
+})
+
 t.test('every operation with a body rejects a body that is not a JSON object', async (t) => {
   const { openAccount } = await startApp(t)
   const client = await openAccount()
