@@ -9,6 +9,7 @@ import { operations } from '../../src/generated/client/operations.ts'
 import { startApp } from '../support/app.ts'
 import { setClockBack } from '../support/machine-clock.ts'
 import { freePort } from '../support/port.ts'
+import { eventually } from '../support/receiver.ts'
 import { answerWith, holdAnswer, loseAnswer, openProxy, truncateAnswer, type Fault } from './unreliable-proxy.ts'
 
 /** Opens a store and returns its client. */
@@ -202,9 +203,11 @@ t.test('a request that fails on its way is sent again', async (t) => {
 
   await t.test('until its signal is aborted', async (t) => {
     proxy.faults = [holdAnswer]
+    const before = sent('/messages').length
     const stop = new AbortController()
     const call = store.createMessage({ message: 'Hello' }, { signal: stop.signal })
-    setTimeout(() => { stop.abort(new Error('enough')) }, 100)
+    // The proxy must have it: a request that arrives later would have the next fault.
+    void eventually(() => sent('/messages').length > before).then(() => { stop.abort(new Error('enough')) })
     await t.rejects(call, { message: 'enough' })
     proxy.faults = [busy(503, 'overloaded', 9)]
     const pausing = store.createMessage({ message: 'Hello' }, { signal: AbortSignal.timeout(300) })
