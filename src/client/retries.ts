@@ -70,9 +70,12 @@ async function inTime<T> (
   }
 }
 
-/** Tells whether another attempt can bring an answer. */
+/** Tells whether another attempt can bring an answer, and soon enough. */
 export function isTransient (error: unknown): boolean {
-  if (error instanceof PetstoreError) return TRANSIENT.has(error.status) || error.code === 'idempotency_key_in_use'
+  if (error instanceof PetstoreError) {
+    const { code, status, retryAfterMs = 0 } = error
+    return retryAfterMs <= LONGEST_RETRY_AFTER_MS && (TRANSIENT.has(status) || code === 'idempotency_key_in_use')
+  }
   return error instanceof ConnectionError && (error.status === undefined || TRANSIENT.has(error.status))
 }
 
@@ -100,10 +103,7 @@ export async function pause (ms: number, signal: AbortSignal | undefined): Promi
 }
 
 function mayRetry (error: PetstoreError | ConnectionError, isRepeatable: boolean): boolean {
-  if (error instanceof PetstoreError) {
-    if ((error.retryAfterMs ?? 0) > LONGEST_RETRY_AFTER_MS) return false
-    // The rate limit refuses a request before it can have an effect.
-    if (error.status === 429) return true
-  }
-  return isRepeatable && isTransient(error)
+  // The rate limit refuses a request before it can have an effect.
+  const hadNoEffect = error instanceof PetstoreError && error.status === 429
+  return (isRepeatable || hadNoEffect) && isTransient(error)
 }

@@ -70,6 +70,9 @@ t.test('the feed', async (t) => {
     await t.rejects(stranger.followEvents().next(), { code: 'unauthorized', status: 401 })
     proxy.faults = [answerWith(410, '{"code":"events_expired","message":"Too old","status":410}')]
     await t.rejects(store.followEvents({ after: 1 }).next(), { code: 'events_expired' })
+    const later = '{"code":"injected_fault","message":"Later","status":503}'
+    proxy.faults = [answerWith(503, later, { 'retry-after': '61' })]
+    await t.rejects(store.followEvents().next(), { code: 'injected_fault', retryAfterMs: 61_000 })
     t.strictSame(await store.followEvents({ signal: AbortSignal.abort() }).next(), { value: undefined, done: true })
   })
 })
