@@ -16,13 +16,16 @@ export class SharedMetrics {
   readonly #latest = new Map<number, Metrics>()
   /** The counts of workers that have ended. Without them sums would fall, which looks like a restart of all. */
   #past: Metrics = []
+  /** The workers that have ended. An answer of one can come too late, while others still answer. */
+  readonly #ended = new Set<number>()
   readonly #servers: Server[] = []
 
   set (worker: number, metrics: unknown): void {
-    if (Array.isArray(metrics)) this.#latest.set(worker, metrics as Metrics)
+    if (Array.isArray(metrics) && !this.#ended.has(worker)) this.#latest.set(worker, metrics as Metrics)
   }
 
   end (worker: number): void {
+    this.#ended.add(worker)
     const counts = (this.#latest.get(worker) ?? []).filter(({ type }) => COUNTS.includes(String(type)))
     this.#latest.delete(worker)
     this.#past = AggregatorRegistry.aggregate([this.#past, counts]).getMetricsAsArray()
