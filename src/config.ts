@@ -160,7 +160,8 @@ const RULES: Record<string, Rule> = {
   PROCESSES: { text: 'be a number of processes from 1 to 999, or auto for one for each core' },
   BASE_PATH: {
     text: `be a path such as /v1, without a slash at the end, other than ${ROOT_PATHS.join(', ')}`,
-    isValid: (path) => !ROOT_PATHS.includes(path)
+    // Clients remove the segments . and .. from the URLs that they call.
+    isValid: (path) => !ROOT_PATHS.includes(path) && new URL(path, 'http://localhost').pathname === path
   },
   PUBLIC_URL: {
     text: 'be a URL in ASCII, without a query or a slash at the end, such as https://xn--fsqu00a.example',

@@ -146,7 +146,7 @@ t.test('the message about an invalid value has its name and rule', async (t) => 
     ),
     ['SIGNUP', 'Open', /open, closed/],
     ['LOG_LEVEL', 'verbose', /fatal, error, warn, info, debug, trace, silent/],
-    ...['v1', '/', '/v1/', '//v1', '/v 1', '/v1?x', '/a//b', '/%41'].map(
+    ...['v1', '/', '/v1/', '//v1', '/v 1', '/v1?x', '/a//b', '/%41', '/.', '/a/../b'].map(
       (value) => ['BASE_PATH', value, /such as \/v1/] as [string, string, RegExp]
     ),
     ...[
