@@ -18,8 +18,8 @@ export interface MethodNotAllowedOptions {
 export const methodNotAllowed = fp(async function methodNotAllowed (
   app: FastifyInstance, { lab }: MethodNotAllowedOptions
 ) {
-  const labPaths = `${app.basePath}/lab/`
-  const notFound = (path: string): Error => !lab && path.startsWith(labPaths)
+  const isOfLab = (path: string): boolean => path.startsWith(`${app.basePath}/lab/`) || path === `${app.basePath}/mcp`
+  const notFound = (path: string): Error => !lab && isOfLab(path)
     ? new RouteNotFound('The lab is off. Start the service with LAB=true to turn it on.')
     : routeNotFound(app)
   const paths = FindMyWay({ maxParamLength: MAX_HEAD_BYTES })

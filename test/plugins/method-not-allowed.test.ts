@@ -158,7 +158,7 @@ t.test('without the lab, the 404 of its paths says how to turn it on', async (t)
   const LAB_OFF = 'No route matches this path. The lab is off. Start the service with LAB=true to turn it on.'
   const { nobody, withKey } = await startApp(t, { LAB: 'false', BASE_PATH: '/v1' })
   for (const client of [nobody, withKey('psk_nonsense')]) {
-    for (const request of ['POST /v1/lab/reset', 'GET /v1/lab/faults/1?x', 'OPTIONS /v1/lab/clock']) {
+    for (const request of ['POST /v1/lab/reset', 'GET /v1/lab/faults/1?x', 'OPTIONS /v1/lab/clock', 'POST /v1/mcp']) {
       const [method = '', path = ''] = request.split(' ')
       assertError(t, await client.request(method, path), 404, 'route_not_found', LAB_OFF)
     }
