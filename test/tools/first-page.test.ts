@@ -153,6 +153,27 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     t.ok(await page.locator('[data-request="open"]').isVisible())
   })
 
+  await t.test('the page follows a link after it has checked the key of its tab', async (t) => {
+    const [ada, ben] = [await service.openAccount('Store of Ada'), await service.openAccount('Store of Ben')]
+    const { page } = await visit(`/#key=${ada.key}`)
+    await page.locator('#present-name').getByText('Store of Ada').waitFor()
+    // The page checks a link sooner than a key whose responses are late.
+    await page.route('**/account', async (route) => {
+      if (await route.request().headerValue('authorization') === `Bearer ${ada.key}`) await setTimeout(500)
+      await route.continue()
+    })
+    await page.goto('about:blank')
+    await page.goto(`${origin}/#key=psk_nonsense`)
+    await page.locator('#present-name').getByText('Store of Ada').waitFor()
+    await page.getByText('The key of the link was not used').waitFor()
+
+    await service.withKey(ada.key).delete('/account')
+    await page.goto('about:blank')
+    await page.goto(`${origin}/#key=${ben.key}`)
+    await page.locator('#present-name').getByText('Store of Ben').waitFor()
+    t.same(await storedKeys(page), [ben.key], 'the page does not ask whether to leave a store that is gone')
+  })
+
   await t.test('the page shows the error messages of the service', async (t) => {
     const { page } = await visit('/')
     await page.getByText('I already have an API key').click()

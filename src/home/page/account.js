@@ -60,15 +60,18 @@ export function setUpAccount ({ enter, leave }) {
   })
 
   const storedKey = loadKey()
-  if (storedKey !== undefined) resume(storedKey)
+  const resumed = storedKey === undefined ? undefined : resume(storedKey)
   followLink()
   window.addEventListener('hashchange', followLink)
 
   /** Uses the key of the address. Asks first if the tab has another one. */
   async function followLink () {
     const key = takeKeyFromAddress()
+    if (key === undefined) return
+    // The store of the stored key may be gone. If it is not, opening it removes what the page says about the link.
+    await resumed
     const own = current ?? loadKey()
-    if (key === undefined || key === own) return
+    if (key === own) return
     if (own === undefined) return await resume(key)
     try {
       const owner = await ownerOf(key)
