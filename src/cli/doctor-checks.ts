@@ -8,6 +8,7 @@ import { migratesOnStart } from '../database/migrations/startup-check.ts'
 import { openDatabase } from '../database/open-database.ts'
 import { checkWritable } from '../database/database.ts'
 import { fileOf, isMissing, problemOfFolder } from '../database/sqlite/database-file.ts'
+import { openFile } from '../database/sqlite/driver.ts'
 import { explainFailure } from '../start/explain-failure.ts'
 
 /** The result of one check. If it failed, the text has the cause and the remedy. */
@@ -46,9 +47,7 @@ export async function * runChecks (environment: NodeJS.ProcessEnv): AsyncGenerat
     yield await checkSpace(DATABASE_URL)
   }
   if (isMissing(DATABASE_URL)) {
-    yield migratesOnStart(config)
-      ? { subject: 'database', text: 'it does not exist yet; the service creates it when it starts' }
-      : { subject: 'database', failed: true, text: `${fileOf(DATABASE_URL)} does not exist. ${MIGRATE}` }
+    yield checkMissing(config)
     return
   }
   yield * checkDatabase(config)
@@ -76,6 +75,18 @@ async function checkSpace (url: string): Promise<CheckResult> {
   if (freeBytes >= MIN_FREE_BYTES) return { subject: 'disk', text }
   const remedy = 'Free space there, or set DATABASE_URL to another folder.'
   return { subject: 'disk', failed: true, text: `only ${text}. ${remedy}` }
+}
+
+/** Checks whether a start can create the database. Only one in memory shows that Node has SQLite, without a file. */
+function checkMissing (config: Config): CheckResult {
+  try {
+    openFile(':memory:').close()
+  } catch (error) {
+    return { subject: 'database', failed: true, text: explainFailure(error) }
+  }
+  return migratesOnStart(config)
+    ? { subject: 'database', text: 'it does not exist yet; the service creates it when it starts' }
+    : { subject: 'database', failed: true, text: `${fileOf(config.DATABASE_URL)} does not exist. ${MIGRATE}` }
 }
 
 async function * checkDatabase (config: Config): AsyncGenerator<CheckResult> {

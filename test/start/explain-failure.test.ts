@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { explainFailure } from '../../src/start/explain-failure.ts'
-import { build, ROOT } from '../support/cli.ts'
+import { build, petstore, ROOT } from '../support/cli.ts'
 import { database, freshDatabase, hasOwnSqlite } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
 import { ON_SQLITE, answers, failed, folder, run, start, type Options } from './process.ts'
@@ -79,6 +79,8 @@ t.test('a missing or unusable package for SQLite is explained by what helps', {
       }`)
     const settings = { DATABASE_URL, NODE_OPTIONS: `--import=${pathToFileURL(file).href}` }
     await failed(t, await run(t, 'start', settings), says)
+    const { code, out } = await petstore(t, ['doctor'], { env: settings })
+    t.match({ code, out }, { code: 1, out: says }, 'doctor knows it before the first start')
   }
 })
 
