@@ -181,7 +181,7 @@ function pageOf (sections: Map<string, string>): string {
 
 What [the exam](../how-to/examine-your-client.md) says about the clients in
 [\`${EXAMPLES}\`](../../${EXAMPLES}/README.md): ✔ passed, ✖ failed, – not taken, because the client has nothing for a
-task. \`npm run examine\` holds it again for all clients whose language is on the machine.
+task. \`npm run examine\` runs it again for all clients whose language is on the machine.
 
 ${row('Paper', ...columns.map(({ name }) => name))}|---|${columns.map(() => ':-:|').join('')}
 ${papers.map((paper) => row(paper, ...columns.map(({ verdicts }) => MARKS[verdicts.get(paper) ?? 'not taken']!))).join('')}${row('Passed', ...passed.map(String))}

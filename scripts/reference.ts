@@ -138,7 +138,7 @@ The commands work in a clone after \`npm start\` or \`npm run build\`, and in a 
 \`npx --no\` runs what is there and never downloads. They read the same [settings](settings.md) as the service, so
 \`DATABASE_URL\` selects the database. Each command explains itself with \`--help\`.
 
-Start a service with \`node dist/cli.js start\` in a clone, and with \`node_modules/.bin/petstore start\` where the package is
+Start a service with \`dist/cli.js start\` in a clone, and with \`node_modules/.bin/petstore start\` where the package is
 installed: npx does not pass on SIGTERM.
 
 \`\`\`sh
