@@ -212,6 +212,8 @@ async function sendOnce (
     })
     request.on('response', (response) => {
       hasResponse = true
+      // The body has a time-out of its own.
+      clearTimeout(timeout)
       const { statusCode, headers } = response
       const retryAfter = headers['retry-after']
       readResponse(response, (answer) => {

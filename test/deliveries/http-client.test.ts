@@ -153,6 +153,15 @@ t.test('a request without a response ends after its timeout, 15 s by default', {
   t.ok(Date.now() - startedAt >= 490, `after ${Date.now() - startedAt} ms`)
 })
 
+t.test('a response whose head comes in time counts, although its body takes longer', async (t) => {
+  const receiver = await openReceiver(t, (response) => { response.writeHead(200).write('Slow') })
+  const client = createWebhookClient({ allowPrivate: true, timeoutMs: 300 })
+  t.teardown(client.close)
+  const { status, answer } = await client.send(requestTo(receiver.url), never)
+  t.equal(status, 200)
+  t.match(answer, { body: 'Slow', truncated: true })
+})
+
 t.test('a connection that the receiver closed meanwhile is no failed attempt', async (t) => {
   const client = createWebhookClient({ allowPrivate: true })
   t.teardown(client.close)
