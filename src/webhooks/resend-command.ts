@@ -109,7 +109,7 @@ const sqlOf = oncePerDialect((dialect) => {
   // By subqueries: without statistics, PostgreSQL compares all pairs of a join. That of `restart` looks up an event for
   // each delivery; that of NOT IN runs once.
   const restart = (state: string, condition: string, changes: string): string => `${withRange}
-    UPDATE deliveries SET attempts = 0, next_try_at = ${of('now')}${changes}
+    UPDATE deliveries SET attempts = 0, next_try_at = ${of('now')}, give_up_at = ${of('give_up')}${changes}
     WHERE ${dialect.inSubquery('id', `
       SELECT d.id FROM deliveries d WHERE ${isOf(state)} AND ${inRange('d.event_id')} ${condition}
         AND (SELECT ${isOfType} FROM events e WHERE e.account_id = ${of('account')} AND e.id = d.event_id)`)}

@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { ifMatch } from '../contract/fields.ts'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { assertError, assertReplayed, assertRejectsInput, assertResponse } from '../support/checks.ts'
-import { attemptsOf, becomes, DELIVERING, send, subscribed, type Subscription } from '../support/delivery.ts'
+import { attemptsOf, backlog, becomes, DELIVERING, send, subscribed, type Subscription } from '../support/delivery.ts'
 import { newWebhook } from '../support/fixtures.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
 
@@ -177,6 +177,20 @@ t.test('events are sent again', async (t) => {
     t.equal((await ada.get(`/messages/${id}`)).body.status, 'failed')
     assertResponse(t, await resend(setting, { from: 1, to: newest, only: 'failed' }), 202, { queued: 0 })
   })
+})
+
+t.test('what is sent again waits for a day while its webhook is disabled', async (t) => {
+  const { ada, receiver, path, service: { app: { database: { prisma } } }, deliver } = await backlog(t, 2)
+  const old = { attempts: 1, giveUpAt: new Date(Date.now() - 1_000) }
+  await prisma.delivery.updateMany({ where: { eventId: 1 }, data: { ...old, state: 'failed' } })
+  await prisma.delivery.updateMany({ where: { eventId: 2 }, data: old })
+  assertResponse(t, await ada.post(`${path}/resend`, { only: 'failed' }), 202, { queued: 2 })
+  await ada.patch(path, { enabled: false })
+  await ada.post(`${path}/test`, undefined)
+  await deliver()
+  await eventually(async () => (await attemptsOf(ada, path)).length === 1)
+  await ada.patch(path, { enabled: true })
+  await receiver.until(3)
 })
 
 t.test('10,000 events are enqueued in one short transaction', async (t) => {
