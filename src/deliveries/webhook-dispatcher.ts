@@ -66,7 +66,8 @@ export function createWebhookDispatcher (
     account,
     context,
     onEnd,
-    resume: () => { sendQueued(dispatch) },
+    // It may have found a slot before, and ended: by now, the worker can have another dispatcher for the webhook.
+    resume: () => { if (dispatch.queue.length > 0 || dispatch.mayHaveMore) sendQueued(dispatch) },
     queue: [],
     host: undefined,
     openRequests: 0,

@@ -44,3 +44,23 @@ t.test('a dispatcher ends when nothing is left, also after its receiver responde
     t.equal(ends, 1, `after ${status}, once`)
   }
 })
+
+t.test('a dispatcher that has ended does nothing when a slot that it waited for is free', async (t) => {
+  const { service: { app }, ada, path } = await subscribed(t, {}, { ...DELIVERING, DELIVERY: 'false' })
+  const { body: { id: other } } = await ada.post('/webhooks', { url: 'https://example.com/' })
+  const context = dispatchContext(t, app, 500)
+  const stranger = { account: -1, host: undefined }
+  const ends = [0, 0]
+  const [first, second] = [webhookIdOf(path), other].map((webhookId, i) =>
+    createWebhookDispatcher({ webhookId, account: ada.account! }, context, () => { ends[i]!++ }))
+  first!.notify()
+  second!.notify()
+  // The only free slot is offered to the first one, which has nothing to send.
+  context.slots.free(stranger)
+  await eventually(() => ends[0] === 1)
+  second!.notify()
+  await eventually(() => ends[1] === 1)
+  context.slots.take(stranger)
+  context.slots.free(stranger)
+  t.same(ends, [1, 1])
+})
