@@ -1,9 +1,10 @@
-import { oncePerDialect } from '../database/dialect.ts'
+import { oncePerDialect, type Dialect } from '../database/dialect.ts'
+import { getOrAdd } from '../database/get-or-add.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { eventJson } from '../events/queries.ts'
 import { isEnabled, targetsOf, secretsOf, type ClaimInput, type Target } from './claim-targets.ts'
-import { DELIVERY_LIFETIME_MS, needsWebhook } from './enqueue.ts'
+import { DELIVERY_LIFETIME_MS, isInState, needsWebhook } from './enqueue.ts'
 import { dueBeforeLease, isLeasedElsewhere, newLease } from './leases.ts'
 
 /** A delivery that a worker has claimed, with everything that its request needs. */
@@ -32,8 +33,8 @@ export interface ClaimResult {
   claimed: ClaimedDelivery[]
   /** There may be more to do for this webhook at once. */
   hasMore: boolean
-  /** The webhook is deleted or disabled: some of its deliveries may have to be ended. */
-  isEnding: boolean
+  /** Which deliveries end: `all` of a webhook that is deleted or gone, the `expired` ones of a disabled one. */
+  ending: 'none' | 'expired' | 'all'
   /** Another worker has deliveries of this webhook in flight. */
   isBusy: boolean
 }
@@ -51,15 +52,16 @@ export const claimDeliveries: Command<ClaimInput, ClaimResult> = {
   async runAll (tx, inputs) {
     const targets = targetsOf(tx, inputs)
     const results = new Map<ClaimInput, ClaimResult>()
-    for (const batch of batchesOf(tx, inputs)) {
+    for (const batch of batchesOf(tx, inputs, targets)) {
       await returnExpiredLeases(tx, batch)
       const claimed = await claim(tx, batch, targets)
       const busy = await findLeasedElsewhere(tx, batch.filter(({ webhookId }) => !claimed.has(webhookId)))
       for (const input of batch) {
         const { webhookId, limit } = input
         const own = claimed.get(webhookId) ?? []
-        const isEnding = !isEnabled(targets.get(webhookId))
-        results.set(input, { claimed: own, hasMore: own.length === limit, isEnding, isBusy: busy.has(webhookId) })
+        const target = targets.get(webhookId)
+        const ending = isEnabled(target) ? 'none' : target === undefined || target.gone ? 'all' : 'expired'
+        results.set(input, { claimed: own, hasMore: own.length === limit, ending, isBusy: busy.has(webhookId) })
       }
     }
     await loadBodies(tx, [...results.values()].flatMap(({ claimed }) => claimed))
@@ -67,18 +69,21 @@ export const claimDeliveries: Command<ClaimInput, ClaimResult> = {
   }
 }
 
-/** Splits the inputs for the statements. Where one statement serves many inputs, no two may be of one webhook. */
-function batchesOf ({ dialect }: Transaction, inputs: ClaimInput[]): ClaimInput[][] {
+/**
+ * Splits the inputs for the statements. Where one statement serves many inputs, no two may be of one webhook, and the
+ * webhooks are all enabled, or none of them.
+ */
+function batchesOf ({ dialect }: Transaction, inputs: ClaimInput[], targets: Map<number, Target>): ClaimInput[][] {
   if (!dialect.isServer) return inputs.map((input) => [input])
-  const batches: ClaimInput[][] = []
+  const batches = new Map<string, ClaimInput[]>()
   const counts = new Map<number, number>()
   for (const input of inputs) {
-    const earlier = counts.get(input.webhookId) ?? 0
-    counts.set(input.webhookId, earlier + 1)
-    if (batches.length === earlier) batches.push([])
-    batches[earlier]!.push(input)
+    const { webhookId } = input
+    const earlier = counts.get(webhookId) ?? 0
+    counts.set(webhookId, earlier + 1)
+    getOrAdd(batches, `${earlier} ${isEnabled(targets.get(webhookId))}`, (): ClaimInput[] => []).push(input)
   }
-  return batches
+  return [...batches.values()]
 }
 
 /**
@@ -108,11 +113,12 @@ async function claim (
   const began = Date.parse(tx.startedAt)
   const leasedUntil = ({ leaseMs = LEASE_MS }: ClaimInput): number => began + leaseMs
   const leases = new Map(live.map(({ webhookId, worker }) => [webhookId, newLease(worker)]))
-  const rows = await tx.query<ClaimedRow>(claimSql(tx.dialect), live.map((input) => {
+  const { all, tests } = claimSql(tx.dialect)
+  const sql = isEnabled(targets.get(live[0]!.webhookId)) ? all : tests
+  const rows = await tx.query<ClaimedRow>(sql, live.map((input) => {
     const { webhookId: webhook, account, worker, limit } = input
     return {
       webhook,
-      enabled: isEnabled(targets.get(webhook)),
       worker,
       lease: leases.get(webhook)!,
       limit,
@@ -160,11 +166,19 @@ function inDueOrder (rows: ClaimedRow[]): ClaimedRow[] {
   return rows.sort((a, b) => a.dueAt === b.dueAt ? a.event - b.event : a.dueAt < b.dueAt ? -1 : 1)
 }
 
-/** Returns the statement that claims: the lifetime of a delivery begins at its first attempt. */
-const claimSql = oncePerDialect((dialect) => {
+/**
+ * Returns the statements that claim all deliveries, or the tests alone, as for a webhook that is disabled: its others
+ * may be many, and wait. The lifetime of a delivery begins at its first attempt.
+ */
+const claimSql = oncePerDialect((dialect) => ({
+  all: claimOf(dialect, "d.state = 'waiting'", 'd.next_try_at, d.event_id'),
+  // By the index of deliveries that were not accepted: in that of waiting ones, a walk would pass all others.
+  tests: claimOf(dialect, `${isInState(dialect, 'waiting')} AND d.event_id = 0`, 'd.id')
+}))
+
+function claimOf (dialect: Dialect, condition: string, order: string): string {
   const columns = dialect.jsonRows('i', {
     webhook: 'bigint',
-    enabled: 'boolean',
     worker: 'text',
     lease: 'text',
     limit: 'bigint',
@@ -179,19 +193,18 @@ const claimSql = oncePerDialect((dialect) => {
   const value = (column: string): string => isServer ? `due.${column}` : of(column)
   const due = `
     SELECT d.id AS due_id FROM deliveries d
-    WHERE d.state = 'waiting' AND d.webhook_id = ${of('webhook')} AND d.next_try_at <= ${of('now')}
-      AND d.leased_by IS NULL AND (${of('enabled')} OR d.event_id = 0)
+    WHERE ${condition} AND d.webhook_id = ${of('webhook')} AND d.next_try_at <= ${of('now')} AND d.leased_by IS NULL
       AND NOT EXISTS (
         SELECT 1 FROM deliveries o WHERE o.webhook_id = ${of('webhook')} AND o.leased_by IS NOT NULL
           AND ${isLeasedElsewhere('o', of('worker'))} AND o.next_try_at > ${of('began')})
-    ORDER BY d.next_try_at, d.event_id LIMIT ${of('max_count')} ${dialect.forUpdateSkipLocked}`
+    ORDER BY ${order} LIMIT ${of('max_count')} ${dialect.forUpdateSkipLocked}`
   const whichAreDue = isServer
     ? `FROM (SELECT i.lease, i.until, i.expires_at, first.due_id FROM i CROSS JOIN LATERAL (${due}) AS first) AS due
       WHERE deliveries.id = due.due_id`
     : `WHERE id IN (${due})`
   return `
     WITH i AS (
-      SELECT i.webhook, i.enabled, i.worker, i.lease, i."limit" AS max_count, ${dialect.toTime('i.now')} AS now,
+      SELECT i.webhook, i.worker, i.lease, i."limit" AS max_count, ${dialect.toTime('i.now')} AS now,
         ${dialect.toTime('i.began')} AS began, ${dialect.toTime('i.until')} AS until, ${dialect.toTime('i."expiresAt"')} AS expires_at
       FROM ${columns}
     )
@@ -201,7 +214,7 @@ const claimSql = oncePerDialect((dialect) => {
     ${whichAreDue}
     RETURNING id, account_id AS account, webhook_id AS webhook, event_id AS event, attempts,
       message_position AS message, ${dialect.time('give_up_at')} AS "expiresAt", ${dialect.time('due_at')} AS "dueAt"`
-})
+}
 
 /** Returns those of the webhooks of which another worker has deliveries in flight. */
 async function findLeasedElsewhere (

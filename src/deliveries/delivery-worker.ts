@@ -52,7 +52,7 @@ interface Worker {
   context: DispatchContext
   /** By webhook. */
   dispatchers: Map<number, WebhookDispatcher>
-  /** Time of the last check of a disabled webhook, by `performance.now()`. */
+  /** Times of the last checks of disabled webhooks, by `performance.now()`, the earliest first. */
   disabledCheckedAt: Map<number, number>
   /** Number of these that the current poll may still check. The next passes check the others. */
   checksLeft: number
@@ -188,7 +188,6 @@ async function poll (worker: Worker): Promise<void> {
   polls.seen = found.newest
   worker.checksLeft = MAX_CHECKS_PER_POLL
   for (const webhook of [...webhooks, ...fresh].toSorted((a, b) => a.at - b.at)) notifyWhenDue(worker, webhook)
-  forgetEnabled(worker, webhooks, after, next)
   if (newestMessage === 0) return
   unsubscribed.upTo = Math.max(unsubscribed.upTo, newestMessage)
   if (unsubscribed.state === 'idle') context.track(deliverUnsubscribed(worker))
@@ -200,24 +199,21 @@ function notifyWhenDue (worker: Worker, webhook: DueWebhook): void {
   if (dueIn > 0 && !checksDisabled(worker, webhook)) return schedulePollWithin(worker, dueIn)
   // A claim would lock the webhook, and get nothing.
   if (leaseLeft > 0) return schedulePollWithin(worker, Math.min(leaseLeft, SERVED_CHECK_INTERVAL_MS))
-  dispatcherOf(worker, webhook).notify()
+  dispatcherOf(worker, webhook).notify(webhook.disabled)
 }
 
 function checksDisabled (worker: Worker, { id, disabled }: DueWebhook): boolean {
   const { disabledCheckedAt, checksLeft } = worker
   if (!disabled || checksLeft === 0) return false
   const now = performance.now()
-  if (now < (disabledCheckedAt.get(id) ?? -Infinity) + DISABLED_CHECK_INTERVAL_MS) return false
+  for (const [other, at] of disabledCheckedAt) {
+    if (now < at + DISABLED_CHECK_INTERVAL_MS) break
+    disabledCheckedAt.delete(other)
+  }
+  if (disabledCheckedAt.has(id)) return false
   worker.checksLeft--
   disabledCheckedAt.set(id, now)
   return true
-}
-
-function forgetEnabled ({ disabledCheckedAt }: Worker, webhooks: DueWebhook[], after: number, next: number): void {
-  const disabled = new Set(webhooks.filter(({ disabled }) => disabled).map(({ id }) => id))
-  for (const id of disabledCheckedAt.keys()) {
-    if (id > after && (next === 0 || id <= next) && !disabled.has(id)) disabledCheckedAt.delete(id)
-  }
 }
 
 /** Repeats while polls see new messages; a pass that fails is left to a later poll. */

@@ -9,8 +9,12 @@ import type { RequestSlots } from './request-slots.ts'
 
 /** Sends the deliveries of one webhook in this process. */
 export interface WebhookDispatcher {
-  /** Tells the dispatcher that deliveries may be due. */
-  notify: () => void
+  /**
+   * Tells the dispatcher that deliveries may be due.
+   *
+   * @param mayHaveExpired those of a disabled webhook may have expired; to look for them takes long if many wait
+   */
+  notify: (mayHaveExpired: boolean) => void
   /** Returns deliveries that were not sent yet to the queue, also those of a claim in flight. */
   release: () => void
 }

@@ -1,3 +1,4 @@
+import type { Dialect } from '../database/dialect.ts'
 import type { AccountNeeds } from '../database/unit-of-work/load.ts'
 import { forUpdate } from '../database/unit-of-work/write.ts'
 import type { EventSubscribers } from '../events/event-log.ts'
@@ -12,6 +13,14 @@ export const HEAD_OF_QUEUE = '1970-01-01T00:00:00.000Z'
 /** Returns the delivery of a test, which has no event and goes before all others. */
 export function testDelivery (webhookId: number, now: string): Partial<DeliveryRow> {
   return { webhookId, eventId: 0, nextTryAt: HEAD_OF_QUEUE, giveUpAt: now }
+}
+
+/**
+ * Returns an SQL condition: whether a delivery `d` is in a state, by the index of those that were not accepted, whose
+ * condition is the second one. The state as a subquery keeps PostgreSQL from the index of waiting deliveries.
+ */
+export function isInState (dialect: Dialect, state: 'waiting' | 'failed'): string {
+  return `d.state = (SELECT ${dialect.toEnum(`'${state}'`, 'delivery_state')}) AND d.state <> 'delivered'`
 }
 
 /** Needs a webhook, whose row stands for its deliveries. */

@@ -50,6 +50,8 @@ interface Dispatch {
   claim: 'idle' | 'claiming' | 'outdated' | 'ending'
   /** There may be more deliveries to claim. */
   mayHaveMore: boolean
+  /** Deliveries of the disabled webhook may have expired. */
+  mayHaveExpired: boolean
   /** A receiver that is slow, or has not been called yet, gets one request at a time and so occupies one slot. */
   receiver: 'new' | 'slow' | 'normal' | 'quick'
   /** Time before which the dispatcher claims nothing, by `performance.now()`. */
@@ -74,13 +76,15 @@ export function createWebhookDispatcher (
     inFlight: 0,
     claim: 'idle',
     mayHaveMore: false,
+    mayHaveExpired: false,
     receiver: 'new',
     notBefore: 0,
     endTimer: undefined
   }
   return {
-    notify () {
+    notify (mayHaveExpired) {
       dispatch.mayHaveMore = true
+      dispatch.mayHaveExpired ||= mayHaveExpired
       if (isPaused(dispatch)) context.schedulePollWithin(dispatch.notBefore - performance.now())
       else sendQueued(dispatch)
     },
@@ -122,10 +126,10 @@ function claimMore (dispatch: Dispatch): void {
   }))
 }
 
-function enqueueClaimed (dispatch: Dispatch, { claimed, hasMore, isEnding, isBusy }: ClaimResult): void {
+function enqueueClaimed (dispatch: Dispatch, { claimed, hasMore, ending, isBusy }: ClaimResult): void {
   const isOutdated = dispatch.claim === 'outdated'
   dispatch.claim = 'idle'
-  if (isEnding) endSome(dispatch)
+  if (ending === 'all' || (ending === 'expired' && dispatch.mayHaveExpired)) endSome(dispatch)
   dispatch.mayHaveMore ||= hasMore
   dispatch.inFlight += claimed.length
   dispatch.queue.push(...claimed)
@@ -139,6 +143,7 @@ function enqueueClaimed (dispatch: Dispatch, { claimed, hasMore, isEnding, isBus
 function endSome (dispatch: Dispatch): void {
   const { webhookId, account, context: { commit, endingPace, stopped, track, log } } = dispatch
   dispatch.claim = 'ending'
+  dispatch.mayHaveExpired = false
   const began = performance.now()
   track(commit(endDeliveries, { webhookId, account }, { account: null }).then(({ record: hasMore }) => {
     if (stopped.aborted) return

@@ -3,7 +3,7 @@ import { oncePerDialect } from '../database/dialect.ts'
 import { etagOf } from '../database/record.ts'
 import type { Command, CommandResult } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
-import { DELIVERY_LIFETIME_MS, needsWebhook } from '../deliveries/enqueue.ts'
+import { DELIVERY_LIFETIME_MS, isInState, needsWebhook } from '../deliveries/enqueue.ts'
 import { ValidationFailed, withProblem } from '../errors.ts'
 import { EventsExpired } from '../events/errors.ts'
 import { describeStored, resolveStartPosition, type FeedState } from '../events/rules.ts'
@@ -102,13 +102,11 @@ const sqlOf = oncePerDialect((dialect) => {
   const of = (column: string): string => `(SELECT i.${column} FROM i)`
   const inRange = (column: string): string => `${column} BETWEEN ${of('first')} AND ${of('last')}`
   const isOfType = `${of('types')} LIKE '%"' || e.type || '"%'`
-  // The state as a subquery keeps PostgreSQL from the index of waiting deliveries, where it does not find those of a
-  // range of events. The condition after it is that of the index.
-  const isOf = (state: string): string => `d.webhook_id = ${of('webhook')}
-    AND d.state = (SELECT ${dialect.toEnum(`'${state}'`, 'delivery_state')}) AND d.state <> 'delivered'`
+  const isOf = (state: 'waiting' | 'failed'): string =>
+    `d.webhook_id = ${of('webhook')} AND ${isInState(dialect, state)}`
   // By subqueries: without statistics, PostgreSQL compares all pairs of a join. That of `restart` looks up an event for
   // each delivery; that of NOT IN runs once.
-  const restart = (state: string, condition: string, changes: string): string => `${withRange}
+  const restart = (state: 'waiting' | 'failed', condition: string, changes: string): string => `${withRange}
     UPDATE deliveries SET attempts = 0, next_try_at = ${of('now')}, give_up_at = ${of('give_up')}${changes}
     WHERE ${dialect.inSubquery('id', `
       SELECT d.id FROM deliveries d WHERE ${isOf(state)} AND ${inRange('d.event_id')} ${condition}

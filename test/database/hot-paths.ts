@@ -276,6 +276,9 @@ function backgroundWork (
       }, NO_ACCOUNT)))
       // Another worker has none in flight.
       await commit(claimDeliveries, { ...input, worker: randomUUID(), webhookId: webhook }, NO_ACCOUNT)
+      await database.prisma.webhook.update({ where: { id: webhook }, data: { enabled: false } })
+      await commit(claimDeliveries, { ...input, webhookId: webhook }, NO_ACCOUNT)
+      await database.prisma.webhook.update({ where: { id: webhook }, data: { enabled: true } })
     },
     'drop deliveries of a deleted webhook': async () =>
       await commit(endDeliveries, { account, webhookId: DELETED_WEBHOOK }, NO_ACCOUNT),

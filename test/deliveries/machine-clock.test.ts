@@ -50,13 +50,13 @@ t.test('a dispatcher resumes after its pause although the clock of the machine i
   const context = { ...dispatchContext(t, app, 0), commit, schedulePollWithin () { pauses++ } }
   const webhook = { webhookId: Number(path.split('/').at(-1)), account: ada.account! }
   const dispatcher = createWebhookDispatcher(webhook, context, () => {})
-  dispatcher.notify()
+  dispatcher.notify(false)
   await eventually(() => pauses === 1)
   isDown = false
   setClockBack(t)
   await send(ada)
   await eventually(() => {
-    dispatcher.notify()
+    dispatcher.notify(false)
     return receiver.received.length > 0
   })
   t.equal(receiver.received.length, 1)

@@ -146,7 +146,7 @@ t.test('a receiver that hangs, or takes long, gets one request at a time', async
     setTimeout(() => { response.writeHead(204).end() }, nth - before <= 2 ? 0 : 120)
   }
   const webhook = { webhookId: webhookIdOf(path), account: ada.account! }
-  createWebhookDispatcher(webhook, { ...dispatchContext(t, app, 0), slowMs: 60 }, () => {}).notify()
+  createWebhookDispatcher(webhook, { ...dispatchContext(t, app, 0), slowMs: 60 }, () => {}).notify(false)
   await receiver.until(before + 14)
   receiver.most = 0
   await receiver.until(before + 18)
