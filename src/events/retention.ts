@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Command } from '../database/group-commit/command.ts'
+import { deleteExpiredRecordsOfAccount } from '../database/group-commit/idempotency-records.ts'
 import { bytesSql } from '../database/unit-of-work/stored-bytes.ts'
 import { events } from '../generated/tables.ts'
 import { startSweep } from '../database/sweep.ts'
@@ -76,15 +77,22 @@ export const deleteExpiredEvents: Command<StepInput, Step> = {
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Deletes events of one account that are older than the retention time by its clock. */
-    deleteExpiredEventsOf: (account: number) => Promise<void>
+    /** Deletes the events and the idempotency records of one account that have expired by its clock. */
+    deleteExpiredOf: (account: number) => Promise<void>
   }
 }
 
-/** Deletes events that are older than the retention time, once an hour. */
+/**
+ * Deletes events that are older than the retention time, once an hour, and idempotency records that have expired by a
+ * clock that was moved. Others are deleted in real time.
+ */
 export const retention = fp(async function retention (app: FastifyInstance, { days }: RetentionOptions) {
   let ticks = 0
-  app.decorate('deleteExpiredEventsOf', async (account) => {
+  app.decorate('deleteExpiredOf', async (account) => {
+    let after: string | undefined = ''
+    while (after !== undefined) {
+      after = (await app.commit(deleteExpiredRecordsOfAccount, { account, after }, { account: null })).record
+    }
     await deleteExpired(beforeOf(app.clocks.now(account)), account)
   })
   startSweep(app, deleteAllExpired, { intervalMs: TICK_MS, failure: 'cannot delete expired events' })
@@ -92,7 +100,7 @@ export const retention = fp(async function retention (app: FastifyInstance, { da
   async function deleteAllExpired (): Promise<void> {
     if (ticks++ % TICKS_PER_SWEEP !== 0) return
     await deleteExpired(beforeOf(Date.now()))
-    for (const account of app.clocks.movedAccounts()) await app.deleteExpiredEventsOf(account)
+    for (const account of app.clocks.movedAccounts()) await app.deleteExpiredOf(account)
   }
 
   function beforeOf (now: number): string {

@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { deleteExpiredRecordsOfAccount } from '../database/group-commit/idempotency-records.ts'
 import { Unauthorized } from '../errors.ts'
 import { conditionsOf } from '../http/conditional-requests.ts'
 import { ref } from '../http/common-schemas.ts'
@@ -44,18 +43,9 @@ export const clockRoutes: FastifyPluginAsyncTypebox = async function clockRoutes
     const moved = await app.commit(advanceClock, input, recordWriteContext(request))
     app.clocks.advance(account, moved.record.offsetSeconds * 1000)
     await app.siblings?.tell('lab', account)
-    await deleteWhatExpired(account)
+    await app.deleteExpiredOf(account)
     return sendWriteResult(reply, 200, moved)
   })
-
-  /** Repeats small steps, so that the writes of other accounts get their turns. */
-  async function deleteWhatExpired (account: number): Promise<void> {
-    let after: string | undefined = ''
-    while (after !== undefined) {
-      after = (await app.commit(deleteExpiredRecordsOfAccount, { account, after }, { account })).record
-    }
-    await app.deleteExpiredEventsOf(account)
-  }
 }
 
 function advanceOf ({ seconds, to }: NewClockAdvance): Advance {

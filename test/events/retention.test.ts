@@ -55,11 +55,14 @@ t.test('the hourly sweep deletes what expired by the clock of its account', asyn
   const { commit, clocks, database } = service.app
   const [ada, bob] = await Promise.all([service.openAccount(), service.openAccount()])
   await ada.post('/lab/clock/advance', { seconds: 240 * HOUR / 1_000 })
-  for (const client of [ada, bob]) await client.post('/messages', { message: 'Hello' })
+  for (const client of [ada, bob]) await client.post('/messages', { message: 'Hello' }, { 'idempotency-key': 'one' })
+  await database.prisma.idempotencyRecord.updateMany({ data: { expiresAt: ago(-5 * 24 * HOUR) } })
   // 25 days old, and 35 by the clock that is 10 days ahead.
   await database.prisma.event.updateMany({ data: { timestamp: ago(25 * 24 * HOUR) } })
   const pass = await startSweepAlone(t, { commit, clocks }, (app) => app.register(retention, { days: 30 }))
   pass(60_000)
   await eventually(async () => (await ada.get('/events')).body.length === 0)
   t.equal((await bob.get('/events')).body.length, 1)
+  const records = await database.prisma.idempotencyRecord.findMany()
+  t.same(records.map(({ accountId }) => Number(accountId)), [bob.account])
 })
