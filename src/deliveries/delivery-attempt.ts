@@ -8,6 +8,9 @@ export type AroundCall = (delivery: ClaimedDelivery, call: Call, stopped: AbortS
 
 export type Call = (changes?: Partial<Pick<WebhookRequest, 'secrets' | 'signedAt'>>) => Promise<WebhookResponse>
 
+/** Time after which a delivery is due again whose call failed here, as by a database that is overloaded, in ms. */
+const RETRY_MS = 1_000
+
 /** @returns `undefined` when the request was aborted, because the worker stops */
 export async function sendDelivery (
   client: WebhookClient, delivery: ClaimedDelivery, stopped: AbortSignal, aroundCall?: AroundCall
@@ -19,7 +22,7 @@ export async function sendDelivery (
       await client.send({ url, id: webhookIdOf(delivery), body, secrets, ...changes }, stopped)
     return await (aroundCall === undefined ? call() : aroundCall(delivery, call, stopped))
   } catch {
-    return undefined
+    return stopped.aborted ? undefined : { postponedMs: RETRY_MS }
   }
 }
 

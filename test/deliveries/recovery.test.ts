@@ -8,7 +8,7 @@ import { startApp, type Client, type TestApp } from '../support/app.ts'
 import { backlog, becomes, DELIVERING, send, subscribed } from '../support/delivery.ts'
 import { database } from '../support/database.ts'
 import { eventually } from '../support/receiver.ts'
-import { dispatchContext, startDeliveryWorker } from './workers.ts'
+import { dispatchContext, keepWaking, startDeliveryWorker } from './workers.ts'
 
 /** What workers leave to each other when one of them stops, is late or cannot reach the database. */
 
@@ -24,10 +24,13 @@ async function waitingDeliveries ({ app }: TestApp): Promise<Waiting[]> {
 
 t.test('a worker that stops returns what it has claimed, and other workers continue at once', async (t) => {
   const { service, ada, receiver, ids } = await backlog(t, 40)
-  // Quick at first, so that the worker claims a reserve beyond the requests in flight.
-  receiver.respond = (response, _received, nth) => { if (nth <= 4) response.writeHead(204).end() }
-  const worker = startDeliveryWorker(t, service.app, {})
-  await receiver.until(12)
+  receiver.respond = () => {}
+  // Quick at first, on any machine, so that the worker claims a reserve beyond the requests in flight.
+  let calls = 0
+  const worker = startDeliveryWorker(t, service.app, {
+    aroundCall: async (_delivery, call) => ++calls <= 4 ? { status: 204 } : await call()
+  })
+  await receiver.until(8)
   t.ok((await waitingDeliveries(service)).filter(({ leasedBy }) => leasedBy !== null).length > 8, 'it has a reserve')
   await worker.close()
   const left = await waitingDeliveries(service)
@@ -36,6 +39,24 @@ t.test('a worker that stops returns what it has claimed, and other workers conti
   receiver.respond = (response) => { response.writeHead(204).end() }
   startDeliveryWorker(t, service.app, {})
   for (const id of ids) await becomes(ada, id, 'delivered')
+})
+
+t.test('a delivery whose call fails here is sent a second later, without another attempt', async (t) => {
+  const { service, receiver, path, ada } = await backlog(t, 1)
+  let failures = 0
+  const worker = startDeliveryWorker(t, service.app, {
+    aroundCall: async (_delivery, call) => {
+      if (failures > 0) return await call()
+      failures++
+      throw new Error('The database is overloaded')
+    }
+  })
+  await eventually(async () => failures === 1 && (await waitingDeliveries(service))[0]?.leasedBy === null)
+  const { nextTryAt } = (await service.app.database.prisma.delivery.findFirst())!
+  t.ok(nextTryAt.getTime() > Date.now() - 60_000, 'it is not due before all others')
+  keepWaking(t, worker)
+  await receiver.until(1)
+  await eventually(async () => (await ada.get(`${path}/attempts`)).body.length === 1)
 })
 
 t.test('a worker leaves a webhook to the worker that serves it, until that one stops', async (t) => {

@@ -8,7 +8,7 @@ import { createEndingPace } from '../../src/deliveries/ending-pace.ts'
 import { createWebhookClient } from '../../src/deliveries/http-client.ts'
 import { createRequestSlots } from '../../src/deliveries/request-slots.ts'
 
-type WorkerSettings = Pick<WorkerOptions, 'leaseMs' | 'retrySchedule'> & { timeoutMs?: number }
+type WorkerSettings = Pick<WorkerOptions, 'leaseMs' | 'retrySchedule' | 'aroundCall'> & { timeoutMs?: number }
 
 /**
  * Starts a worker with settings of its own for a service with DELIVERY=false. It polls every 5 s and is woken only by
