@@ -1,5 +1,6 @@
 import { createParser } from 'eventsource-parser'
 import type { Event } from '../generated/client/openapi.ts'
+import { ConnectionError } from './errors.ts'
 import { checkNumber, checkObject, checkSignal } from './options.ts'
 import { isTransient, pause, pauseAfter } from './retries.ts'
 import { clearTimeout, createController, setTimeout, untilAborted } from './timers.ts'
@@ -91,13 +92,14 @@ async function * readEvents (
 function startConnection (signal: AbortSignal | undefined): Connection {
   const controller = createController()
   const abort = (): void => { controller.abort() }
+  const breakOff = (): void => { controller.abort(new ConnectionError(`Nothing arrived for ${SILENCE_MS} ms`)) }
   signal?.addEventListener('abort', abort)
-  let silence = setTimeout(abort, SILENCE_MS)
+  let silence = setTimeout(breakOff, SILENCE_MS)
   return {
     signal: controller.signal,
     refresh () {
       clearTimeout(silence)
-      silence = setTimeout(abort, SILENCE_MS)
+      silence = setTimeout(breakOff, SILENCE_MS)
     },
     close () {
       clearTimeout(silence)
