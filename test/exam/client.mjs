@@ -43,7 +43,8 @@ async function call (method, path, { body, headers = {}, check = () => {} } = {}
           ...key && { 'idempotency-key': key },
           ...headers
         },
-        signal: has('no-time-out') ? undefined : AbortSignal.timeout(timeoutMs)
+        // The papers give no answer to writes alone. A busy machine can be late with any.
+        signal: has('no-time-out') ? undefined : AbortSignal.timeout(method === 'GET' ? 20 * timeoutMs : timeoutMs)
       })
       const [, left, seconds] = /r=(\d+);t=(\d+)/.exec(response.headers.get('ratelimit')) ?? []
       mayCallAt = left === '0' ? Date.now() + seconds * 1000 : 0
