@@ -21,6 +21,9 @@ export interface Target {
 /** The ids of records that a reset of the store keeps. */
 const KEPT = new Set(['keyId', 'webhookId', 'faultId', 'snapshotId'])
 
+/** Fields whose values depend on when the response was sent: the window of a limit may have ended on one database. */
+const TIMED = ['petstore-clock', 'ratelimit', 'x-ratelimit-remaining', 'x-ratelimit-reset']
+
 const INSTANT = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 
 export interface FuzzResponse {
@@ -106,7 +109,7 @@ export async function openTarget (url: string): Promise<Target> {
         .replace(/([?&](?:id|petId|categoryId)=)(\d+)/g, (_, name: string, id: string) =>
           `${name}${placeholderOf(name.includes('categoryId') ? 'category' : 'pet', id) ?? id}`)
     }
-    if (headers['petstore-clock'] !== undefined) normalized['petstore-clock'] = 'TIME'
+    for (const name of TIMED) if (headers[name] !== undefined) normalized[name] = 'TIME'
     delete normalized['content-length']
     return normalized
   }
