@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startApp, type Answer, type Client, type TestApp } from '../support/app.ts'
-import { createRecords, loadFixtures, recordsOf, type CreatedIds } from '../support/fixture.ts'
-import { newCategory, newOrder, newPet, petOf, stocked } from '../support/fixtures.ts'
+import { createRecords, loadFixtures, recordsOf, type CreatedIds, type Id } from '../support/fixture.ts'
+import { newOrder, newPet, petOf, stocked } from '../support/fixtures.ts'
 import { inOneGroup } from '../support/groups.ts'
 import { bodyOf, operationsOf, pathOf, type Operation } from '../support/operations.ts'
 
@@ -41,7 +41,7 @@ t.test('accounts that share a group', async (t) => {
         for (const order of ['owner', 'stranger'] as const) {
           const [ada, eve] = [await service.openAccount(), await service.openAccount()]
           const [hers, others] = [await createRecords(ada, fixtures), await createRecords(eve, fixtures)]
-          const id = await freshTarget(ada, name)
+          const id = await freshTarget(ada, name, hers)
           const send = async (client: Client, ids: CreatedIds): Promise<Answer> => {
             const body = bodyOf(operation, ids as never, { [name]: id })
             return await client.request(operation.method, pathOf(operation, ids), { body })
@@ -125,6 +125,7 @@ function idsInBody ({ body }: Operation, known: Map<string, string>): string[] {
 }
 
 /** Creates a record that the write of its owner can refer to. */
-async function freshTarget (owner: Client, name: string): Promise<number> {
-  return name === 'petId' ? await stocked(owner, 1_000) : await newCategory(owner)
+async function freshTarget (owner: Client, name: string, ids: CreatedIds): Promise<Id> {
+  if (name === 'petId') return await stocked(owner, 1_000)
+  return await recordsOf(fixtures).find(({ idName }) => idName === name)!.create(owner, ids)
 }
