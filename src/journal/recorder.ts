@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/group-commit/committer.ts'
+import { classifyError } from '../database/error-classification.ts'
 import { Overloaded, Unauthorized } from '../errors.ts'
 import type { CapturedRequest } from './captured-request.ts'
 import { recordRequests } from './commands.ts'
@@ -175,7 +176,7 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
         const isDeleted = error instanceof Unauthorized
         if (isDeleted) forget(account)
         else waiting.dropped += dropped
-        if (error instanceof Overloaded) {
+        if (hadNoEffect(error)) {
           waiting.requests.unshift(...requests)
         } else {
           // They may have been recorded, and no request is recorded twice.
@@ -221,4 +222,9 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
       clearTimeout(timer)
     }
   }
+}
+
+/** Tells whether a transaction was refused, or has given up because another process had locked the journal for long. */
+function hadNoEffect (error: unknown): boolean {
+  return error instanceof Overloaded || classifyError((error as Error).cause) === 'conflict'
 }

@@ -126,7 +126,8 @@ t.test('what waits to be recorded', async (t) => {
   })
 
   await t.test('is recorded again after a refusal, and not after an unknown outcome', async (t) => {
-    const errors: Error[] = [new Overloaded(), new DatabaseUnavailable()]
+    const locked = new DatabaseUnavailable({ cause: Object.assign(new Error('lock timeout'), { code: '55P03' }) })
+    const errors: Error[] = [new Overloaded(), locked, new DatabaseUnavailable()]
     const { recorder, inputs } = recorderWith(async () => {
       const error = errors.shift()
       if (error !== undefined) throw error
@@ -134,10 +135,11 @@ t.test('what waits to be recorded', async (t) => {
     recorder.add(1, captured('/a'), KEEP)
     await t.rejects(recorder.recorded(1), { code: 'OVERLOADED' })
     await t.rejects(recorder.recorded(1), { code: 'DATABASE_UNAVAILABLE' })
+    await t.rejects(recorder.recorded(1), { code: 'DATABASE_UNAVAILABLE' })
     recorder.add(1, captured('/b'), KEEP)
     await recorder.recorded(1)
     t.same(inputs.map(({ requests, dropped }) => [requests.map(({ facts }) => facts.path).join(), dropped]), [
-      ['/a', 0], ['/a', 0], ['/b', 1]
+      ['/a', 0], ['/a', 0], ['/a', 0], ['/b', 1]
     ])
   })
 

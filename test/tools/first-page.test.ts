@@ -167,7 +167,7 @@ t.test('the first page in a browser', { skip: withoutBrowser }, async (t) => {
     await page.locator('#present-name').getByText('Store of Ada').waitFor()
     await page.getByText('The key of the link was not used').waitFor()
 
-    await service.withKey(ada.key).delete('/account')
+    await service.withKey(ada.key!).delete('/account')
     await page.goto('about:blank')
     await page.goto(`${origin}/#key=${ben.key}`)
     await page.locator('#present-name').getByText('Store of Ben').waitFor()
