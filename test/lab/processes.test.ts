@@ -28,13 +28,14 @@ t.test('exactly as many requests are hit as the fault says, over three processes
 
   /** Sends five requests of each client. @returns the number of those that were hit */
   async function hitsOfRound (): Promise<number> {
-    const statuses = (await Promise.all(Array.from({ length: CLIENTS }, async (_, client) => {
-      const own: number[] = []
-      for (let n = 0; n < 5; n++) own.push((await send(client + n, '/pets', apiKey)).status)
+    const answers = (await Promise.all(Array.from({ length: CLIENTS }, async (_, client) => {
+      const own: Response[] = []
+      for (let n = 0; n < 5; n++) own.push(await send(client + n, '/pets', apiKey))
       return own
     }))).flat()
-    t.same(statuses.filter((status) => status !== 200 && status !== 503), [])
-    return statuses.filter((status) => status === 503).length
+    t.same(answers.filter(({ status }) => status !== 200 && status !== 503), [])
+    // On a slow machine, a request can be 503 by itself.
+    return answers.filter(({ headers }) => headers.has('petstore-fault')).length
   }
 
   // A process looks for new faults twice a second, and later on a busy machine.
