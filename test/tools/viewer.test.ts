@@ -172,16 +172,6 @@ t.test('/docs in a browser, behind a prefix and a proxy', { skip: withoutBrowser
     t.equal(await page.evaluate<string>("sessionStorage.getItem('petstore key /v1/')"), 'psk_another')
   })
 
-  await t.test('that a key is required is shown in full', async (t) => {
-    await page.setViewportSize({ width: 1280, height: 900 })
-    const isWhole = await page.evaluate<boolean>(`(() => {
-      const word = document.querySelector('.scalar-reference-intro-auth [data-testid="auth-indicator"]')
-      return word.getBoundingClientRect().right <= word.closest('button').getBoundingClientRect().right
-    })()`)
-    t.ok(isWhole, 'no other button covers it')
-    await page.setViewportSize({ width: 1400, height: 900 })
-  })
-
   await t.test('a version that was chosen stays after a reload', async (t) => {
     t.notOk((await sidebarOf(page)).includes('Receive pet.created'), 'webhooks came with 3.1')
     await page.locator(VERSION_BUTTON).focus()
