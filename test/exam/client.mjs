@@ -43,7 +43,7 @@ async function call (method, path, { body, headers = {}, check = () => {} } = {}
           ...key && { 'idempotency-key': key },
           ...headers
         },
-        // The papers give no answer to writes alone. A busy machine can be late with any.
+        // In the papers, only writes get no answer. A busy machine can be late with any request.
         signal: has('no-time-out') ? undefined : AbortSignal.timeout(method === 'GET' ? 20 * timeoutMs : timeoutMs)
       })
       const [, left, seconds] = /r=(\d+);t=(\d+)/.exec(response.headers.get('ratelimit')) ?? []

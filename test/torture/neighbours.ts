@@ -135,6 +135,7 @@ async function attackAll (context: ScenarioContext, databaseUrl: string, process
 /** What the victim sees after an attack, and what of the promises is broken, or missed by a rate or a time. */
 interface Outcome { after: Measurement, broken: string[], missed: string[] }
 
+/** Measures the victim beside an attack, and afterwards. */
 async function measureBeside (
   context: ScenarioContext, name: string, victim: Victim, attack: Attack, alone: Measurement
 ): Promise<Outcome> {
