@@ -22,7 +22,7 @@ generatorHelper.generatorHandler({
   onManifest: () => ({ prettyName: 'tables', defaultOutput: '../../src/generated/tables.ts' }),
   async onGenerate ({ dmmf: { datamodel: { models, enums, indexes } }, generator }) {
     const enumsByName = new Map(enums.map((definition) => [definition.name, definition]))
-    const text = models.map((model) => tableOf(model, enumsByName, indexes)).join('\n')
+    const text = models.map((model) => tableOf(model, enumsByName, indexes, models)).join('\n')
     writeFileSync(generator.output.value, `// Written by \`npx prisma generate\` from prisma/models.
 
 import type { Table } from '../database/table.ts'
@@ -31,9 +31,11 @@ ${text}`)
   }
 })
 
-function tableOf ({ name: model, dbName, fields, primaryKey, documentation = '' }, enums, indexes) {
+function tableOf ({ name: model, dbName, fields, primaryKey, documentation = '' }, enums, indexes, models) {
   const columns = fields.filter(({ kind, documentation = '' }) =>
     kind !== 'object' && !documentation.includes(COMPUTED))
+  const parents = new Map(fields.flatMap(({ relationFromFields = [], type }) =>
+    relationFromFields.map((name) => [name, models.find(({ name }) => name === type).dbName])))
   const key = primaryKey?.fields ?? [columns.find(({ isId }) => isId).name]
   const rows = columns.map((field) => `  ${field.name}: ${valueOf(field, enums)}${field.isRequired ? '' : ' | null'}`)
   const specified = columns.map((field) => {
@@ -42,7 +44,10 @@ function tableOf ({ name: model, dbName, fields, primaryKey, documentation = '' 
     const isKnown = given !== undefined && typeof given !== 'object'
     const known = isKnown ? `, default: ${kind === 'scalar' && type !== 'String' ? given : `'${given}'`}` : ''
     const nullable = field.isRequired ? '' : ', isNullable: true'
-    return `    ${name}: { name: '${dbName ?? name}', type: ${typed}${nullable}${known} }`
+    // Each row of an account refers to it.
+    const parent = name === 'accountId' ? undefined : parents.get(name)
+    const references = parent === undefined ? '' : `, references: '${parent}'`
+    return `    ${name}: { name: '${dbName ?? name}', type: ${typed}${nullable}${known}${references} }`
   })
   const lists = indexes.filter((index) => index.model === model && index.type === 'normal')
     .map((index) => `    [${index.fields.map(({ name }) => `'${name}'`).join(', ')}]`)

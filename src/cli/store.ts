@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
-import type { StoreCounts } from '../lab/schemas.ts'
+import type { StoreCounts } from '../lab/stored-tables.ts'
 import { id } from './parse-arguments.ts'
 import { JSON_OPTION, type JsonOption } from './records.ts'
 

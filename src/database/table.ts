@@ -9,6 +9,8 @@ export interface Column {
   type: ColumnType
   isNullable?: boolean
   default?: string | number | boolean
+  /** The name of the table whose ids it has, if that is not the account's. */
+  references?: string
 }
 
 /**

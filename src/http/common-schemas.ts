@@ -28,6 +28,10 @@ const NO_NUL = describedPattern('^[^\\x00]*$', 'not contain the character U+0000
 export const Text = (minLength: number, maxLength: number, description: string, example: string) =>
   Type.String({ minLength, maxLength, pattern: NO_NUL, description, example })
 
+/** Defines a number of things, 0 or more. */
+export const NumberOf = (things: string, example: number) =>
+  Type.Integer({ minimum: 0, description: `Number of ${things}`, example })
+
 /** Defines an RFC 3339 timestamp with `T` and an offset. Responses have it in UTC with milliseconds. */
 export const Timestamp = (description?: string, example = '2026-11-21T10:00:00.000Z') =>
   Type.String({ format: 'date-time', ...description === undefined ? {} : { description }, example })

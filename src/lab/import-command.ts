@@ -7,11 +7,12 @@ import { all } from '../database/unit-of-work/write.ts'
 import * as tables from '../generated/tables.ts'
 import { messageId, messageSecret } from '../messages/commands.ts'
 import { SnapshotLimitReached, SnapshotTooLarge } from './errors.ts'
-import type { ImportedStore } from './imported-store.ts'
+import { memberOf, type ImportedStore } from './imported-store.ts'
 import { SNAPSHOT_ETAG } from './queries.ts'
 import type { Snapshot } from './schemas.ts'
 import { countCopies, MAX_SNAPSHOTS, snapshotOf } from './snapshot-commands.ts'
 import { makesTooLargeFile, MAX_STORE_ROWS } from './store-rows.ts'
+import { countsOf, STORED_TABLES, type StoreRow } from './stored-tables.ts'
 
 /** Number of rows of one statement. On SQLite, it blocks this thread. */
 const ROWS_PER_STATEMENT = 500
@@ -43,14 +44,7 @@ export const importSnapshot: Command<Import, Snapshot> = {
 export async function saveStore (tx: Transaction, { account, store }: Import): Promise<CommandSuccess<Snapshot>> {
   const rows = tx.rows(account)
   const [id] = await tx.allocateIds(tables.snapshots, 1)
-  const { categories, pets, inventory, orders, messages } = store
-  const counts = {
-    categories: categories.length,
-    pets: pets.length,
-    inventory: inventory.length,
-    orders: orders.length,
-    messages: messages.length
-  }
+  const counts = countsOf(({ name }) => store.get(name)!.rows.length)
   const size = { count: 0, bytes: 0 }
   for (const [kind, copies] of Object.entries(await copiesOf(tx, store))) {
     size.count += copies.length
@@ -64,22 +58,41 @@ export async function saveStore (tx: Transaction, { account, store }: Import): P
 
 /** Returns the rows by table. Their versions begin anew, as their ids do. */
 async function copiesOf (tx: Transaction, store: ImportedStore): Promise<Record<string, Copy[]>> {
-  const categoryIds = await takeIds(tx, tables.categories, store.categories.length)
-  const petIds = await takeIds(tx, tables.pets, store.pets.length)
-  const orderIds = await takeIds(tx, tables.orders, store.orders.length)
-  const positions = await takeIds(tx, tables.messages, store.messages.length)
-  return {
-    categories: store.categories.map((category, i) => [categoryIds[i]!, category]),
-    pets: store.pets.map(({ name, category, status, counted }, i) =>
-      [petIds[i]!, { name, category_id: categoryIds[category], status, counted }]),
-    inventory_items: store.inventory.map(({ pet, quantity }) => [petIds[pet]!, { quantity }]),
-    orders: store.orders.map(({ pet, quantity, shipDate, complete }, i) =>
-      [orderIds[i]!, { pet_id: petIds[pet], quantity, ship_date: shipDate, complete }]),
-    messages: store.messages.map(({ message, status, createdAt }, i) => {
-      const id = messageId(positions[i]!, messageSecret())
-      return [positions[i]!, { id, message, status, created_at: createdAt }]
+  const copies: Record<string, Copy[]> = {}
+  const newId = (name: string, id: unknown): number => copies[name]![store.get(name)!.positionOf(id)!]![0]
+  for (const { name, table } of STORED_TABLES) {
+    const { rows } = store.get(name)!
+    const parent = table.columns[table.id]!.references
+    const ids = parent === undefined
+      ? await takeIds(tx, table, rows.length)
+      : rows.map(({ row }) => newId(parent, memberOf(row, table.id)))
+    copies[name] = rows.map(({ row }, i) => {
+      const columns = columnsOf(table, row, newId)
+      if (row.type === 'pet') columns['counted'] = store.get('inventory_items')!.positionOf(row.id) !== undefined
+      if (row.type === 'message') columns['id'] = messageId(ids[i]!, messageSecret())
+      return [ids[i]!, columns]
     })
   }
+  return copies
+}
+
+/** Returns the columns of a record beside its id. */
+function columnsOf (
+  { id, columns }: Table, row: StoreRow, newId: (parent: string, id: unknown) => number
+): Record<string, unknown> {
+  const values: Record<string, unknown> = {}
+  for (const [field, { name, type, references }] of Object.entries(columns)) {
+    const value = memberOf(row, field)
+    if (field === id || value === undefined) continue
+    if (references !== undefined) values[name] = newId(references, value)
+    else values[name] = type === 'time' ? instant(value as string) : value
+  }
+  return values
+}
+
+/** Returns an RFC 3339 time in UTC, cut to milliseconds. */
+function instant (text: string): string {
+  return new Date(text).toISOString()
 }
 
 /** Allocates ids of which no row is inserted yet. */

@@ -11,10 +11,10 @@ import { OperationalError } from '../operational-error.ts'
 import { validateLines } from './file-rows.ts'
 import { saveStore, type Import } from './import-command.ts'
 import { relateRows, type ImportedStore } from './imported-store.ts'
-import type { StoreCounts } from './schemas.ts'
 import { deleteSnapshot, restoreSnapshot } from './snapshot-commands.ts'
 import { parseLines } from './store-file.ts'
 import { dropDeliveries } from './store-rows.ts'
+import type { StoreCounts } from './stored-tables.ts'
 
 /** Maximum size of a file in bytes. */
 export const MAX_IMPORT_BYTES = 8_388_608

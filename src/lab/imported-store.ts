@@ -1,92 +1,85 @@
-import type { MessageRow, PetRow } from './row-schemas.ts'
 import { refusal, type FileRow } from './file-rows.ts'
+import { STORED_TABLES, type StoredTable, type StoreRow } from './stored-tables.ts'
 
-/** The records of a file in its order. They name each other by position. */
-export interface ImportedStore {
-  categories: Array<{ name: string, description?: string }>
-  pets: Array<{ name: string, category: number, status: PetRow['status'], counted: boolean }>
-  inventory: Array<{ pet: number, quantity: number }>
-  orders: Array<{ pet: number, quantity: number, shipDate?: string, complete: boolean }>
-  messages: Array<{ message: string, status: MessageRow['status'], createdAt: string }>
-}
+type RowOf<Type extends string> = Extract<StoreRow, { type: Type }>
 
-type RowOf<Type extends string> = Extract<FileRow, { type: Type }>
-
-/** The records of one type, by their ids in the file. */
-class Records<Row extends FileRow> {
-  readonly rows: Row[]
-  readonly #positions = new Map<unknown, number>()
+/** The records of a file of one type, in the order of the file. */
+class ImportedRecords {
+  readonly rows: FileRow[]
   readonly #type: string
+  readonly #positions = new Map<unknown, number>()
 
   /** @throws ValidationFailed if two records have the same id */
-  constructor (type: Row['type'], rows: readonly FileRow[], idName: keyof Row & string) {
+  constructor ({ type, idMember }: StoredTable, rows: readonly FileRow[]) {
     this.#type = type
-    this.rows = rows.filter((row): row is Row => row.type === type)
-    for (const [position, row] of this.rows.entries()) {
-      const other = this.#positions.get(row[idName])
+    this.rows = rows.filter(({ row }) => row.type === type)
+    for (const [position, { row, line }] of this.rows.entries()) {
+      const id = memberOf(row, idMember)
+      const other = this.#positions.get(id)
       if (other !== undefined) {
-        throw refusal(row.line, `${idName} is already that of the ${type} in line ${this.rows[other]!.line}`)
+        throw refusal(line, `${idMember} is already that of the ${type} in line ${this.rows[other]!.line}`)
       }
-      this.#positions.set(row[idName], position)
+      this.#positions.set(id, position)
     }
   }
 
-  has (id: unknown): boolean {
-    return this.#positions.has(id)
+  /** Returns the position of the record with an id of the file. */
+  positionOf (id: unknown): number | undefined {
+    return this.#positions.get(id)
   }
 
-  /** Returns the position of the record that a member of another one names. @throws ValidationFailed */
-  positionOf (line: number, name: string, id: unknown): number {
-    const position = this.#positions.get(id)
-    if (position === undefined) throw refusal(line, `${name} must be the id of a ${this.#type} of the file`)
-    return position
+  /** Checks that a record has the id that a member of another one names, if it has that. @throws ValidationFailed */
+  requireId (line: number, member: string, id: unknown): void {
+    if (id !== undefined && !this.#positions.has(id)) {
+      throw refusal(line, `${member} must be the id of a ${this.#type} of the file`)
+    }
   }
+}
+
+/** The records of a file by the names of their tables. They name each other by the ids of the file. */
+export type ImportedStore = ReadonlyMap<string, ImportedRecords>
+
+export function memberOf (row: StoreRow, member: string): unknown {
+  return (row as Record<string, unknown>)[member]
 }
 
 /** Relates the rows of a file to each other, by the rules of the store. @throws ValidationFailed */
 export function relateRows (rows: readonly FileRow[]): ImportedStore {
-  const categories = new Records<RowOf<'category'>>('category', rows, 'id')
-  const pets = new Records<RowOf<'pet'>>('pet', rows, 'id')
-  const inventory = new Records<RowOf<'inventory'>>('inventory', rows, 'petId')
-  const orders = new Records<RowOf<'order'>>('order', rows, 'id')
-  const messages = new Records<RowOf<'message'>>('message', rows, 'id')
+  const store = new Map(STORED_TABLES.map((table) => [table.name, new ImportedRecords(table, rows)]))
+  for (const { name, references } of STORED_TABLES) {
+    for (const [member, parent] of references) {
+      const parents = store.get(parent)!
+      for (const { row, line } of store.get(name)!.rows) parents.requireId(line, member, memberOf(row, member))
+    }
+  }
+  checkStock(store)
+  return store
+}
+
+/** Checks orders and inventory. @throws ValidationFailed */
+function checkStock (store: ImportedStore): void {
+  const [pets, inventory] = [store.get('pets')!, store.get('inventory_items')!]
   const held = new Set<unknown>()
-  for (const { petId, complete, line } of orders.rows) {
-    pets.positionOf(line, 'petId', petId)
-    if (!inventory.has(petId)) throw refusal(line, 'petId must be that of a pet with an inventory line')
+  for (const { row, line } of store.get('orders')!.rows) {
+    const { petId, complete } = row as RowOf<'order'>
+    if (inventory.positionOf(petId) === undefined) {
+      throw refusal(line, 'petId must be that of a pet with an inventory line')
+    }
     if (complete === false) held.add(petId)
   }
-  return {
-    categories: categories.rows.map(({ name, description }) =>
-      ({ name, ...description === undefined ? {} : { description } })),
-    pets: pets.rows.map(({ id, name, categoryId, status, line }) => ({
-      name, category: categories.positionOf(line, 'categoryId', categoryId), status, counted: inventory.has(id)
-    })),
-    inventory: inventory.rows.map((row) => {
-      const pet = pets.positionOf(row.line, 'petId', row.petId)
-      checkStatus(row, pets.rows[pet]!, held.has(row.petId))
-      return { pet, quantity: row.quantity }
-    }),
-    orders: orders.rows.map(({ petId, quantity, shipDate, complete, line }) => ({
-      pet: pets.positionOf(line, 'petId', petId),
-      quantity: quantity!,
-      ...shipDate === undefined ? {} : { shipDate: instant(shipDate) },
-      complete: complete!
-    })),
-    messages: messages.rows.map(({ message, status, createdAt }) =>
-      ({ message, status, createdAt: instant(createdAt) }))
+  for (const { row, line } of inventory.rows) {
+    const item = row as RowOf<'inventory'>
+    const pet = pets.rows[pets.positionOf(item.petId)!]!
+    if (item.status !== (pet.row as RowOf<'pet'>).status) {
+      throw refusal(line, `status must be that of the pet in line ${pet.line}`)
+    }
+    checkStatus(item, line, held.has(item.petId))
   }
 }
 
 /** A stock of 0 is never available, and without an open order it is sold. */
-function checkStatus ({ quantity, status, line }: RowOf<'inventory'>, pet: RowOf<'pet'>, isHeld: boolean): void {
-  if (status !== pet.status) throw refusal(line, `status must be that of the pet in line ${pet.line}`)
+function checkStatus ({ quantity, status }: RowOf<'inventory'>, line: number, isHeld: boolean): void {
   if (quantity > 0 || status === 'sold') return
   if (status === 'available') throw refusal(line, 'status must not be available with a quantity of 0')
   if (!isHeld) throw refusal(line, 'status must be sold with a quantity of 0 and no open order')
-}
-
-/** Returns an RFC 3339 time in UTC, cut to milliseconds. */
-function instant (text: string): string {
-  return new Date(text).toISOString()
 }

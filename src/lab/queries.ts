@@ -6,7 +6,7 @@ import {
 } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
 import { listRecords } from '../database/sql/record-queries.ts'
-import { StoreCountsSchema } from './schemas.ts'
+import { StoreCountsSchema } from './stored-tables.ts'
 
 const faultMembers: Record<string, Member> = {
   id: integer('f.id'),

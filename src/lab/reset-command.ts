@@ -3,10 +3,11 @@ import type { Transaction } from '../database/group-commit/transaction.ts'
 import * as tables from '../generated/tables.ts'
 import { StoreTooLarge } from './errors.ts'
 import { createSample, type Sample } from './sample-store.ts'
-import { storeEvents, type ResetStore, type StoreCounts, type NewStoreReset } from './schemas.ts'
+import { storeEvents, type ResetStore, type NewStoreReset } from './schemas.ts'
 import { countingBytes, deleteOtherRows, isTooLarge, sizeOf, STORE_LIMIT } from './store-rows.ts'
+import { countsOf, type StoreCounts } from './stored-tables.ts'
 
-const EMPTY: StoreCounts = { categories: 0, pets: 0, inventory: 0, orders: 0, messages: 0 }
+const EMPTY = countsOf(() => 0)
 
 /** Empties a store, and fills it with the records of a sample. An account that stores its limit can only empty it. */
 export const resetStore: Command<{ account: number, reset: NewStoreReset }, ResetStore> = {
@@ -43,6 +44,6 @@ async function fill (tx: Transaction, account: number, { categories, pets, order
   await tx.insert(tables.orders, orders.map(({ pet, quantity, complete }, i) =>
     ({ id: orderIds[i]!, accountId: account, petId: petIds[pet]!, quantity, complete })))
   return {
-    categories: categories.length, pets: pets.length, inventory: counted.length, orders: orders.length, messages: 0
+    ...EMPTY, categories: categories.length, pets: pets.length, inventory: counted.length, orders: orders.length
   }
 }

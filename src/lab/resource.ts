@@ -5,9 +5,9 @@ import * as effects from './effects.ts'
 import * as errors from './errors.ts'
 import { labHooks, movedClocks } from './plugin.ts'
 import { labRoutes } from './routes.ts'
-import * as rows from './row-schemas.ts'
 import * as schemas from './schemas.ts'
 import { labChanges } from './state-commands.ts'
+import { STORED_TABLES, StoreCountsSchema, StoreRowSchema } from './stored-tables.ts'
 
 const { INJECTED, ...errorClasses } = errors
 
@@ -32,7 +32,8 @@ export function lab (config: Pick<Config, 'LAB' | 'DEMO'>): Resource {
     tag: isOn ? TAG : undefined,
     tables: [tables.faults, tables.snapshots, tables.snapshotRows, tables.labStates],
     schemas: [
-      ...effects.EFFECTS, effects.EffectSchema, ...rows.ROWS, rows.StoreRowSchema, ...Object.values(schemas)
+      ...effects.EFFECTS, effects.EffectSchema, ...STORED_TABLES.map(({ schema }) => schema), StoreRowSchema,
+      StoreCountsSchema, ...Object.values(schemas)
     ],
     errors: { ...errorClasses, ...INJECTED },
     errorsOfAll: isOn ? Object.values(INJECTED) : [],

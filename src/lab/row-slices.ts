@@ -3,7 +3,8 @@ import type { Query, Read } from '../database/reads/query.ts'
 import { lastWithin } from '../database/sql/keyset-pagination.ts'
 import { StoreTooLarge } from './errors.ts'
 import { MAX_STORE_BYTES, MAX_STORE_ROWS, STORE_LIMIT } from './store-rows.ts'
-import { rowAsJson, STORED_TABLES, textBytes, type StoredTable } from './stored-rows.ts'
+import { rowAsJson, textBytes } from './stored-rows.ts'
+import { STORED_TABLES, type StoredTable } from './stored-tables.ts'
 
 /** A row of a store, or its copy in a snapshot. */
 export interface StoredRow {

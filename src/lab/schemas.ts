@@ -1,13 +1,13 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { defineEvents } from '../events/define-events.ts'
-import { NO_ADDITIONAL_PROPERTIES, Id, ListQuery, ref, StringEnum, Text, Timestamp } from '../http/common-schemas.ts'
+import {
+  NO_ADDITIONAL_PROPERTIES, Id, ListQuery, NumberOf, ref, StringEnum, Text, Timestamp
+} from '../http/common-schemas.ts'
 import { EffectSchema, type Effect } from './effects.ts'
-import { StoreRowSchema } from './row-schemas.ts'
+import { StoreCountsSchema, StoreRowSchema } from './stored-tables.ts'
 
 const count = (description: string, minimum: number, maximum: number, example: number) =>
   Type.Integer({ minimum, maximum, description, example })
-
-const rows = (what: string, example: number) => Type.Integer({ minimum: 0, description: `Number of ${what}`, example })
 
 const AFTER = { minimum: 0, maximum: 1_000_000, description: 'Number of matching requests that pass first', example: 0 }
 const TIMES = { minimum: 1, maximum: 1_000, description: 'Number of requests that the fault then hits', example: 1 }
@@ -59,8 +59,8 @@ export const FaultSchema = Type.Object({
   rate: Type.Optional(rate),
   seed: Type.Optional(Type.Integer(SEED)),
   keyId: Type.Optional(keyId),
-  passed: rows('matching requests that passed', 0),
-  hits: rows('requests that the fault has hit', 0),
+  passed: NumberOf('matching requests that passed', 0),
+  hits: NumberOf('requests that the fault has hit', 0),
   createdAt: Timestamp('Creation time')
 }, { $id: 'Fault', description: 'A counted fault. It belongs to one account and hits no other.' })
 export type Fault = Omit<Static<typeof FaultSchema>, 'effect'> & { effect: Effect }
@@ -106,15 +106,6 @@ export const AdvancedClockSchema = Type.Object({
   now: Timestamp('The time that the clock shows', '2026-11-21T11:00:00.000Z'), offsetSeconds
 }, { $id: 'AdvancedClock', description: 'The clock after it was moved.' })
 export type AdvancedClock = Static<typeof AdvancedClockSchema>
-
-export const StoreCountsSchema = Type.Object({
-  categories: rows('categories', 5),
-  pets: rows('pets', 20),
-  inventory: rows('inventory entries', 20),
-  orders: rows('orders', 6),
-  messages: rows('messages', 0)
-}, { $id: 'StoreCounts', description: 'The records of a store, counted.' })
-export type StoreCounts = Static<typeof StoreCountsSchema>
 
 const label = Text(1, 255, 'What the snapshot is for', 'Before the migration')
 

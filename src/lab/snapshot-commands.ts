@@ -10,12 +10,13 @@ import { SnapshotLimitReached, SnapshotNotFound, SnapshotTooLarge, StoreTooLarge
 import { SNAPSHOT_ETAG } from './queries.ts'
 import { settleRestoredMessages } from './restored-messages.ts'
 import { versionFloor } from './rules.ts'
-import { storeEvents, type NewSnapshot, type Snapshot, type StoreCounts } from './schemas.ts'
+import { storeEvents, type NewSnapshot, type Snapshot } from './schemas.ts'
 import { countRestore } from './state-commands.ts'
 import {
   countingBytes, deleteOtherRows, exceedsFile, isTooLarge, MAX_STORE_ROWS, sizeOf, STORE_LIMIT
 } from './store-rows.ts'
-import { copyRows, restoreRows, STORED_TABLES } from './stored-rows.ts'
+import { copyRows, restoreRows } from './stored-rows.ts'
+import { countsOf, STORED_TABLES, type StoreCounts } from './stored-tables.ts'
 
 /** Maximum number of snapshots of an account. */
 export const MAX_SNAPSHOTS = 20
@@ -42,8 +43,7 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
 
 /** Returns the record of a row. */
 export function snapshotOf ({ id, createdAt, label, ...row }: Readonly<SnapshotRow>): Snapshot {
-  const { categories, pets, inventory, orders, messages } = row
-  const counts = { categories, pets, inventory, orders, messages }
+  const counts = countsOf(({ counted }) => row[counted])
   return { id, createdAt, counts, ...label === null ? {} : { label } }
 }
 
@@ -57,8 +57,8 @@ export async function countCopies (
     JOIN snapshot_rows x ON x.account_id = i.account AND x.snapshot_id = i.snapshot
     GROUP BY x.kind`, [{ account, snapshot }])
   const byTable = new Map(rows.map(({ kind, count }) => [kind, count]))
-  const counts = Object.fromEntries(STORED_TABLES.map(({ name, counted }) => [counted, byTable.get(name) ?? 0]))
-  return { counts: counts as StoreCounts, bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0) }
+  const counts = countsOf(({ name }) => byTable.get(name) ?? 0)
+  return { counts, bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0) }
 }
 
 async function deleteCopies ({ dialect, execute }: Transaction, account: number, snapshot: number): Promise<void> {

@@ -3,9 +3,9 @@ import { StoreTooLarge } from './errors.ts'
 import { recordsOf, type VersionedRecord } from './row-records.ts'
 import { rowsOfSnapshot, rowsOfStore } from './row-slices.ts'
 import { MAX_FILE_BYTES } from './store-rows.ts'
-import { STORED_TABLES } from './stored-rows.ts'
+import { STORED_TABLES } from './stored-tables.ts'
 
-const ORDER = new Map(STORED_TABLES.map(({ counted }, i) => [counted, i]))
+const ORDER = new Map(STORED_TABLES.map(({ name }, i) => [name, i]))
 
 /** Returns the difference between a snapshot and the store now, as JSON. @throws StoreTooLarge */
 export async function diffSince (read: Read, account: number, snapshot: number): Promise<string> {
@@ -46,5 +46,5 @@ async function next (records: AsyncGenerator<VersionedRecord, void>): Promise<Ve
 /** Compares two records by table and id. A missing one comes last. */
 function compare (a: VersionedRecord | undefined, b: VersionedRecord | undefined): number {
   if (a === undefined || b === undefined) return a === undefined ? 1 : -1
-  return ORDER.get(a.counted)! - ORDER.get(b.counted)! || a.id - b.id
+  return ORDER.get(a.table.name)! - ORDER.get(b.table.name)! || a.id - b.id
 }

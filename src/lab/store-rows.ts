@@ -2,7 +2,8 @@ import type { Command } from '../database/group-commit/command.ts'
 import type { Commit } from '../database/group-commit/committer.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { ROW_BYTES } from '../database/unit-of-work/stored-bytes.ts'
-import { rowAsJson, STORED_TABLES, textBytes, type StoredTable } from './stored-rows.ts'
+import { rowAsJson, textBytes } from './stored-rows.ts'
+import { STORED_TABLES, type StoredTable } from './stored-tables.ts'
 
 /** Limit what one transaction copies or replaces, so that no other account waits for it: records, and their texts. */
 export const MAX_STORE_ROWS = 10_000

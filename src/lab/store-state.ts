@@ -1,21 +1,20 @@
 import { createHash } from 'node:crypto'
 import type { Read } from '../database/reads/query.ts'
-import { recordsOf } from './row-records.ts'
-import type { StoreRow } from './row-schemas.ts'
+import { recordsOf, type VersionedRecord } from './row-records.ts'
 import { rowsOfStore } from './row-slices.ts'
-import type { StoreCounts, StoreState } from './schemas.ts'
+import type { StoreState } from './schemas.ts'
+import { countsOf, STORED_TABLES } from './stored-tables.ts'
 
 /** Returns what identifies the state of a store. @throws StoreTooLarge */
 export async function stateOf (read: Read, account: number): Promise<StoreState> {
   const hash = createHash('sha256')
   const contentHash = createHash('sha256')
-  const counts: StoreCounts = { categories: 0, pets: 0, inventory: 0, orders: 0, messages: 0 }
-  const anonymize = createAnonymizer()
-  for await (const { row, version, counted } of recordsOf(rowsOfStore(read, account))) {
-    counts[counted]++
-    hash.update(sorted({ ...row, version }))
-    contentHash.update(sorted(anonymize(row, counts[counted])))
+  const positions = new Map(STORED_TABLES.map(({ name }) => [name, new Map<unknown, number>()]))
+  for await (const record of recordsOf(rowsOfStore(read, account))) {
+    hash.update(sorted({ ...record.row, version: record.version }))
+    contentHash.update(sorted(withPositions(record, positions)))
   }
+  const counts = countsOf(({ name }) => positions.get(name)!.size)
   return { hash: hash.digest('hex'), contentHash: contentHash.digest('hex'), counts }
 }
 
@@ -25,28 +24,20 @@ function sorted (record: object): string {
 }
 
 /**
- * Returns a function that replaces the ids of records by their positions among the records of their type, and leaves
- * out the times that the service sets. Parents must come before children.
+ * Returns a record with positions among the records of their type in place of ids, and without the times that the
+ * service sets. Remembers its position. Parents must come before children.
  */
-function createAnonymizer (): (row: StoreRow, position: number) => object {
-  const categories = new Map<number, number>()
-  const pets = new Map<number, number>()
-  return (row, position) => {
-    switch (row.type) {
-      case 'category':
-        categories.set(row.id, position)
-        return { ...row, id: position }
-      case 'pet':
-        pets.set(row.id, position)
-        return { ...row, id: position, categoryId: categories.get(row.categoryId) }
-      case 'inventory':
-        return { ...row, petId: pets.get(row.petId) }
-      case 'order':
-        return { ...row, id: position, petId: pets.get(row.petId!) }
-      case 'message': {
-        const { createdAt: _, ...rest } = row
-        return { ...rest, id: position }
-      }
-    }
+function withPositions (
+  { row, table: { name, idMember, references, setByService } }: VersionedRecord,
+  positions: ReadonlyMap<string, Map<unknown, number>>
+): Record<string, unknown> {
+  const content: Record<string, unknown> = { ...row }
+  const own = positions.get(name)!
+  own.set(content[idMember], own.size + 1)
+  if ('id' in content) content['id'] = own.size
+  for (const [member, parent] of references) {
+    if (member in content) content[member] = positions.get(parent)!.get(content[member])
   }
+  for (const member of setByService) delete content[member]
+  return content
 }

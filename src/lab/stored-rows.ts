@@ -2,45 +2,8 @@ import type { Dialect } from '../database/dialect.ts'
 import {
   boolean, enumText, integer, jsonObject, optional, text, time, type Member
 } from '../database/sql/json-object.ts'
-import { idOf, type ColumnType, type Table } from '../database/table.ts'
-import { categories, inventoryItems, messages, orders, pets } from '../generated/tables.ts'
-import type { StoreCounts } from './schemas.ts'
-
-/** A table that snapshots hold. */
-export interface StoredTable {
-  name: string
-  id: string
-  /** The member of `StoreCounts`. */
-  counted: keyof StoreCounts
-  /** The columns beside the account and the id. */
-  columns: Record<string, ColumnType>
-  /** Columns that a restore computes, as SQL that reads the row `x` of the snapshot. */
-  computed: Record<string, string>
-}
-
-/** The tables of a store, parents before children. */
-export const STORED_TABLES: readonly StoredTable[] = [
-  storedTable('categories', categories),
-  // A trigger counts only what clients count.
-  storedTable('pets', pets, { extra: { counted: 'boolean' } }),
-  storedTable('inventory', inventoryItems),
-  storedTable('orders', orders),
-  storedTable('messages', messages, {
-    computed: {
-      waiting: "(SELECT count(*) FROM deliveries d WHERE d.message_position = x.row_id AND d.state = 'waiting')"
-    }
-  })
-]
-
-function storedTable (
-  counted: keyof StoreCounts, table: Table,
-  { extra = {}, computed = {} }: { extra?: StoredTable['columns'], computed?: Record<string, string> } = {}
-): StoredTable {
-  const columns = Object.entries(table.columns)
-    .filter(([field, { name }]) => ![table.id, 'accountId', 'versionFloor'].includes(field) && !(name in computed))
-    .map(([, { name, type }]) => [name, type] as const)
-  return { name: table.name, id: idOf(table), counted, columns: { ...Object.fromEntries(columns), ...extra }, computed }
-}
+import type { ColumnType } from '../database/table.ts'
+import { STORED_TABLES, type StoredTable } from './stored-tables.ts'
 
 /** Returns an SQL expression for the size of the texts of a row `r`, in bytes. */
 export function textBytes ({ columns }: StoredTable): string {

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import type { TProperties } from '@sinclair/typebox'
 import t from 'tap'
-import { ROWS } from '../../src/lab/row-schemas.ts'
+import { STORED_TABLES } from '../../src/lab/stored-tables.ts'
 import { startApp, type Answer, type Client } from '../support/app.ts'
 import { assertError, assertReplayed, assertResponse, readerOf } from '../support/checks.ts'
 import { newCategory, newOrder, newPet, setStatus, stocked } from '../support/fixtures.ts'
@@ -124,9 +124,8 @@ t.test('a store as a file', async (t) => {
       message: { ...MESSAGE, createdAt: '2026-11-21T10:00:00.123Z' }
     }
     // From the schemas, so that a new member of a record is among them.
-    const rows = ROWS.map((schema) => {
+    const rows = STORED_TABLES.map(({ type, schema }) => {
       const properties = Object.entries(schema.properties as TProperties)
-      const type = (schema.properties.type as unknown as { enum: [string] }).enum[0]
       return { ...Object.fromEntries(properties.map(([name, { example }]) => [name, example])), ...given[type] }
     })
     await restore(ada, fileOf(...rows))

@@ -1,7 +1,7 @@
 // Only on SQLite: the migrations of both databases follow from the same models.
 
 import t from 'tap'
-import { STORED_TABLES } from '../../src/lab/stored-rows.ts'
+import { STORED_TABLES } from '../../src/lab/stored-tables.ts'
 import { startApp } from '../support/app.ts'
 
 interface ForeignKey { child: string, parent: string }
