@@ -15,10 +15,10 @@ export interface NewMessageInput {
 export const createMessage: Write<NewMessageInput, Message> = {
   name: 'createMessage',
   creates: [messages],
-  decide ({ message: { message }, secret, id: knownId }, rows) {
+  decide ({ message, secret, id: knownId }, rows) {
     const position = rows.newId(messages)
     const id = knownId ?? messageId(position, secret)
-    const record = recordOf(MessageSchema, rows.insert(messages, { position, id, message, createdAt: rows.now }))
+    const record = recordOf(MessageSchema, rows.insert(messages, { ...message, position, id, createdAt: rows.now }))
     return {
       record, etag: etagOf(1), events: [{ ...messageEvents.created({ message: record }), tracks: position }]
     }

@@ -21,14 +21,15 @@ export const placeOrder: Write<{ order: NewOrder }, Order> = {
     ...complete ? [children(orders, openOrders(petId))] : []
   ],
   creates: [orders],
-  decide ({ order: { petId, quantity = 1, shipDate, complete = false } }, rows) {
+  decide (input, rows) {
+    const { petId, quantity = 1, shipDate, complete = false } = input.order
     const pet = rows.get(pets, petId)
     if (pet === undefined) throw new UnknownPet()
     const before = stockOf(rows, pet, complete && rows.has(orders, openOrders(petId)) ? 1 : 0)
     const stock = reserveStock(before, quantity, complete)
     if (stock === 'pet_not_available') throw new PetNotAvailable(pet.status)
     if (stock === 'insufficient_stock') throw new InsufficientStock(shortage(before.quantity, quantity))
-    const order = rows.insert(orders, { petId, quantity, shipDate: instant(shipDate), complete })
+    const order = rows.insert(orders, { ...input.order, quantity, shipDate: instant(shipDate) })
     const updated = applyStock(rows, pet, stock) ? [petUpdated(rows, petId)] : []
     const record = recordOf(OrderSchema, order)
     const data = { order: record, inventory: currentInventory(rows, petId) }
@@ -45,15 +46,12 @@ export const updateOrder: Write<OrderRef & { patch: OrderUpdate }, Order> = {
   decide ({ orderId, patch, conditions }, rows) {
     const order = requireRow(rows, orders, orderId, OrderNotFound, conditions)
     const shipDate = patch.shipDate === undefined ? order.shipDate : instant(patch.shipDate)
-    const complete = patch.complete ?? order.complete
-    if (shipDate === order.shipDate && complete === order.complete) {
-      return { record: recordOf(OrderSchema, order), etag: etagOf(order.version) }
-    }
-    if (order.complete) throw new OrderAlreadyShipped('changed')
-    const { petId } = order
-    const changed = rows.update(orders, order, { shipDate, complete })
-    const statusChanged = complete && applyStock(rows, petOf(rows, order), completeOrder(stockBefore(rows, petId)))
+    const changed = rows.update(orders, order, { ...patch, shipDate })
     const record = recordOf(OrderSchema, changed)
+    if (changed === order) return { record, etag: etagOf(order.version) }
+    if (order.complete) throw new OrderAlreadyShipped('changed')
+    const { petId, complete } = changed
+    const statusChanged = complete && applyStock(rows, petOf(rows, order), completeOrder(stockBefore(rows, petId)))
     const data = { order: record, inventory: currentInventory(rows, petId) }
     const event = complete ? orderEvents.completed(data) : orderEvents.updated(data)
     const events = statusChanged ? [event, petUpdated(rows, petId)] : [event]

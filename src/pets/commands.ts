@@ -13,9 +13,9 @@ export const createPet: Write<{ pet: NewPet }, Pet> = {
   name: 'createPet',
   needs: ({ pet }) => [forReference(categories, pet.categoryId)],
   creates: [pets],
-  decide ({ pet: { name, categoryId, status = 'available' } }, rows) {
-    if (rows.get(categories, categoryId) === undefined) throw new UnknownCategory()
-    const pet = petRecord(rows.insert(pets, { name, categoryId, status }))
+  decide (input, rows) {
+    if (rows.get(categories, input.pet.categoryId) === undefined) throw new UnknownCategory()
+    const pet = petRecord(rows.insert(pets, input.pet))
     return { record: pet, etag: etagOf(1), events: [petEvents.created({ pet })] }
   }
 }
@@ -33,12 +33,12 @@ export const updatePet: Write<PetChange, Pet> = {
   ],
   decide ({ petId, patch, conditions }, rows) {
     const pet = requireRow(rows, pets, petId, PetNotFound, conditions)
-    const { name = pet.name, categoryId = pet.categoryId, status = pet.status } = patch
+    const { categoryId = pet.categoryId, status = pet.status } = patch
     if (categoryId !== pet.categoryId && rows.get(categories, categoryId) === undefined) throw new UnknownCategory()
     if (setStatus(stockOf(rows, pet, 0), status) === undefined) {
       throw new InvalidStatusTransition(pet.status, status, pet.status === 'sold' ? '' : ' while its stock is 0')
     }
-    const changed = rows.update(pets, pet, { name, categoryId, status })
+    const changed = rows.update(pets, pet, patch)
     const events = changed === pet ? [] : [petUpdated(rows, petId)]
     return { record: petRecord(changed), etag: etagOf(changed.version), events }
   }

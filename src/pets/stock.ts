@@ -1,10 +1,10 @@
-import { nextVersion } from '../database/record.ts'
+import { nextVersion, recordOf } from '../database/record.ts'
 import type { NewEvent } from '../database/unit-of-work/success.ts'
 import type { AccountRows } from '../database/unit-of-work/account-rows.ts'
 import { inventoryItems, pets, type InventoryItemRow, type PetRow } from '../generated/tables.ts'
 import { petEvents } from './events.ts'
 import type { Stock } from './rules.ts'
-import type { InventoryItem, Pet } from './schemas.ts'
+import { PetSchema, type InventoryItem, type Pet } from './schemas.ts'
 
 type LoadedPet = Readonly<PetRow>
 
@@ -24,8 +24,8 @@ export function applyStock (rows: AccountRows, pet: LoadedPet, { status, quantit
   return rows.update(pets, pet, { status }) !== pet
 }
 
-export function petRecord ({ id, name, categoryId, status }: LoadedPet): Pet {
-  return { id, name, categoryId, status }
+export function petRecord (pet: LoadedPet): Pet {
+  return recordOf(PetSchema, pet) as Pet
 }
 
 /** The inventory entry of a pet, which shows the pet's status. */
