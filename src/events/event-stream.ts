@@ -175,14 +175,12 @@ async function catchUp (streams: Streams, follower: Follower, after: number): Pr
   // Authentication may have cached the key before its revocation.
   if (await findKeyById(streams.read, key) === undefined) return end(follower)
   while (isActive(follower)) {
-    const joint = streams.cursors.get(account)?.position ?? position
     const page = await readAfter(streams, account, position)
     if (!isActive(follower)) return
     if (page === undefined) return end(follower)
     sendMessages(follower, page.text)
     if (!isActive(follower)) return
-    // A source may have lost all that the cursor has passed: its newest position falls then.
-    position = page.text === '' ? Math.max(page.last, joint) : page.last
+    position = page.last
     if (position < page.newest) await waitForDrain(follower)
     else if (await join(streams, follower, position)) return
   }

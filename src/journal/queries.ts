@@ -177,5 +177,6 @@ export async function streamRequests (read: Read, account: number, after: number
   if (row === undefined) return undefined
   const { newest, facts, textOf } = requestsOf(row, after + 1)
   const messages = facts.map((request) => `id: ${request.id}\nevent: request\ndata: ${textOf(request)}\n\n`)
-  return { newest, oldest: 0, text: messages.join(''), last: facts.at(-1)?.id ?? after }
+  // Without requests after the position, all up to the newest were deleted.
+  return { newest, oldest: 0, text: messages.join(''), last: facts.at(-1)?.id ?? newest }
 }
