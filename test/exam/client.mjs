@@ -193,8 +193,10 @@ const tasks = {
   async receiveWebhooks ({ secret }) {
     secrets.push(secret)
     const server = createServer(async (request, response) => {
-      const status = receive(request.headers, await text(request)) ? 204 : 400
-      response.writeHead(status).end()
+      const isValid = receive(request.headers, await text(request))
+      if (isValid) response.writeHead(204).end()
+      else if (has('asks-to-wait')) response.writeHead(503, { 'retry-after': '7200' }).end()
+      else response.writeHead(has('gone') ? 410 : 400).end()
     }).listen(0, '127.0.0.1')
     await new Promise((resolve) => { server.once('listening', resolve) })
     return { url: `http://127.0.0.1:${server.address().port}/` }

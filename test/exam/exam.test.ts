@@ -41,6 +41,7 @@ const FLAWS: Record<string, Flaw> = {
   'takes-twice': flaw('webhook', /which was sent twice, was taken 2 times/),
   'in-order': flaw('webhook', /which came after a newer one, was not taken/),
   'one-signature': flaw('webhook', /which was signed with the old and the new secret, was refused: 400/),
+  gone: flaw('webhook', /responded 410 to event \d+, which had a bad signature at first/),
   'old-secret': flaw('webhook', /which was signed with the new secret alone, was refused: 400/),
   unlimited: flaw('limits', /exceeded the limit with request \d+: request \d+ was told RateLimit: "default";r=0/),
   vague: flaw('sunset', /The error does not say that the operation has ended/),
@@ -58,13 +59,21 @@ const OTHERS = [
     'lost-position', 'no-age', 'repeats-the-end'
   ],
   ['no-key', 'no-dates', 'no-retry', 'constant', 'skips', 'takes-twice', 'in-order'],
-  ['endless', 'hopeless', 'one-signature', 'old-secret']
+  ['endless', 'hopeless', 'one-signature', 'old-secret'],
+  ['gone']
 ]
+
+/** An answer to the first task, without an address to which the service could send. */
+const USELESS = JSON.stringify({ id: 1, ok: true, result: { url: 'x' } })
 
 const NODE = JSON.stringify(process.execPath)
 
 async function examine (flaws: string[], papers = PAPERS): Promise<Result[]> {
   return await holdExam(`${NODE} ${JSON.stringify(CLIENT)} ${flaws.join(',')}`, { papers })
+}
+
+function papersOf (wanted: string): typeof PAPERS {
+  return PAPERS.filter(({ name }) => name === wanted)
 }
 
 /** Asserts that exactly the papers of these flaws fail, and find them. */
@@ -84,13 +93,13 @@ function assertFound (t: Test, results: Result[], flaws: string[]): void {
   }
 }
 
-t.test('a client without flaws passes all papers, also if it reports a sunset in place of moving', async (t) => {
-  const [results, [sunset]] = await Promise.all([
-    examine([]), examine(['stays'], PAPERS.filter(({ name }) => name === 'sunset'))
+t.test('a client without flaws passes all papers, also with other good habits', async (t) => {
+  const [results, ...others] = await Promise.all([
+    examine([]), examine(['stays'], papersOf('sunset')), examine(['asks-to-wait'], papersOf('webhook'))
   ])
   t.equal(results.length, 12)
   assertFound(t, results, [])
-  t.match(sunset, { verdict: 'passed', findings: [] })
+  for (const [result] of others) t.match(result, { verdict: 'passed', findings: [] })
 })
 
 t.test('an exam that is stopped while its service starts holds no paper', async (t) => {
@@ -123,20 +132,21 @@ for (const flaws of OTHERS) {
   })
 }
 
-t.test('a client that ends or writes no answer fails with a sentence', async (t) => {
+t.test('a client that ends, or writes no answer or a useless one, fails with a sentence', async (t) => {
   // Some of these papers do other things meanwhile.
   const clients: Array<[paper: string, program: string, sentence: RegExp]> = [
     ['stream', 'throw new Error(42)', /^The client ended with code 1.*: Error: 42$/],
     ['webhook', "process.stdin.once('data', () => process.exit(3))",
       /^The client ended with code 3 before it answered the task /],
+    ['webhook', `process.stdin.once('data', () => console.log('${USELESS}'))`,
+      /^The service refuses the address of the receiver: url must be an absolute URL/],
     ['pages', "console.log('ready')", /^The client wrote a line that is no answer to a task: ready$/],
     ['lost-update', "process.stdin.on('data', (line) => console.log(String(line)))",
       /that is no answer to a task: \{"id":1,"do":/],
     ['stream', "process.stdin.on('data', () => console.log('[1]'))", /that is no answer to a task: \[1\]$/]
   ]
   await Promise.all(clients.map(async ([name, program, sentence]) => {
-    const papers = PAPERS.filter((paper) => paper.name === name)
-    const results = await holdExam(`${NODE} -e ${JSON.stringify(program)}`, { papers })
+    const results = await holdExam(`${NODE} -e ${JSON.stringify(program)}`, { papers: papersOf(name) })
     t.equal(results.length, 1)
     for (const { verdict, findings } of results) {
       t.match([verdict, ...findings.map(({ text }) => text)], ['failed', sentence], `${name}: ${program}`)

@@ -1,4 +1,4 @@
-import type { Client, FaultEffect, WebhookAttempt } from '../../client/client.ts'
+import { PetstoreError, type Client, type FaultEffect, type WebhookAttempt } from '../../client/client.ts'
 import { ClientFailed } from '../client-process.ts'
 import { definePaper, type Finding } from '../paper.ts'
 import { shown } from '../recorded-requests.ts'
@@ -6,9 +6,6 @@ import { waitFor } from '../room.ts'
 
 /** Nothing listens here. The webhook is off until the client has an address. */
 const NOWHERE = 'http://127.0.0.1:9/'
-
-/** Longer than the pause before the next attempt, however often it was made, in seconds of the account's clock. */
-const NEXT_ATTEMPT_S = 60
 
 /** Longer than the time for which an old secret signs, too. */
 const OVERLAP_S = 25 * 3_600
@@ -51,7 +48,10 @@ export const webhook = definePaper<{ sent: Sent[], received: unknown }>({
     const started = await client.ask('receiveWebhooks', { secret: created.secret })
     const url = started.ok ? (started.result as { url?: unknown } | null)?.url : undefined
     if (typeof url !== 'string') throw new ClientFailed(`The client did not start a receiver: ${shown(started)}`)
-    await store.updateWebhook(created.id, { url, enabled: true })
+    await store.updateWebhook(created.id, { url, enabled: true }).catch((error: unknown) => {
+      if (!(error instanceof PetstoreError)) throw error
+      throw new ClientFailed(`The service refuses the address of the receiver: ${error.message}`)
+    })
     const send = async (test: Case): Promise<Sent> => await sendEvent(store, created.id, test)
 
     const sent: Sent[] = []
@@ -126,8 +126,12 @@ async function deliver (
       return all.length >= count ? all.reverse() : undefined
     })
     const last = attempts.at(-1)!
-    const isOver = last.nextTryAt === undefined || attempts.length >= ATTEMPTS
+    if (last.status === 410) {
+      throw new ClientFailed(`The client responded 410 to event ${eventId}, which ${what}: that disables its webhook.`)
+    }
+    const { at, nextTryAt } = last
+    const isOver = nextTryAt === undefined || attempts.length >= ATTEMPTS
     if (isOver || (isAccepted(last) && attempts.length >= needed)) return { what, eventId, isForged, attempts }
-    await store.advanceClock({ seconds: NEXT_ATTEMPT_S })
+    await store.advanceClock({ seconds: Math.ceil((Date.parse(nextTryAt) - Date.parse(at)) / 1_000) })
   }
 }
