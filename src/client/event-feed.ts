@@ -57,6 +57,8 @@ export async function * followEvents (
         position = event.id
         failures = 0
         yield event
+        // More events can have arrived with this one.
+        if (isAborted()) return
       }
     } catch (error) {
       if (!isAborted() && !isTransient(error)) throw error

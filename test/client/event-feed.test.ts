@@ -65,6 +65,16 @@ t.test('the feed', async (t) => {
     await eventually(() => proxy.open === 0)
   })
 
+  await t.test('ends within the events that have arrived when its signal is aborted', async (t) => {
+    const stop = new AbortController()
+    const ids: number[] = []
+    for await (const { id } of store.followEvents({ signal: stop.signal })) {
+      ids.push(id)
+      stop.abort()
+    }
+    t.strictSame(ids, [1])
+  })
+
   await t.test('throws an error that stays', async (t) => {
     const stranger = createClient({ url: proxy.url, apiKey: 'psk_nonsense' })
     await t.rejects(stranger.followEvents().next(), { code: 'unauthorized', status: 401 })
