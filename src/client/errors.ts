@@ -119,10 +119,14 @@ function isErrorBody (body: unknown, answered: number): body is { code: ErrorCod
   return typeof code === 'string' && typeof message === 'string' && status === answered
 }
 
-/** Reads `Retry-After`, which is a number of seconds or a date (RFC 9110 section 10.2.3). */
+/**
+ * Reads `Retry-After`, which is a number of seconds or a date by the clock of the service (RFC 9110 section 10.2.3).
+ * Browsers can hide what its clock shows.
+ */
 export function retryAfterOf (headers: Headers): number | undefined {
   const field = headers.get('retry-after')
   if (field === null) return undefined
-  const ms = /^\d+$/.test(field) ? Number(field) * 1000 : Date.parse(field) - now()
+  const sentAt = Date.parse(headers.get('date') ?? '') || now()
+  const ms = /^\d+$/.test(field) ? Number(field) * 1000 : Date.parse(field) - sentAt
   return Number.isNaN(ms) ? undefined : Math.max(0, ms)
 }

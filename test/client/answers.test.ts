@@ -89,11 +89,16 @@ t.test('answers that are not those of the document', async (t) => {
 
   await t.test('Retry-After can be a date', async (t) => {
     const body = JSON.stringify({ code: 'overloaded', message: 'Later', status: 503 })
-    const inAnHour = new Date(Date.now() + 3_600_000).toUTCString()
+    const now = Date.now()
+    const inAnHour = new Date(now + 3_600_000).toUTCString()
     proxy.faults = [answerWith(503, body, { 'retry-after': inAnHour })]
     const error = await store.getAccount().catch((error: unknown) => error) as { retryAfterMs: number }
     // The date has whole seconds, and the answer took a while.
     t.ok(error.retryAfterMs > 3_500_000 && error.retryAfterMs <= 3_600_000, String(error.retryAfterMs))
+    const date = new Date(now - 600_000).toUTCString()
+    proxy.faults = [answerWith(503, body, { date, 'retry-after': inAnHour })]
+    const late = await store.getAccount().catch((error: unknown) => error) as { retryAfterMs: number }
+    t.equal(late.retryAfterMs, 4_200_000, 'by the clock of the service, which is behind')
     proxy.faults = [answerWith(503, body, { 'retry-after': 'soon' })]
     t.ok(await store.getAccount(), 'what is neither counts as absent')
   })
