@@ -8,7 +8,7 @@ import type { CallOptions, Method, OperationFacts, OperationId } from './methods
 import { checkKey, checkObject, queryOf, readLimits, readUrl, segmentOf, type Limits } from './options.ts'
 import { createRateLimit, type RateLimit } from './rate-limit.ts'
 import { fetchResponse, readAnswer, readError, type Fetch, type Outgoing } from './requests.ts'
-import { withRetries } from './retries.ts'
+import { untilAllowed, withRetries } from './retries.ts'
 
 // `petstore-lab/client`: a client for Node and browsers. It imports nothing of the service but what the OpenAPI
 // document says. The build bundles it into one file without imports.
@@ -139,13 +139,16 @@ function bodyOf (id: string, { bodyType }: OperationFacts, data: unknown): strin
 }
 
 async function openStream (
-  { url, fields, fetch }: Session, position: number | undefined, signal: AbortSignal
+  { url, fields, fetch, rateLimit }: Session, position: number | undefined, signal: AbortSignal
 ): Promise<OpenedStream> {
-  const { method, path, success } = operations.listEvents
+  const facts = operations.listEvents
+  const { method, path, success } = facts
+  await untilAllowed(() => rateLimit.waitMs(facts), signal)
   const accepting = new Map(fields).set('accept', 'text/event-stream')
   if (position !== undefined) accepting.set('last-event-id', String(position))
   const request = { method: method.toUpperCase(), url: url + path, fields: accepting, body: undefined }
   const response = await fetchResponse(fetch, request, signal)
+  rateLimit.note(facts, response)
   const { status, headers, body } = response
   if (status !== success.status) throw await readError(response)
   if (!(headers.get('content-type') ?? '').startsWith('text/event-stream') || body === null) {

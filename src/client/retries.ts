@@ -49,7 +49,7 @@ export async function withRetries<T> (
 }
 
 /** Waits until the service accepts the request. Others that wait must not be sent at the same time. */
-async function untilAllowed (waitMs: () => number, signal: AbortSignal | undefined): Promise<void> {
+export async function untilAllowed (waitMs: () => number, signal: AbortSignal | undefined): Promise<void> {
   for (let ms = waitMs(); ms > 0; ms = waitMs()) await pause(ms + Math.random() * FIRST_PAUSE_MS, signal)
 }
 

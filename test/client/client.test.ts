@@ -229,7 +229,7 @@ t.test('a PUT is sent again without a key, because its effect is the same', asyn
 
 t.test('a request waits while the service would refuse it', async (t) => {
   const { port } = await startApp(t)
-  const proxy = await openProxy(t, port, ({ url = '' }) => /^.(pets|messages)/.test(url))
+  const proxy = await openProxy(t, port, ({ url = '' }) => /^.(pets|messages|events)/.test(url))
   const responses = new EventEmitter()
   const store = await openStore(proxy.url, {
     async fetch (url: string, init: RequestInit) {
@@ -260,6 +260,26 @@ t.test('a request waits while the service would refuse it', async (t) => {
     t.strictSame(proxy.requests.slice(count - 1).map(({ path }) => path).sort(), ['/messages', '/pets', '/pets'])
     const [first, ...others] = proxy.requests.slice(count - 1)
     for (const { at } of others) t.ok(at - first!.at + 10 >= 1_000)
+  })
+
+  await t.test('and so does a feed', async (t) => {
+    proxy.faults = [spent(1)]
+    await store.createCategory({ name: 'Dogs' })
+    await store.listPets()
+    await store.followEvents().next()
+    t.ok(pauseMs() >= 1_000)
+    proxy.faults = [busy(429, 'rate_limited', 1)]
+    const told = once(responses, '429')
+    const stop = new AbortController()
+    const feed = store.followEvents({ signal: stop.signal }).next()
+    await told
+    await setImmediate()
+    const count = proxy.requests.length
+    await Promise.all([feed, store.listMessages()])
+    stop.abort()
+    const [refused, ...others] = proxy.requests.slice(count - 1)
+    t.equal(others.length, 2)
+    for (const { at } of others) t.ok(at - refused!.at + 10 >= 1_000)
   })
 
   await t.test('but not for long, without retries, in the lab, or after a change of the limits', async (t) => {
