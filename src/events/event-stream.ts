@@ -178,7 +178,7 @@ async function catchUp (streams: Streams, follower: Follower, after: number): Pr
     const page = await readAfter(streams, account, position)
     if (!isActive(follower)) return
     if (page === undefined) return end(follower)
-    sendMessages(follower, page.text)
+    sendMessages(follower, page, Buffer.from(page.text))
     if (!isActive(follower)) return
     position = page.last
     if (position < page.newest) await waitForDrain(follower)
@@ -241,7 +241,7 @@ async function pollLoop (streams: Streams, cursor: SharedCursor): Promise<void> 
       }
       cursor.position = page.last
       const bytes = Buffer.from(page.text)
-      for (const follower of cursor.followers) sendMessages(follower, page.text, bytes)
+      for (const follower of cursor.followers) sendMessages(follower, page, bytes)
       if (page.last < page.newest) cursor.dirty = true
     }
   } finally {

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { hasExpiredAccount, type ApiKeyCredential } from '../accounts/queries.ts'
+import type { EventPage } from './queries.ts'
 
 /** The text/event-stream of a follower. It emits `ending` when it gets nothing more, before all of it was read. */
 export class EventStream extends Readable {
@@ -28,8 +29,8 @@ export interface Follower {
   accepts: MessageFilter | undefined
 }
 
-/** Tells from the data of a message whether a follower gets it. */
-export type MessageFilter = (data: string) => boolean
+/** Tells from the facts about a message whether a follower gets it. */
+export type MessageFilter = (facts: object) => boolean
 
 export type UnsentBytes = () => number
 
@@ -53,12 +54,12 @@ export function createFollower (
   return follower
 }
 
-/** Sends messages of text/event-stream, of which the last line but one is the data. */
-export function sendMessages (follower: Follower, text: string, bytes?: Buffer): void {
+/** Sends the messages of a page that the follower gets. @param bytes all of them */
+export function sendMessages (follower: Follower, { messages = [] }: EventPage, bytes: Buffer): void {
   const { accepts } = follower
-  if (accepts === undefined) return send(follower, bytes ?? Buffer.from(text))
-  const accepted = text.split('\n\n').filter((message) => message !== '' && accepts(message.split('\ndata: ')[1]!))
-  send(follower, Buffer.from(accepted.map((message) => `${message}\n\n`).join('')))
+  if (accepts === undefined) return send(follower, bytes)
+  const accepted = messages.filter(({ facts }) => accepts(facts))
+  send(follower, Buffer.from(accepted.map(({ text }) => text).join('')))
 }
 
 /** Sends bytes, or disconnects a follower whose backlog is too large. */

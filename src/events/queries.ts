@@ -13,6 +13,8 @@ export interface EventPage {
   text: string
   /** Number of the last of them; the requested position when there are none. */
   last: number
+  /** Where streams can have filters: each of them, and what filters look at. */
+  messages?: Array<{ text: string, facts: object }>
 }
 
 interface PageInput {

@@ -176,7 +176,10 @@ export async function streamRequests (read: Read, account: number, after: number
   const row = await read(batchQuery, { account, id: after + 1, texts: true })
   if (row === undefined) return undefined
   const { newest, facts, textOf } = requestsOf(row, after + 1)
-  const messages = facts.map((request) => `id: ${request.id}\nevent: request\ndata: ${textOf(request)}\n\n`)
+  const messages = facts.map((request) => (
+    { facts: request, text: `id: ${request.id}\nevent: request\ndata: ${textOf(request)}\n\n` }
+  ))
+  const text = messages.map((message) => message.text).join('')
   // Without requests after the position, all up to the newest were deleted.
-  return { newest, oldest: 0, text: messages.join(''), last: facts.at(-1)?.id ?? newest }
+  return { newest, oldest: 0, text, last: facts.at(-1)?.id ?? newest, messages }
 }

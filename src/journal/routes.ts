@@ -198,7 +198,7 @@ export function journalRoutes (
       if (streams.countOf(auth.account) >= streamsPerAccount) throw new StreamLimitReached(streamsPerAccount)
       const accepts = Object.keys(filters).length === 0
         ? undefined
-        : (data: string) => isWanted(JSON.parse(data) as RecordedRequest, filters)
+        : (facts: object) => isWanted(facts, filters)
       return sendFollowing(reply, (unsentBytes) =>
         streams.follow(auth, Math.min(from ?? 0, newest), unsentBytes, accepts))
     }

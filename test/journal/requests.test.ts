@@ -228,6 +228,28 @@ t.test('recorded requests', async (t) => {
     t.match(head.headers, { 'content-type': 'text/event-stream; charset=utf-8' })
   })
 
+  await t.test('are not parsed for each stream that has a filter', async (t) => {
+    const ada = await openAccount()
+    await turnOn(ada)
+    const streams = await Promise.all([1, 2, 3].map(async () => await follow(running, ada, '?run=filtered')))
+    const { parse } = JSON
+    t.teardown(() => { JSON.parse = parse })
+    const parsed: string[] = []
+    JSON.parse = (text, ...others) => {
+      parsed.push(String(text))
+      return parse(text, ...others) as unknown
+    }
+    await ada.get('/pets?limit=7')
+    await ada.get('/pets?limit=8', { 'petstore-run': 'filtered' })
+    for (const stream of streams) await eventually(() => stream.text().includes('"path":"/pets?limit=8"'))
+    JSON.parse = parse
+    t.same(parsed.filter((text) => text.includes('"fields"')), [])
+    for (const stream of streams) {
+      t.match(await stream.until(1), [{ path: '/pets?limit=8' }])
+      stream.close()
+    }
+  })
+
   await t.test('are streamed to no more clients than STREAMS_PER_ACCOUNT, also if they come at once', async (t) => {
     const { port, openAccount } = await startApp(t, { STREAMS_PER_ACCOUNT: '2' })
     const { key } = await openAccount()
