@@ -80,7 +80,8 @@ export async function follow ({ path = 'events', key, after, signal, onEvent, on
   }
 
   function handleBlock (/** @type {string} */ block) {
-    const data = /^data: (.*)$/m.exec(block)?.[1]
+    // Not `.*`: JSON has line separators that end no line of the stream, such as U+2028.
+    const data = /^data: ([^\n]*)/m.exec(block)?.[1]
     if (data === undefined) return
     const item = /** @type {Item} */ (JSON.parse(data))
     last = item.id
