@@ -11,7 +11,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The service did not respond. The request may have taken effect. */
+/** The service did not respond, or its response was cut. The request may have taken effect. */
 export class Unreachable extends Error {
   constructor () {
     super('The service cannot be reached.')
@@ -70,9 +70,10 @@ export async function send (method, path, { key, body, headers = {}, signal } = 
     request.body = JSON.stringify(body)
   }
   if (signal !== undefined) request.signal = signal
-  const response = await fetch(new URL(path, SERVICE), request).catch(() => { throw new Unreachable() })
+  const unreachable = () => { throw new Unreachable() }
+  const response = await fetch(new URL(path, SERVICE), request).catch(unreachable)
   if (method !== 'GET') {
-    const text = await response.clone().text()
+    const text = await response.clone().text().catch(unreachable)
     const status = `${response.status} ${response.statusText}`
     // The response for a former store comes too late.
     const isLate = key !== undefined && key !== loadKey()
