@@ -39,8 +39,8 @@ export class SharedMetrics {
     // Clients try either address of this name first.
     const hosts = host === 'localhost' ? ['127.0.0.1', '::1'] : [host]
     for (const host of hosts) {
-      const server = createServer(({ method, url }, response) => {
-        if (method !== 'GET' || url?.split('?')[0] !== '/metrics') {
+      const server = createServer(({ method = '', url }, response) => {
+        if (!['GET', 'HEAD'].includes(method) || url?.split('?')[0] !== '/metrics') {
           response.writeHead(404).end()
           return
         }

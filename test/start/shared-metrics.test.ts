@@ -27,3 +27,15 @@ t.test('a worker that ends while another one has not answered counts once', asyn
   }
   t.match(await read(), /^requests 8$/m)
 })
+
+t.test('HEAD is answered as GET, and nothing else than /metrics is there', async (t) => {
+  const port = await freePort()
+  const shared = new SharedMetrics()
+  t.teardown(() => { shared.close() })
+  await shared.listen({ host: '127.0.0.1', port }, async () => [[1, counted(5)]], createLogger({ LOG_LEVEL: 'silent' }))
+  const statusOf = async (method: string, path: string): Promise<number> =>
+    (await fetch(`http://127.0.0.1:${port}${path}`, { method })).status
+  t.equal(await statusOf('HEAD', '/metrics'), 200)
+  t.equal(await statusOf('POST', '/metrics'), 404)
+  t.equal(await statusOf('GET', '/'), 404)
+})
