@@ -58,7 +58,18 @@ function bufferedDestination (fd: string | number): BufferedDestination {
   let timer: NodeJS.Timeout | undefined
   /** When the reader last took something, while lines wait for it. */
   let waitsSince: number | undefined
-  stream.on('write', () => { waitsSince = performance.now() }).on('drain', () => { waitsSince = undefined })
+  let hasFailed = false
+  const flushSync = stream.flushSync.bind(stream)
+  stream
+    .on('write', () => {
+      waitsSince = performance.now()
+      hasFailed = false
+    })
+    .on('drain', () => { waitsSince = undefined })
+    // A pipe was closed, or a disk is full: the next lines try again. The process goes on.
+    .on('error', () => { hasFailed = true })
+  // Pino calls it at the exit as well, and its own version repeats a failed write for ever.
+  stream.flushSync = () => { if (!hasFailed) flushSync() }
 
   function flushLines (): void {
     clearTimeout(timer)
@@ -81,7 +92,7 @@ function bufferedDestination (fd: string | number): BufferedDestination {
       timer = setTimeout(flushLines, MAX_DELAY_MS).unref()
     },
     flushLines,
-    isStalled: () => waitsSince !== undefined && performance.now() - waitsSince > STALLED_MS,
+    isStalled: () => !hasFailed && waitsSince !== undefined && performance.now() - waitsSince > STALLED_MS,
     flush (done) {
       flushLines()
       stream.flush(done)

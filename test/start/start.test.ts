@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, openSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,6 +15,7 @@ import { startApp } from '../support/app.ts'
 import { build, CLI } from '../support/cli.ts'
 import { database, emptyDatabase, freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
+import { eventually } from '../support/receiver.ts'
 import { ON_SQLITE, answers, failed, folder, run, start } from './process.ts'
 
 t.before(build)
@@ -222,6 +223,27 @@ t.test('a reader that does not take the log keeps the service neither from servi
   service.kill('SIGTERM')
   const [code, signal] = await once(service, 'exit') as [number | null, NodeJS.Signals | null]
   t.same({ code, signal }, { code: null, signal: 'SIGKILL' }, 'it ends without the lines that nobody takes')
+})
+
+t.test('a log that cannot be written keeps the service neither from serving nor from ending', {
+  skip: ON_SQLITE || !existsSync('/dev/full')
+}, async (t) => {
+  const logs = { 'a pipe that was closed': 'pipe', 'a full disk': openSync('/dev/full', 'w') } as const
+  for (const [log, output] of Object.entries(logs)) {
+    const env = { PATH: process.env['PATH'], PORT: String(await freePort()), DATABASE_URL: await freshDatabase(t) }
+    const stdio = ['ignore', output, 'ignore'] as const
+    const service = spawn(process.execPath, [CLI, 'start'], { cwd: folder(t), env, stdio: [...stdio] })
+    t.teardown(() => service.kill('SIGKILL'))
+    service.stdout?.destroy()
+    const address = `http://127.0.0.1:${env.PORT}/livez`
+    await eventually(async () => await answers(address), 20_000)
+    // A line is written after 100 ms, and a reader has stalled after 500 ms.
+    await sleep(700)
+    t.ok(await answers(address), log)
+    await sleep(200)
+    service.kill('SIGTERM')
+    t.same(await once(service, 'exit'), [0, null], log)
+  }
 })
 
 t.test('the cause of a 500 is in the log, with the id of the request, and nowhere else', async (t) => {
