@@ -52,7 +52,8 @@ interface BufferedDestination extends DestinationStream {
  * measure it: at thousands of lines per second, half of a full buffer on average.
  */
 function bufferedDestination (fd: string | number): BufferedDestination {
-  const stream = pino.destination({ dest: fd, sync: false, minLength: BUFFER_LENGTH, maxLength: MAX_WAITING })
+  // With a larger minimum, a rest below it would wait for the next line; with none, `flush` would wait for nothing.
+  const stream = pino.destination({ dest: fd, sync: false, minLength: 1, maxLength: MAX_WAITING })
   let lines: string[] = []
   let length = 0
   let timer: NodeJS.Timeout | undefined
@@ -77,7 +78,6 @@ function bufferedDestination (fd: string | number): BufferedDestination {
     if (length === 0) return
     waitsSince ??= performance.now()
     stream.write(lines.join(''))
-    stream.flush()
     lines = []
     length = 0
   }
