@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { Type, type Static } from '@sinclair/typebox'
 import { Ajv, type ValidateFunction } from 'ajv'
 import { problemOfDatabaseUrl } from './database/postgresql/connection-url.ts'
+import { problemOfHttpUrl } from './http/http-url.ts'
 
 const integer = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })
@@ -164,9 +165,10 @@ const RULES: Record<string, Rule> = {
     isValid: (path) => !ROOT_PATHS.includes(path) && new URL(path, 'http://localhost').pathname === path
   },
   PUBLIC_URL: {
-    text: 'be a URL in ASCII, without a query or a slash at the end, such as https://xn--fsqu00a.example',
-    // Headers contain it, and can contain no other characters.
-    isValid: (url) => /^[!-~]+$/.test(url) && !/["<>\\]/.test(url) && URL.canParse(url)
+    text: 'be a URL in ASCII, without user information, a quote, a query, a fragment or a slash at the end, such as ' +
+      'https://xn--fsqu00a.example',
+    // Header fields and commands for a shell contain it.
+    isValid: (url) => problemOfHttpUrl(url) === undefined && !url.includes("'")
   },
   TRUST_PROXY: {
     text: 'be true, false, a number of proxies from 1 to 99, or IP addresses and networks of proxies, such as ' +

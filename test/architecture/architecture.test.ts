@@ -40,6 +40,7 @@ const DEFINITIONS = new Set([
   'accounts/api-key.ts',
   'database/postgresql/connection-url.ts',
   'http/conditional-requests.ts',
+  'http/http-url.ts',
   'monitoring/instrumentation.ts',
   'start/explain-failure.ts'
 ])
