@@ -6,9 +6,6 @@ import { shorten } from './store.js'
 /** Attempts to place the order whose response is lost. */
 const MAX_ATTEMPTS = 3
 
-/** A time after the sunset of GET /pets/{petId}. */
-const AFTER_SUNSET = '2030-12-06T00:00:00Z'
-
 /** The snapshot that the panel restores. @type {{ id: number, label?: string } | undefined} */
 let snapshot
 /** How far the clock of the store is ahead of real time. */
@@ -86,18 +83,25 @@ on('lab-lose', async (key, log) => {
 
 on('lab-sunset', async (key, log) => {
   const petId = await anyPet(key)
-  if (Date.now() + offsetSeconds * 1000 < Date.parse(AFTER_SUNSET)) {
-    write('clock-name', byId('present-name').textContent ?? '')
-    if (!await ask('move-clock')) return
-    const clock = await request(key, 'POST', 'lab/clock/advance', { to: AFTER_SUNSET })
-    offsetSeconds = clock.offsetSeconds
+  /** @returns the time at which the operation ends, or undefined after it */
+  const sunset = async () => {
+    try {
+      return (await send('GET', `pets/${petId}`, { key })).headers.get('Sunset') ?? undefined
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      log(`GET /pets/${petId} now returns ${error.status} ${error.code}, for this store only.`)
+      return undefined
+    }
   }
-  try {
-    await send('GET', `pets/${petId}`, { key })
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    log(`GET /pets/${petId} now returns ${error.status} ${error.code}, for this store only.`)
-  }
+  const time = await sunset()
+  if (time === undefined) return
+  const to = new Date(time).toISOString()
+  write('clock-name', byId('present-name').textContent ?? '')
+  write('clock-to', to.slice(0, 10))
+  if (!await ask('move-clock')) return
+  const clock = await request(key, 'POST', 'lab/clock/advance', { to })
+  offsetSeconds = clock.offsetSeconds
+  await sunset()
 })
 
 on('lab-snapshot', async (key, log) => {
