@@ -110,11 +110,20 @@ export const erasure = fp<Pick<Config, 'REQUEST_TIMEOUT_MS'>>(async function era
 
   async function eraseDeletedAccounts (stopped: AbortSignal): Promise<void> {
     let erased: boolean
+    let failure: Error | undefined
     do {
       erased = false
       const accounts = await findDeletedAccounts(app.read, Date.now() - keptMs)
-      for (const account of accounts) erased = await eraseAll(account, stopped) || erased
+      for (const account of accounts) {
+        try {
+          erased = await eraseAll(account, stopped) || erased
+        } catch (error) {
+          // The others do not wait for it.
+          failure = error as Error
+        }
+      }
     } while (erased && !stopped.aborted)
+    if (failure !== undefined) throw failure
   }
 
   /** @returns whether the account is erased */

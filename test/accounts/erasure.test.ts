@@ -30,3 +30,17 @@ t.test('erasing pauses after each step for three times its duration', async (t) 
     t.ok(began - last.ended >= least, `a pause of ${began - last.ended} ms after ${last.ended - last.began} ms`)
   }
 })
+
+t.test('an account that cannot be erased keeps no other one from being erased', async (t) => {
+  let left = [7, 8, 9]
+  const read = (async () => ({ ids: JSON.stringify(left) })) as unknown as Read
+  const commit = (async (_command: unknown, { account }: { account: number }) => {
+    if (account !== 9) throw new Error('some defect')
+    left = [7, 8]
+    return { record: { state: 'erased' } }
+  }) as unknown as Commit
+  const pass = await startSweepAlone(t, { read, commit }, (app) => app.register(erasure, { REQUEST_TIMEOUT_MS: 1_000 }))
+  pass(5_000)
+  await eventually(() => left.length === 2, 5_000)
+  t.same(left, [7, 8])
+})
