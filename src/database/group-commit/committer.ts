@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import { DatabaseUnavailable } from '../../errors.ts'
+import { DatabaseUnavailable, IdempotencyKeyInUse } from '../../errors.ts'
 import type { Instrumentation } from '../../monitoring/instrumentation.ts'
 import type { Database } from '../database.ts'
 import { idempotencyScope, type Command, type QueuedCommand, type WriteContext, type WriteResult } from './command.ts'
@@ -7,6 +7,7 @@ import type { Changes } from '../unit-of-work/success.ts'
 import { GroupRunner, rejectAll } from './group-runner.ts'
 import { PART_OF_CROWD, nextStep, type Step } from './group-start.ts'
 import type { CommittedGroup, GroupTransactionOptions } from './group-transaction.ts'
+import { MAX_WAIT_MS } from './lock-waiters.ts'
 import { idempotencyRecords } from '../../generated/tables.ts'
 import type { Write } from '../unit-of-work/write.ts'
 import { WriteQueue } from './write-queue.ts'
@@ -213,7 +214,10 @@ class Committer {
   }
 
   #rejectLateWrites (): void {
-    rejectAll(this.#queue.takeLate(performance.now() - this.#options.timeout), new DatabaseUnavailable())
+    const now = performance.now()
+    const isRepeated = (entry: QueuedCommand): boolean => this.#keysInFlight.has(idempotencyScope(entry))
+    rejectAll(this.#queue.takeLate(now - this.#options.timeout), new DatabaseUnavailable())
+    rejectAll(this.#queue.takeLate(now - MAX_WAIT_MS, isRepeated), new IdempotencyKeyInUse())
   }
 }
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { QueuedCommand } from './command.ts'
 
-/** Maximum time that a write waits for a key or a row that another process has locked, in ms. */
-const MAX_WAIT_MS = 2_000
+/** Maximum time that a write waits for a key in use, or for a row that another process has locked, in ms. */
+export const MAX_WAIT_MS = 2_000
 
 /** Pause before an attempt of such a write, in ms. */
 const RETRY_MS = 50

@@ -95,10 +95,10 @@ export class WriteQueue {
     this.#aloneAt = this.#now() + Math.min(most, Math.max(least, ms))
   }
 
-  /** Removes the writes that arrived at a time or before. */
-  takeLate (latest: number): QueuedCommand[] {
+  /** Removes the writes that arrived at a time or before: all of them, or those that `isAffected` names. */
+  takeLate (latest: number, isAffected: (entry: QueuedCommand) => boolean = () => true): QueuedCommand[] {
     if ((this.oldestSince ?? Infinity) > latest) return []
-    const late = this.#entries.filter(({ since }) => since <= latest)
+    const late = this.#entries.filter((entry) => entry.since <= latest && isAffected(entry))
     this.#remove(late)
     return late
   }

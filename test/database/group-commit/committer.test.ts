@@ -112,6 +112,31 @@ t.test('a command is answered while others keep arriving', async (t) => {
   t.pass('it was')
 })
 
+t.test('a repetition of a request that is in flight is refused after 2 s, and replayed later', async (t) => {
+  const { commit, account } = await open(t)
+  let release = (): void => {}
+  const released = new Promise<void>((resolve) => { release = resolve })
+  const slow: Command<object, string> = {
+    name: 'slow',
+    async run () {
+      await released
+      return { record: 'done' }
+    }
+  }
+  const send = async (): ReturnType<typeof commit<object, string>> =>
+    await commit(slow, {}, { account, idempotency: { key: 'k', fingerprint: 'f' } })
+  const first = send()
+  const began = performance.now()
+  const late = setTimeout(release, 10_000)
+  await t.rejects(send(), { code: 'IDEMPOTENCY_KEY_IN_USE' })
+  const ms = performance.now() - began
+  t.ok(ms >= 1_900 && ms < 9_000, `after ${ms} ms`)
+  clearTimeout(late)
+  release()
+  t.match(await first, { record: 'done', replayed: false })
+  t.match(await send(), { record: 'done', replayed: true })
+})
+
 t.test('the committer commits pending commands before it closes', async (t) => {
   const { commit, close, account, names } = await open(t)
   const add = addCategory()
