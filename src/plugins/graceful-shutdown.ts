@@ -6,8 +6,8 @@ import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
 import { ShuttingDown } from '../errors.ts'
 
-/** Part of the grace period that is reserved for closing the database after the last connection. */
-const DATABASE_CLOSE_MS = 500
+/** Part of the grace period that is reserved for closing the database after the last connection, and its minimum. */
+export const DATABASE_CLOSE_MS = 500
 
 /** Interval at which a process that drains counts its connections. */
 const DRAIN_CHECK_MS = 50

@@ -2,6 +2,7 @@ import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import { releaseClosedFiles } from '../database/sqlite/driver.ts'
 import { logWritten } from '../monitoring/logger.ts'
+import { DATABASE_CLOSE_MS } from '../plugins/graceful-shutdown.ts'
 import { SAME_REQUEST_MS, SIGNALS } from './signals.ts'
 import { watchTerminals } from './terminals.ts'
 
@@ -26,7 +27,8 @@ export function exitGracefully (
   let signal: string | undefined
   let since = 0
 
-  const options = { delay: graceMs, logger: false as const, skip: [...SIGNALS, ...FAULTS] }
+  const delay = Math.max(graceMs, DATABASE_CLOSE_MS)
+  const options = { delay, logger: false as const, skip: [...SIGNALS, ...FAULTS] }
   const isTerminalClosed = watchTerminals()
   const closing = closeWithGrace(options, async ({ err: error, signal: other }) => {
     if (error === undefined) app.log.info({ signal: signal ?? other }, 'stopping')

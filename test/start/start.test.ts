@@ -195,6 +195,14 @@ t.test('SIGTERM and SIGINT end the service with code 0', { skip: ON_SQLITE }, as
   }
 })
 
+t.test('without a grace period, the service still closes its database and ends with code 0', {
+  skip: ON_SQLITE
+}, async (t) => {
+  const { stop, out } = await start(t, { DATABASE_URL: await freshDatabase(t), SHUTDOWN_GRACE_MS: '0' })
+  t.equal(await stop(), 0)
+  t.match(out(), '"msg":"stopped"')
+})
+
 t.test('a service that is closed while it starts has not failed', async (t) => {
   const config = readConfig({ DATABASE_URL: await freshDatabase(t), PORT: '0', LOG_LEVEL: 'silent' })
   const app = await buildApp(config)
