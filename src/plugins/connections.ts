@@ -215,7 +215,9 @@ class Connections {
     return largest
   }
 
-  #disconnect ({ socket }: Connection, reason: string): void {
+  #disconnect ({ socket, waiting }: Connection, reason: string): void {
+    // At once: before the connection is closed, others would exceed the limit with them.
+    this.#waiting -= waiting.splice(0).length
     const { remoteAddress: address, writableLength: unsentBytes } = socket
     this.#log.info({ address, unsentBytes }, `connection closed: ${reason}`)
     socket.destroy()

@@ -307,6 +307,17 @@ t.test('the number of pipelined requests that wait is limited', async (t) => {
   t.notOk(polite.closed())
 })
 
+t.test('a connection that was closed for its requests that wait gives back its share at once', async (t) => {
+  const service = await startService(t, { limits: { waiting: 50 } })
+  const flood = await open(t, service, Array(46).fill('/held'))
+  await eventually(() => service.handled.length === 1)
+  const polite = await open(t, service, Array(49).fill('/slow/0'))
+  polite.socket.resume()
+  await eventually(flood.closed)
+  await eventually(() => polite.closed() || polite.text().split('done').length === 50)
+  t.notOk(polite.closed())
+})
+
 t.test('the service takes SLOW_READER_MS from its settings', { timeout: 300_000 }, async (t) => {
   const { app, openAccount, port } = await startApp(t, { SLOW_READER_MS: '500' })
   const ada = await openAccount()
