@@ -264,7 +264,7 @@ function isProxySetting (setting: string): boolean {
   return /^(true|false|[1-9]\d?)$/.test(setting) || setting.split(',').every((entry) => {
     const [address = '', length, ...rest] = entry.trim().split('/')
     const bits = isIP(address) === 4 ? 32 : 128
-    const isLength = length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= bits)
+    const isLength = length === undefined || (/^[1-9]\d{0,2}$/.test(length) && Number(length) <= bits)
     return isIP(address) !== 0 && rest.length === 0 && isLength
   })
 }

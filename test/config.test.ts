@@ -200,6 +200,8 @@ t.test('the message about an invalid value has its name and rule', async (t) => 
       '100',
       '1, 2',
       '10.0.0.0/33',
+      '0.0.0.0/0',
+      '::/0',
       '::1/129',
       '10.0.0',
       '10.0.0.1/',
