@@ -10,6 +10,7 @@ import { checkWritable } from '../database/database.ts'
 import { fileOf, isMissing, problemOfFolder } from '../database/sqlite/database-file.ts'
 import { openFile } from '../database/sqlite/driver.ts'
 import { explainFailure } from '../start/explain-failure.ts'
+import { checkProcesses } from '../start/processes.ts'
 
 /** The result of one check. If it failed, the text has the cause and the remedy. */
 export interface CheckResult {
@@ -31,6 +32,7 @@ export async function * runChecks (environment: NodeJS.ProcessEnv): AsyncGenerat
   let config: Config
   try {
     config = readConfig(environment)
+    checkProcesses(config)
   } catch (error) {
     yield { subject: 'settings', failed: true, text: explainFailure(error) }
     return

@@ -147,6 +147,7 @@ t.test('doctor explains each failure with its remedy, and exits with code 1', as
       { PORT: 'x', SIGNUP: 'maybe' },
       /^failed +settings +These settings are invalid:\n +PORT .*must.*\n +SIGNUP .*must/m
     ],
+    [{ PROCESSES: '2' }, /^failed +settings +PROCESSES is "2", but SQLite .*set DATABASE_URL to a PostgreSQL/m],
     [
       { DATABASE_URL: 'file:./missing/petstore.db' },
       /^failed +disk +The folder .*missing does not exist.*DATABASE_URL/m
