@@ -2,6 +2,7 @@
 //
 //   node scripts/prepare.mjs            installs what builds and runs the service, and compiles src to dist
 //   node scripts/prepare.mjs dev        also installs what tests and checks the service
+//   node scripts/prepare.mjs models     the same, but compiles nothing: src may lag behind the models
 //   node scripts/prepare.mjs dev tools  also installs programs of others: what test/tools needs
 
 import { spawn } from 'node:child_process'
@@ -14,7 +15,7 @@ const CLIENT = 'src/generated/client'
 const PLUGINS = '.tap/plugins/package.json'
 
 // An installation without the tools would delete those that are there.
-const isDev = steps.includes('dev') || existsSync('node_modules/tap')
+const isDev = steps.includes('dev') || steps.includes('models') || existsSync('node_modules/tap')
 if (isStale('node_modules/.package-lock.json', 'package-lock.json') || (isDev && !existsSync('node_modules/tap'))) {
   // Without the tools, no package needs its install script.
   await npm('Installing packages', ...isDev ? ['--include=dev'] : ['--omit=dev', '--ignore-scripts'])
@@ -24,7 +25,7 @@ await Promise.all(['sqlite', 'postgresql'].map(async (database) => {
   const env = { ...process.env, DATABASE_URL: database === 'sqlite' ? 'file:none' : 'postgresql://none/none' }
   await node(`Generating the Prisma client for ${database}`, ['prisma/build/index.js', 'generate'], { env })
 }))
-if (isStale('dist/LICENSES.txt', 'src', 'scripts', 'package-lock.json')) {
+if (!steps.includes('models') && isStale('dist/LICENSES.txt', 'src', 'scripts', 'package-lock.json')) {
   await node('Compiling src to dist', ['../scripts/build.mjs'])
 }
 if (steps.includes('dev') && isStale(PLUGINS, '.taprc', 'node_modules/.package-lock.json')) {

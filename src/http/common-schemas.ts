@@ -1,4 +1,6 @@
-import { Type, type Static, type TProperties, type TSchema, type TUnsafe } from '@sinclair/typebox'
+import {
+  Type, TypeGuard, type Static, type TOptional, type TProperties, type TSchema, type TUnsafe
+} from '@sinclair/typebox'
 import { describedPattern } from './validation-messages.ts'
 
 /**
@@ -83,12 +85,17 @@ export const ListQuery = <Filters extends TProperties>(filters: Filters) =>
 /** The schema of a 204 response. */
 export const NoContent = Type.Null({ description: 'Success; the response has no body.' })
 
-/** Defines a field of a merge patch that `null` clears. OpenAPI 3.0 and Ajv both call it `nullable`. */
-export const Nullable = <T extends TSchema>(schema: T): TUnsafe<Static<T> | null> =>
-  Type.Unsafe<Static<T> | null>({ ...schema, nullable: true })
+/** The fields of a merge patch: `null` clears those that are optional. */
+type PatchFields<Fields extends TProperties> = {
+  [Name in keyof Fields]: Fields[Name] extends TOptional<TSchema> ? TUnsafe<Static<Fields[Name]> | null> : Fields[Name]
+}
 
-/** Defines a merge patch. `note` follows its description. */
-export const MergePatch = <Fields extends TProperties>($id: string, fields: Fields, note = '') =>
-  Type.Partial(Type.Object(fields), {
+/** Defines a merge patch of the fields of a record. `note` follows its description. */
+export const MergePatch = <Fields extends TProperties>($id: string, fields: Fields, note = '') => {
+  // OpenAPI 3.0 and Ajv both call it `nullable`.
+  const patched = Object.entries(fields).map(([name, schema]) =>
+    [name, TypeGuard.IsOptional(schema) ? { ...schema, nullable: true } : schema])
+  return Type.Partial(Type.Object(Object.fromEntries(patched) as PatchFields<Fields>), {
     $id, ...NO_ADDITIONAL_PROPERTIES, description: `A JSON merge patch (RFC 7396) with the fields to change.${note}`
   })
+}

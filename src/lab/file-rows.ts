@@ -14,13 +14,6 @@ const ROWS_PER_TURN = 500
 
 const TABLES: ReadonlyMap<unknown, StoredTable> = new Map(STORED_TABLES.map((table) => [table.type, table]))
 
-/** What a line must have: each member whose column is not NULL. */
-function lineSchema ({ table, schema, imported }: StoredTable): object {
-  const properties = { ...schema.properties, ...imported }
-  const required = Object.keys(properties).filter((member) => table.columns[member]?.isNullable !== true)
-  return { type: 'object', properties, required, ...NO_ADDITIONAL_PROPERTIES }
-}
-
 type Validate = (value: unknown) => { value: unknown } | { error: Error }
 
 const validators = new Map<StoredTable, Validate>()
@@ -29,7 +22,9 @@ function validatorOf (table: StoredTable): Validate {
   let validate = validators.get(table)
   if (validate === undefined) {
     const compile = buildValidatorCompiler({ PetStatus: PetStatusSchema, MessageStatus: MessageStatusSchema })
-    validate = compile({ schema: lineSchema(table), httpPart: 'body' })
+    const { schema, imported } = table
+    const properties = { ...schema.properties, ...imported }
+    validate = compile({ schema: { ...schema, properties, ...NO_ADDITIONAL_PROPERTIES } as object, httpPart: 'body' })
     validators.set(table, validate)
   }
   return validate

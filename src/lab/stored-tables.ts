@@ -24,7 +24,7 @@ export interface StoredTable<Row extends object = object> {
   type: string
   /** The member of `StoreCounts`, and the field of the model of snapshots. */
   counted: keyof StoreCounts
-  /** The schema of its rows in a file. Its members are fields of the model, except `type`. */
+  /** The schema of its rows in a file: the members of the record with `type`, required if their columns are. */
   schema: TObject
   /** The member by which rows of other tables name its rows. */
   idMember: string
@@ -57,7 +57,7 @@ const MAX_STOCK = 2 ** 52 - 1
 export const STORED_TABLES = [
   stored('category', 'categories', tables.categories, CategorySchema),
   // A trigger counts only what clients count.
-  stored('pet', 'pets', tables.pets, Type.Required(PetSchema), { triggered: { counted: 'boolean' } }),
+  stored('pet', 'pets', tables.pets, PetSchema, { triggered: { counted: 'boolean' } }),
   stored('inventory', 'inventory', tables.inventoryItems, InventoryItemSchema, {
     imported: { quantity: Type.Integer({ minimum: 0, maximum: MAX_STOCK }) }
   }),
@@ -82,14 +82,18 @@ function stored<const Type extends string, Schema extends TObject> (
   const columns = Object.entries(table.columns)
     .filter(([field, { name }]) => ![table.id, 'accountId', 'versionFloor'].includes(field) && !(name in computed))
     .map(([, { name, type }]) => [name, type] as const)
+  const members = { type: StringEnum([type]), ...properties }
   return {
     name: table.name,
     table,
     type,
     counted,
-    schema: Type.Object({ type: StringEnum([type]), ...properties }, {
-      $id: `${type[0]!.toUpperCase()}${type.slice(1)}Row`, description: `A row of a store: type \`${type}\`.`
-    }),
+    schema: {
+      ...Type.Object(members, {
+        $id: `${type[0]!.toUpperCase()}${type.slice(1)}Row`, description: `A row of a store: type \`${type}\`.`
+      }),
+      required: Object.keys(members).filter((member) => table.columns[member]?.isNullable !== true)
+    },
     idMember: 'id' in properties ? 'id' : table.id,
     references: Object.entries(table.columns).flatMap(([field, { references }]): StoredTable['references'] =>
       references === undefined ? [] : [[field, references]]),

@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { defineEvents } from '../events/define-events.ts'
 import {
-  NO_ADDITIONAL_PROPERTIES, arrayOf, Id, ListQuery, MergePatch, Nullable, ref, Timestamp
+  NO_ADDITIONAL_PROPERTIES, arrayOf, Id, ListQuery, MergePatch, ref, Timestamp
 } from '../http/common-schemas.ts'
 import { InventoryItemSchema } from '../pets/schemas.ts'
 
@@ -20,7 +20,7 @@ export const NewOrderSchema = Type.Object({
 export type NewOrder = Static<typeof NewOrderSchema>
 
 export const OrderUpdateSchema = MergePatch(
-  'OrderUpdate', { shipDate: Nullable(shipDate), complete }, ' `shipDate: null` clears the date.')
+  'OrderUpdate', { shipDate: Type.Optional(shipDate), complete }, ' `shipDate: null` clears the date.')
 export type OrderUpdate = Static<typeof OrderUpdateSchema>
 
 export const OrderSchema = Type.Partial(Type.Object({

@@ -10,29 +10,26 @@ export const PetStatusSchema = StringEnum(PET_STATUSES, {
 })
 export type PetStatus = Static<typeof PetStatusSchema>
 
-const name = Text(1, 255, "The pet's name", 'Felix')
-const categoryId = Id('Id of the category that the pet belongs to', 2)
+const fields = {
+  name: Text(1, 255, "The pet's name", 'Felix'),
+  categoryId: Id('Id of the category that the pet belongs to', 2)
+}
 const status = ref(PetStatusSchema)
 
-export const NewPetSchema = Type.Object({
-  name,
-  categoryId,
-  status: Type.Optional(status)
-}, {
+export const NewPetSchema = Type.Object({ ...fields, status: Type.Optional(status) }, {
   $id: 'NewPet', ...NO_ADDITIONAL_PROPERTIES, description: 'A pet to create. Its status is `available` by default.'
 })
 export type NewPet = Static<typeof NewPetSchema>
 
-export const PetUpdateSchema = MergePatch('PetUpdate', { name, categoryId, status })
+export const PetUpdateSchema = MergePatch('PetUpdate', { ...fields, status })
 export type PetUpdate = Static<typeof PetUpdateSchema>
 
 export const PetSchema = Type.Object({
   id: Id('Unique identifier assigned on creation'),
-  name,
-  categoryId,
+  ...fields,
   status: Type.Optional(status)
 }, { $id: 'Pet', description: 'A pet that the store offers.' })
-export type Pet = Required<Static<typeof PetSchema>>
+export type Pet = Static<typeof PetSchema> & { status: PetStatus }
 
 export const PetsSchema = Type.Array(ref(PetSchema), { $id: 'Pets', description: 'A page of pets.' })
 
