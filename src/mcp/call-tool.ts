@@ -1,4 +1,5 @@
 import type { OutgoingHttpHeaders } from 'node:http'
+import { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import { publicCode, ValidationFailed } from '../errors.ts'
 import type { OperationTool } from './tools.ts'
@@ -113,11 +114,18 @@ interface OwnResponse { statusCode: number, payload: string, headers: OutgoingHt
 /** `body` is a JSON text. */
 interface OwnRequest { method: string, url: string, headers?: Record<string, string>, body?: string | undefined }
 
-/** Sends a request to this service. @throws ConnectionLost if it is not answered */
+/** Sends a request to this service, which ends when the client leaves. @throws ConnectionLost if it is not answered */
 export async function sendOwn (
   request: FastifyRequest, { method, url, headers = {}, body }: OwnRequest
 ): Promise<OwnResponse> {
-  const { server, ip } = request
+  const { server, ip, socket } = request
+  // Its error closes the response, also after all of it was read, which the option `signal` does not.
+  const payload = new Readable({ autoDestroy: false, read () {} })
+  if (body !== undefined) payload.push(body)
+  payload.push(null)
+  const leave = (): void => { payload.destroy(new Error('The client left')) }
+  if (socket.destroyed) leave()
+  socket.once('close', leave)
   for (const name of PASSED_ON) {
     const value = request.headers[name]
     if (value !== undefined) headers[name] = String(value)
@@ -126,12 +134,17 @@ export async function sendOwn (
     method: method as 'GET',
     url: server.basePath + url,
     remoteAddress: ip,
-    headers: { ...headers, ...body === undefined ? {} : { 'content-type': 'application/json' } },
-    ...body === undefined ? {} : { payload: body }
+    headers: { ...headers, ...body === undefined ? {} : fieldsOf(body) },
+    payload
   }).catch((error: unknown) => { throw new ConnectionLost('', { cause: error }) })
+    .finally(() => { socket.off('close', leave) })
   // One that is refused before its API key is read, such as by 414, does not count.
   if (response.headers.ratelimit !== undefined) request.isCounted = true
   return response
+}
+
+function fieldsOf (body: string): Record<string, string> {
+  return { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
 }
 
 function resultOf (status: number, text: string, headers: OutgoingHttpHeaders): ToolResult {

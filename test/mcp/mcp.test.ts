@@ -8,10 +8,11 @@ import { operationsInOrder } from '../openapi/document.ts'
 import { startApp, type Client } from '../support/app.ts'
 import { readerOf } from '../support/checks.ts'
 import { stocked } from '../support/fixtures.ts'
+import { eventually } from '../support/receiver.ts'
 import { callTool, sendMessage } from './messages.ts'
 
 t.test('tools', async (t) => {
-  const { port, openAccount, nobody, withKey } = await startApp(t, { CORS_ORIGINS: 'https://pages.example' })
+  const { app, port, openAccount, nobody, withKey } = await startApp(t, { CORS_ORIGINS: 'https://pages.example' })
   const ada = await openAccount()
   const call = async (name: string, args: object = {}, client: Client = ada): Promise<any> =>
     await callTool(port, client, name, args)
@@ -153,6 +154,46 @@ t.test('tools', async (t) => {
     t.same(requests.map(({ outcome }: { outcome: string }) => outcome), [
       'lost', 'answered', 'refused', 'cut', 'refused', 'answered', 'answered'
     ])
+  })
+
+  await t.test('end their request when the client leaves', async (t) => {
+    const bob = await openAccount()
+    const petId = await stocked(bob, 1)
+    await turnOn(bob)
+    const leave = async (operation: string, args: object, isHere: () => Promise<boolean>): Promise<void> => {
+      const leaving = new AbortController()
+      const left = t.rejects(callTool(port, bob, operation, args, leaving.signal), { name: 'AbortError' })
+      await eventually(isHere)
+      leaving.abort()
+      await left
+    }
+    const untilEnded = async (operation: string): Promise<void> => {
+      const recorded = async (): Promise<any[]> => (await bob.get(`/lab/requests?operation=${operation}`)).body
+      await eventually(async () => (await recorded()).length === 1, 5_000, () => `${operation} has not ended`)
+      t.match(await recorded(), [{ outcome: 'left' }], operation)
+    }
+    const isHit = async (): Promise<boolean> => (await bob.get('/lab/faults')).body.length === 0
+    const delay = { type: 'delay', ms: 60_000 }
+    for (const [operation, args, effect] of [
+      ['placeOrder', { body: { petId } }, delay], ['listPets', {}, delay],
+      ['getPet', { petId }, { type: 'trickle', bytesPerSecond: 1 }]
+    ] as const) {
+      await bob.post('/lab/faults', { operation, effect })
+      await leave(operation, args, isHit)
+      await untilEnded(operation)
+    }
+    await bob.post('/lab/faults', { operation: 'listOrders', effect: delay })
+    const { admission } = app
+    let admit: (() => void) | undefined
+    admission.admitBody = async () => { await new Promise<void>((resolve) => { admit = resolve }) }
+    const gone = new Promise<void>((resolve) => {
+      app.server.once('request', ({ socket }) => { socket.once('close', resolve) })
+    })
+    await leave('listOrders', {}, async () => admit !== undefined)
+    await gone
+    Reflect.deleteProperty(admission, 'admitBody')
+    admit!()
+    await untilEnded('listOrders')
   })
 
   await t.test('are for the key of the store alone', async (t) => {

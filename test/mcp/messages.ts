@@ -9,7 +9,8 @@ export interface McpAnswer {
 
 /** Sends a message, or a text in its place, as an account. Without sessions, no `initialize` comes first. */
 export async function sendMessage (
-  port: number, { key }: Client, message: object | string, headers: Record<string, string> = {}, path = '/mcp'
+  port: number, { key }: Client, message: object | string, headers: Record<string, string> = {}, path = '/mcp',
+  signal?: AbortSignal
 ): Promise<McpAnswer> {
   const response = await fetch(`http://127.0.0.1:${port}${path}`, {
     method: 'POST',
@@ -19,7 +20,8 @@ export async function sendMessage (
       ...key === undefined ? {} : { authorization: `Bearer ${key}` },
       ...headers
     },
-    body: typeof message === 'string' ? message : JSON.stringify({ jsonrpc: '2.0', id: 1, ...message })
+    body: typeof message === 'string' ? message : JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }),
+    ...signal && { signal }
   })
   const text = await response.text()
   const [, data = text] = /^data: (.*)$/m.exec(text) ?? []
@@ -27,7 +29,10 @@ export async function sendMessage (
 }
 
 /** Calls a tool. @returns its result */
-export async function callTool (port: number, client: Client, name: string, args: object = {}): Promise<any> {
-  const { body } = await sendMessage(port, client, { method: 'tools/call', params: { name, arguments: args } })
+export async function callTool (
+  port: number, client: Client, name: string, args: object = {}, signal?: AbortSignal
+): Promise<any> {
+  const message = { method: 'tools/call', params: { name, arguments: args } }
+  const { body } = await sendMessage(port, client, message, {}, '/mcp', signal)
   return body.result
 }
