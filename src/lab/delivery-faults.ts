@@ -7,6 +7,7 @@ import type { WebhookResponse } from '../deliveries/http-client.ts'
 import { expediteDelivery, extendLease } from '../deliveries/leases.ts'
 import { classifyResponse } from '../deliveries/retry-policy.ts'
 import type { AccountStates } from './account-states.ts'
+import type { Effect } from './effects.ts'
 import { matchFaults, recordHit } from './fault-commands.ts'
 import { RESERVED_BYTES, type HeldBytes } from './held-bytes.ts'
 import { createReordering, HOLD_MS } from './reordering.ts'
@@ -30,25 +31,27 @@ export function createAroundCall (app: FastifyInstance, states: AccountStates, h
   return async (delivery, call, stopped) => {
     const { account } = delivery
     if (reordering.takeBack(delivery)) return await call()
-    const pass = isHit(delivery) ? undefined : reordering.passing(delivery)
-    if (pass !== undefined) {
-      const response = await call()
-      await pass()
+    // A hit is an event, which is delivered as well. If it could be hit, one hit would cause the next.
+    if (isHit(delivery)) return await call()
+    const pass = reordering.passing(delivery)
+    const send: Call = async (changes) => {
+      const response = await call(changes)
+      await pass?.()
       return response
     }
-    // A hit is an event, which is delivered as well. If it could be hit, one hit would cause the next.
-    if (!states.mayHit(account, TARGET) || isHit(delivery)) return await call()
+    if (!states.mayHit(account, TARGET)) return await send()
     const requestId = webhookIdOf(delivery)
-    const match = { ...TARGET, account, requestId, isImmediate: () => false }
+    const spares = ({ type }: Effect): boolean => type === 'reorder' && pass !== undefined
+    const match = { ...TARGET, account, requestId, isImmediate: () => false, spares }
     const { record: fault } = await app.commit(matchFaults, match, { account })
-    if (fault === null) return await call()
+    if (fault === null) return await send()
     const onHeld = fault.effect.type === 'reorder' ? reordering.hold(delivery) : undefined
     const onStored = async (): Promise<void> => {
       await onHeld?.()
       await app.commit(recordHit, { account, fault, requestId, operation: WEBHOOK }, { account })
     }
     try {
-      return { ...await applyTo({ app, delivery, call, stopped, held }, fault), onStored }
+      return { ...await applyTo({ app, delivery, call: send, stopped, held }, fault), onStored }
     } catch (error) {
       await onStored()
       throw error

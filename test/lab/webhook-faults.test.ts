@@ -163,6 +163,30 @@ t.test('faults of webhooks', async (t) => {
     t.same(statuses, [204, 204, 204, 204], 'to be held is no attempt')
   })
 
+  await t.test('reorder: the event that goes first meets the other faults', async (t) => {
+    const setting = await prepare()
+    const { ada, receiver } = setting
+    await newFault(ada, { operation: 'webhook', effect: { type: 'reorder' }, times: 2 })
+    await newFault(ada, { operation: 'webhook', effect: { type: 'corrupt', how: 'duplicate' } })
+    await newFault(ada, { operation: 'webhook', effect: { type: 'reset' } })
+    await send(setting)
+    await untilHits(setting, 1)
+    await send(setting)
+    await receiver.until(3)
+    const [second, again, first] = idsOf(setting) as [number, number, number]
+    t.ok(second === again && first < second, idsOf(setting).join())
+    t.match((await ada.get('/lab/faults')).body, [{ hits: 1 }, { hits: 0 }])
+    await send(setting)
+    await untilHits(setting, 3)
+    await send(setting)
+    await untilHits(setting, 4)
+    t.equal(receiver.received.length, 3, 'an event that is not sent lets none follow')
+    await send(setting)
+    await receiver.until(5)
+    const [fifth, third] = idsOf(setting).slice(3) as [number, number]
+    t.ok(third < fifth, idsOf(setting).join())
+  })
+
   await t.test('reorder: events that are sent together', async (t) => {
     const setting = await prepare()
     await send(setting)
