@@ -21,35 +21,47 @@ export interface Reordering {
 }
 
 /**
- * Remembers the deliveries that faults hold in this process, one for each webhook. If another process sends the next
- * event, or this one ends, the held event follows after `HOLD_MS`.
+ * Remembers the deliveries that faults hold in this process: several of a webhook if they were claimed together. If
+ * another process sends the next event, or this one ends, the held event follows after `HOLD_MS`.
  *
  * @param release makes a held delivery due
  */
 export function createReordering (release: (held: Held) => Promise<void>): Reordering {
-  const byWebhook = new Map<number, Held>()
+  const byWebhook = new Map<number, Held[]>()
+  const heldOf = (webhook: number): Held[] => byWebhook.get(webhook) ?? []
 
   async function releaseIfReady (held: Held): Promise<void> {
     if (held.isStored && held.isPassed) await release(held)
   }
 
+  function forget (held: Held): void {
+    const others = heldOf(held.webhook).filter((other) => other !== held)
+    if (others.length > 0) byWebhook.set(held.webhook, others)
+    else byWebhook.delete(held.webhook)
+  }
+
   return {
     takeBack ({ webhook, id }) {
-      return byWebhook.get(webhook)?.id === id && byWebhook.delete(webhook)
+      const held = heldOf(webhook).find((other) => other.id === id)
+      if (held !== undefined) forget(held)
+      return held !== undefined
     },
     passing ({ webhook, event }) {
-      const held = byWebhook.get(webhook)
-      if (held === undefined || held.isPassed || event <= held.event) return undefined
+      const passed = heldOf(webhook).filter((held) => !held.isPassed && event > held.event)
+      if (passed.length === 0) return undefined
       return async () => {
-        held.isPassed = true
-        await releaseIfReady(held)
+        // A duplicate passes twice.
+        for (const held of passed.splice(0)) {
+          held.isPassed = true
+          await releaseIfReady(held)
+        }
       }
     },
     hold ({ id, account, webhook, event }) {
       const held = { id, account, webhook, event, isStored: false, isPassed: false }
-      byWebhook.set(webhook, held)
+      byWebhook.set(webhook, [...heldOf(webhook), held])
       // Another process may have sent it.
-      setTimeout(() => { if (byWebhook.get(webhook) === held) byWebhook.delete(webhook) }, 2 * HOLD_MS).unref()
+      setTimeout(forget, 2 * HOLD_MS, held).unref()
       return async () => {
         held.isStored = true
         await releaseIfReady(held)
