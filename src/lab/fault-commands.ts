@@ -244,14 +244,14 @@ export const matchFaults: Command<MatchInput, Fault | null> = {
 }
 
 async function loadOpenFaults (
-  { dialect, query }: Transaction, inputs: Array<{ account: number }>
+  { dialect, query, now }: Transaction, inputs: Array<{ account: number }>
 ): Promise<LoadedFault[]> {
   const rows = await query<Omit<LoadedFault, 'rate'> & { rate: string | null }>(`
     SELECT f.id, f.account_id AS account, f.operation, f.key_id AS "keyId", f.after, f.times, f.passed, f.spared, f.hits,
       ${dialect.time('f.ends_at')} AS "endsAt", f.rate, f.seed, ${faultRecord(dialect)} AS record
-    FROM faults f
-    WHERE f.account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })}) AND f.hits < f.times
-    ORDER BY f.id ${dialect.forUpdate}`, distinct(inputs.map(({ account }) => ({ account }))))
+    FROM ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })} CROSS JOIN faults f
+    WHERE f.account_id = i.account AND f.hits < f.times AND ${lasts(dialect, 'f', 'i.now')}
+    ORDER BY f.id ${dialect.forUpdate}`, distinct(inputs.map(({ account }) => ({ account, now: now(account) }))))
   return rows.map((row) => ({ ...row, rate: row.rate === null ? null : Number(row.rate) }))
 }
 

@@ -111,7 +111,7 @@ const SORT = /TEMP B-TREE (?!FOR group_concat)/
  */
 const SMALL_SORT = new RegExp([
   '^\\s*INSERT INTO (idempotency_records|lab_states)',
-  'FROM (api_keys|webhooks|faults) \\w+\\s+WHERE',
+  '(FROM|JOIN) (api_keys|webhooks|faults) \\w+\\s+WHERE',
   'JOIN snapshot_rows x .*\\s+GROUP BY x\\.kind',
   '\\) AS part UNION ALL ',
   'SELECT DISTINCT v\\.webhook FROM',

@@ -21,7 +21,7 @@ async function hitsOf (clients: Client[], count: number): Promise<string> {
 const SEVENTH = 'xx.....x..xx..x.x.x'
 
 t.test('faults that last', async (t) => {
-  const { openAccount } = await startApp(t)
+  const { openAccount, app: { database: { prisma } } } = await startApp(t)
 
   await t.test('a fault hits every matching request until its time has passed', async (t) => {
     const ada = await openAccount()
@@ -47,6 +47,17 @@ t.test('faults that last', async (t) => {
     for (const client of [ada, bob]) await newFault(client, { ...REFUSED, forSeconds: 3_600 })
     await ada.post('/lab/clock/advance', { seconds: 3_600 })
     t.equal(await hitsOf([ada, bob], 4), '.x.x')
+  })
+
+  await t.test('requests do not read a fault that has ended', async (t) => {
+    const ada = await openAccount()
+    await newFault(ada, { ...REFUSED, forSeconds: 60 })
+    await newFault(ada, { ...REFUSED, forSeconds: 3_600 })
+    await ada.post('/lab/clock/advance', { seconds: 60 })
+    // A statement that returns this number fails on SQLite.
+    const first = await prisma.fault.findFirstOrThrow({ where: { accountId: ada.account! }, orderBy: { id: 'asc' } })
+    await prisma.fault.update({ where: { id: first.id }, data: { seed: 2n ** 60n } })
+    t.match((await ada.get('/pets')).body, { code: 'injected_fault' })
   })
 
   await t.test('a fault has no end after the last instant, where the clock stops', async (t) => {
