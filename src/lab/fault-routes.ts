@@ -43,9 +43,9 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
       operationId: 'createFault',
       ...EXPERIMENTAL,
       summary: 'Inject a fault',
-      description: 'Makes the service misbehave, for your account only. A fault lets `after` matching requests pass, ' +
-        'hits the next `times`, and then ends. With `forSeconds` it ends by the clock of your account; with `rate` ' +
-        'it hits a share of the requests. If several faults match, the oldest one applies. Each hit writes an event.',
+      description: 'Makes the service misbehave. A fault lets `after` matching requests pass, hits the next `times`, ' +
+        'and then ends. With `forSeconds` it ends by the clock of your account; with `rate` it hits a share of the ' +
+        'requests. If several faults match, the oldest one applies. Each hit writes an event.',
       body: ref(NewFaultSchema),
       response: { 201: ref(FaultSchema) }
     },

@@ -36,8 +36,7 @@ export const limitRoutes: FastifyPluginAsyncTypebox = async function limitRoutes
       operationId: 'getLimits',
       ...EXPERIMENTAL,
       summary: 'Get the limits',
-      description: 'Returns the limits of your account, with the numbers of requests that were refused and that came ' +
-        'early.',
+      description: 'Returns the limits of your account, with two counters.',
       response: { 200: ref(LimitsSchema) }
     },
     config: { errors: [LimitsNotFound] }
