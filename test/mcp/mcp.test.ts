@@ -275,6 +275,7 @@ t.test('a call has the fields of the limits that its account has set', async (t)
   const { port, openAccount } = await startApp(t)
   const ada = await openAccount()
   await setLimits(ada, { requests: 1, windowSeconds: 60, fields: 'x-ratelimit' })
+  t.ok((await sendMessage(port, ada, { method: 'tools/list' })).body.result, 'what becomes no request has no limit')
   for (const status of [200, 429]) {
     const { structuredContent } = await callTool(port, ada, 'listPets')
     t.match(structuredContent, {
