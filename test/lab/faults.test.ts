@@ -209,6 +209,10 @@ t.test('faults', async (t) => {
     }
     const invalid = await bodyOf('invalid_json')
     t.throws(() => JSON.parse(invalid), 'no JSON')
+    const { body: { id: snapshotId } } = await ada.post('/lab/snapshots', {})
+    await newFault(ada, { operation: 'getSnapshotRows', effect: { type: 'corrupt', how: 'invalid_json' } })
+    const lines = (await receive(running, ada, 'GET', `/lab/snapshots/${snapshotId}/rows`))!.text.trimEnd().split('\n')
+    t.throws(() => lines.map((line) => JSON.parse(line) as unknown), 'a line that is no JSON')
     const [wrong] = JSON.parse(await bodyOf('wrong_type'))
     t.same(Object.keys(wrong), Object.keys(pet))
     const changed = Object.keys(pet).filter((name) => typeof wrong[name] !== typeof pet[name])
