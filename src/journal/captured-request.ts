@@ -46,7 +46,7 @@ export function captureRequest (
   const startedMs = Math.ceil(Date.now() + 1 - elapsedTime)
   const body = announcesBody(request.raw) ? captureBody(request.raw, isInjected) : NO_BODY
   const response = captureResponse(reply.raw, method === 'HEAD')
-  const hasLeft = reply.raw.closed
+  const hasLeft = reply.raw.destroyed
   const onClose = (): void => {
     const closingBegan = performance.now()
     const { raw } = reply

@@ -37,7 +37,7 @@ export function changeStream (source: EventStream, effect: Effect, context: Stre
 /** Resolves after a time, or when the client has left. */
 export async function holdBack (ms: number, response: ServerResponse): Promise<void> {
   // It emits `close` once. Its socket is destroyed before: then the journal would have a response that nobody got.
-  if (response.closed) return
+  if (response.destroyed) return
   const left = new AbortController()
   const leave = (): void => { left.abort() }
   response.once('close', leave)

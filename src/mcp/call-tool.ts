@@ -119,12 +119,12 @@ export async function sendOwn (
   request: FastifyRequest, { method, url, headers = {}, body }: OwnRequest
 ): Promise<OwnResponse> {
   const { server, ip, socket } = request
+  if (socket.destroyed) throw new ConnectionLost()
   // Its error closes the response, also after all of it was read, which the option `signal` does not.
   const payload = new Readable({ autoDestroy: false, read () {} })
   if (body !== undefined) payload.push(body)
   payload.push(null)
   const leave = (): void => { payload.destroy(new Error('The client left')) }
-  if (socket.destroyed) leave()
   socket.once('close', leave)
   for (const name of PASSED_ON) {
     const value = request.headers[name]

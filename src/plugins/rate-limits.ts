@@ -65,7 +65,7 @@ export const rateLimits = fp(async function rateLimits (app: FastifyInstance, co
       setHeaders(reply, { max, timeWindow, remaining: Math.max(0, remaining - 1), seconds })
       if (isFull) reject(reply, seconds)
       // Its client left while it waited: it takes no effect, and Node emits `close` once.
-      if (reply.raw.closed) return
+      if (reply.raw.destroyed) return
       inFlight.set(key, others + 1)
       reply.raw.once('close', () => {
         const left = inFlight.get(key)! - 1

@@ -12,7 +12,7 @@ import { eventually } from '../support/receiver.ts'
 import { callTool, sendMessage } from './messages.ts'
 
 t.test('tools', async (t) => {
-  const { app, port, openAccount, nobody, withKey } = await startApp(t, { CORS_ORIGINS: 'https://pages.example' })
+  const { port, openAccount, nobody, withKey } = await startApp(t, { CORS_ORIGINS: 'https://pages.example' })
   const ada = await openAccount()
   const call = async (name: string, args: object = {}, client: Client = ada): Promise<any> =>
     await callTool(port, client, name, args)
@@ -182,18 +182,6 @@ t.test('tools', async (t) => {
       await leave(operation, args, isHit)
       await untilEnded(operation)
     }
-    await bob.post('/lab/faults', { operation: 'listOrders', effect: delay })
-    const { admission } = app
-    let admit: (() => void) | undefined
-    admission.admitBody = async () => { await new Promise<void>((resolve) => { admit = resolve }) }
-    const gone = new Promise<void>((resolve) => {
-      app.server.once('request', ({ socket }) => { socket.once('close', resolve) })
-    })
-    await leave('listOrders', {}, async () => admit !== undefined)
-    await gone
-    Reflect.deleteProperty(admission, 'admitBody')
-    admit!()
-    await untilEnded('listOrders')
   })
 
   await t.test('are for the key of the store alone', async (t) => {
