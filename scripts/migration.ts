@@ -11,7 +11,7 @@ const [name = ''] = process.argv.slice(2)
 if (!/^[a-z][a-z0-9_]*$/.test(name)) throw new Error('Name the migration in small letters, digits and underscores.')
 
 const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8' })
-const committed = git('ls-files', '--', MODELS).split('\n').filter((path) => path !== '')
+const committed = git('ls-tree', '--name-only', 'HEAD', `${MODELS}/`).split('\n').filter((path) => path !== '')
 const from = committed.map((path) => ({ path, content: git('show', `HEAD:${path}`) }))
 const to = readdirSync(MODELS).map((file) => `${MODELS}/${file}`)
   .map((path) => ({ path, content: readFileSync(path, 'utf8') }))
@@ -29,9 +29,33 @@ const ids = [...postgresql.matchAll(/^CREATE TABLE "(\w+)" \(\n *"(\w+)" BIGSERI
 write('sqlite', ids.reduce((script, [, table, id]) => script.replace(
   `CREATE TABLE "${table}" (\n    "${id}" BIGINT NOT NULL PRIMARY KEY`,
   `CREATE TABLE "${table}" (\n    "${id}" INTEGER PRIMARY KEY AUTOINCREMENT CHECK ("${id}" BETWEEN 1 AND ${2 ** 53 - 1})`
-), sqlite))
+), withoutRebuilds(sqlite, postgresql)))
 write('postgresql', postgresql + ids.map(([, table, id]) =>
   `\nALTER SEQUENCE "${table}_${id}_seq" MAXVALUE ${2 ** 53 - 1};\n`).join(''))
+
+/**
+ * Returns the script of SQLite with the new columns of tables. Prisma makes a table anew for a column that is required
+ * or refers to another table: without what an author has added to it. The script of PostgreSQL says what has changed.
+ */
+function withoutRebuilds (sqlite: string, postgresql: string): string {
+  return sqlite.replace(/^-- RedefineTables\n[^]*?^PRAGMA defer_foreign_keys=OFF;$/m, (block) => {
+    const statements: string[] = []
+    for (const [, table, definition] of block.matchAll(/^CREATE TABLE "new_(\w+)" \(\n([^]*?)\n\);$/gm)) {
+      const changes = (postgresql.match(new RegExp(`^ALTER TABLE "${table}" [^;]*;$`, 'gm')) ?? []).join('\n')
+      if (/\b(DROP|ALTER COLUMN|RENAME)\b/.test(changes)) return block
+      for (const [, name] of changes.matchAll(/\bADD COLUMN +"(\w+)"/g)) {
+        const [, column] = new RegExp(`^ +("${name}" .*?),?$`, 'm').exec(definition!)!
+        const [, parent = ''] = new RegExp(`FOREIGN KEY \\("${name}"\\)( REFERENCES .*?),?$`, 'm').exec(definition!) ?? []
+        // SQLite adds no such column.
+        if (/NOT NULL/.test(column!) && (!/DEFAULT/.test(column!) || parent !== '')) return block
+        statements.push(`ALTER TABLE "${table}" ADD COLUMN ${column}${parent};`)
+      }
+      const indexes = block.match(new RegExp(`^CREATE (UNIQUE )?INDEX .* ON "${table}".*;$`, 'gm')) ?? []
+      statements.push(...indexes.filter((index) => postgresql.includes(index)))
+    }
+    return `-- AlterTable\n${statements.join('\n')}`
+  })
+}
 
 async function difference (database: string, url: string): Promise<string> {
   const path = `prisma/${database}/datasource.prisma`

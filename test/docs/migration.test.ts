@@ -6,14 +6,25 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { database } from '../support/database.ts'
+import { openFile } from '../../src/database/sqlite/driver.ts'
+import { database, freshDatabase } from '../support/database.ts'
 import { TSX } from '../support/tsx.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
+/** Prisma would make the whole table anew on SQLite for the last three. */
+const COLUMNS = `
+  color String?
+  rank  BigInt @default(0)
+  tag   Tag?    @relation(fields: [tagId], references: [id], onDelete: Restrict)
+  tagId BigInt? @map("tag_id")
+
+  @@index([tagId, accountId, id])`
+
 const TAG = `model Tag {
-  id   BigInt @id @default(autoincrement())
-  name String
+  id         BigInt     @id @default(autoincrement())
+  name       String
+  categories Category[]
 
   @@map("tags")
 }
@@ -49,9 +60,10 @@ t.test(
     const models = join(folder, 'prisma/models/categories.prisma')
     writeFileSync(
       models,
-      readFileSync(models, 'utf8').replace('model Category {', 'model Category {\n  color String?')
+      readFileSync(models, 'utf8').replace('model Category {', `model Category {${COLUMNS}`)
     )
     writeFileSync(join(folder, 'prisma/models/tags.prisma'), TAG)
+    run('git', 'add', 'prisma')
     const { status, stdout, stderr } = migration('add_category_color')
     t.equal(status, 0, stderr)
     for (const name of ['sqlite', 'postgresql']) {
@@ -63,7 +75,16 @@ t.test(
       t.match(stdout, `Wrote prisma/${name}/migrations/${last}/migration.sql\n`)
       const script = readFileSync(join(folder, 'prisma', name, 'migrations', last, 'migration.sql'), 'utf8')
       t.ok(script.includes(IDS[name]!), script)
-      t.match(script, /^ALTER TABLE "categories" ADD COLUMN +"color" TEXT;$/m)
+      t.match(script, /ADD COLUMN +"color" TEXT[,;]$/m)
+      t.match(script, /ADD COLUMN +"rank" BIGINT NOT NULL DEFAULT 0[,;]$/m)
+      t.match(script, /ADD COLUMN +"tag_id" BIGINT( REFERENCES "tags" \("id"\) ON DELETE RESTRICT .*)?;$/m)
+      t.equal(script.match(/^CREATE INDEX /gm)?.length, 1, script)
+      t.notMatch(script, /DROP TABLE/)
+      if (name === 'sqlite') {
+        const file = openFile((await freshDatabase(t)).slice('file:'.length))
+        file.exec(script)
+        file.close()
+      }
     }
   }
 )
