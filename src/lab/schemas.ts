@@ -119,7 +119,7 @@ export const SnapshotSchema = Type.Object({
   createdAt: Timestamp('Time of the snapshot'),
   counts: ref(StoreCountsSchema),
   label: Type.Optional(label)
-}, { $id: 'Snapshot', description: 'A copy of the categories, pets, inventory, orders and messages of a store.' })
+}, { $id: 'Snapshot', description: 'A copy of the records of a store.' })
 export type Snapshot = Static<typeof SnapshotSchema>
 
 const hash = (description: string, example: string) =>
@@ -151,8 +151,7 @@ export const SnapshotDiffSchema = Type.Object({
   deleted: rowsOf('Records that only the snapshot has')
 }, {
   $id: 'SnapshotDiff',
-  description: 'What has changed in a store since a snapshot: categories, pets, inventory, orders and messages, each ' +
-    'by id'
+  description: 'What has changed in a store since a snapshot: types in the order of `StoreCounts`, records by id'
 })
 
 const sample = Type.Object({

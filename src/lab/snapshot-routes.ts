@@ -57,8 +57,7 @@ export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshot
       operationId: 'createSnapshot',
       ...EXPERIMENTAL,
       summary: 'Take a snapshot',
-      description: 'Copies the categories, pets, inventory, orders and messages of the store, up to 10,000 records. ' +
-        'An account can have 20 snapshots.',
+      description: 'Copies the records of the store, up to 10,000. An account can have 20 snapshots.',
       body: ref(NewSnapshotSchema),
       response: { 201: ref(SnapshotSchema) }
     },

@@ -33,8 +33,7 @@ export const stateRoutes: FastifyPluginAsyncTypebox = async function stateRoutes
       operationId: 'getSnapshotDiff',
       ...EXPERIMENTAL,
       summary: 'Compare the store with a snapshot',
-      description: 'Returns the records that were created, changed or deleted since the snapshot, up to 8 MB: ' +
-        'categories, pets, inventory, orders and messages, each by id.',
+      description: 'Returns the records that were created, changed or deleted since the snapshot, up to 8 MB.',
       params: SnapshotParams,
       response: { 200: ref(SnapshotDiffSchema) }
     },
@@ -53,8 +52,8 @@ export const stateRoutes: FastifyPluginAsyncTypebox = async function stateRoutes
       operationId: 'getSnapshotRows',
       ...EXPERIMENTAL,
       summary: 'Export a snapshot',
-      description: 'Returns the records of the snapshot, each as a line of JSON (`StoreRow`): categories, pets, ' +
-        'inventory, orders, messages. `importSnapshot` accepts them, also on another service.',
+      description: 'Returns the records of the snapshot, each as a line of JSON (`StoreRow`). `importSnapshot` ' +
+        'accepts them, also on another service.',
       params: SnapshotParams,
       response: { 200: { description: 'A record in each line.', content: { [NDJSON]: { schema: Lines } } } }
     },
