@@ -35,19 +35,26 @@ write('postgresql', postgresql + ids.map(([, table, id]) =>
 
 /**
  * Returns the script of SQLite with the new columns of tables. Prisma makes a table anew for a column that is required
- * or refers to another table: without what an author has added to it. The script of PostgreSQL says what has changed.
+ * or refers to another table: without what an author has added to it. The script of PostgreSQL says what has changed. A
+ * script that does more than to add columns and indexes stays as Prisma wrote it.
  */
 function withoutRebuilds (sqlite: string, postgresql: string): string {
+  if (/^(DROP|ALTER) INDEX /m.test(postgresql)) return sqlite
   return sqlite.replace(/^-- RedefineTables\n[^]*?^PRAGMA defer_foreign_keys=OFF;$/m, (block) => {
     const statements: string[] = []
     for (const [, table, definition] of block.matchAll(/^CREATE TABLE "new_(\w+)" \(\n([^]*?)\n\);$/gm)) {
       const changes = (postgresql.match(new RegExp(`^ALTER TABLE "${table}" [^;]*;$`, 'gm')) ?? []).join('\n')
-      if (/\b(DROP|ALTER COLUMN|RENAME)\b/.test(changes)) return block
-      for (const [, name] of changes.matchAll(/\bADD COLUMN +"(\w+)"/g)) {
+      const added = Array.from(changes.matchAll(/\bADD COLUMN +"(\w+)"/g), ([, name]) => name!)
+      const foreignKeys = Array.from(changes.matchAll(/\bFOREIGN KEY \("(\w+)"\)/g), ([, name]) => name!)
+      const addsOnly = added.length > 0 && foreignKeys.every((name) => added.includes(name))
+      if (!addsOnly || /\b(DROP|ALTER COLUMN|RENAME)\b/.test(changes)) return block
+      for (const name of added) {
         const [, column] = new RegExp(`^ +("${name}" .*?),?$`, 'm').exec(definition!)!
         const [, parent = ''] = new RegExp(`FOREIGN KEY \\("${name}"\\)( REFERENCES .*?),?$`, 'm').exec(definition!) ?? []
+        const isRequired = / NOT NULL/.test(column!)
         // SQLite adds no such column.
-        if (/NOT NULL/.test(column!) && (!/DEFAULT/.test(column!) || parent !== '')) return block
+        if (isRequired && (parent !== '' || !/ DEFAULT /.test(column!))) return block
+        if (/ DEFAULT CURRENT_/.test(column!)) return block
         statements.push(`ALTER TABLE "${table}" ADD COLUMN ${column}${parent};`)
       }
       const indexes = block.match(new RegExp(`^CREATE (UNIQUE )?INDEX .* ON "${table}".*;$`, 'gm')) ?? []

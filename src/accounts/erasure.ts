@@ -110,7 +110,6 @@ export const erasure = fp<Pick<Config, 'REQUEST_TIMEOUT_MS'>>(async function era
 
   async function eraseDeletedAccounts (stopped: AbortSignal): Promise<void> {
     let erased: boolean
-    let failure: Error | undefined
     do {
       erased = false
       const accounts = await findDeletedAccounts(app.read, Date.now() - keptMs)
@@ -119,11 +118,10 @@ export const erasure = fp<Pick<Config, 'REQUEST_TIMEOUT_MS'>>(async function era
           erased = await eraseAll(account, stopped) || erased
         } catch (error) {
           // The others do not wait for it.
-          failure = error as Error
+          app.log.error({ err: error, account }, 'cannot erase a deleted account')
         }
       }
     } while (erased && !stopped.aborted)
-    if (failure !== undefined) throw failure
   }
 
   /** @returns whether the account is erased */

@@ -81,8 +81,12 @@ export function createClient (options: ClientOptions): Client {
   const methods = Object.entries(operations).map(([id, facts]) =>
     [id, (...args: unknown[]) => call(session, id, facts, args)])
   return Object.assign(Object.fromEntries(methods), {
-    followEvents: (options?: FollowOptions) => followEvents(
-      async (position, signal) => await openStream(session, position, signal), options)
+    followEvents: (options?: FollowOptions) => followEvents({
+      untilAllowed: async (signal) => {
+        await untilAllowed(() => session.rateLimit.waitMs(operations.listEvents), signal)
+      },
+      open: async (position, signal) => await openStream(session, position, signal)
+    }, options)
   }) as Client
 }
 
@@ -143,7 +147,6 @@ async function openStream (
 ): Promise<OpenedStream> {
   const facts = operations.listEvents
   const { method, path, success } = facts
-  await untilAllowed(() => rateLimit.waitMs(facts), signal)
   const accepting = new Map(fields).set('accept', 'text/event-stream')
   if (position !== undefined) accepting.set('last-event-id', String(position))
   const request = { method: method.toUpperCase(), url: url + path, fields: accepting, body: undefined }

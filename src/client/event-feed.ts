@@ -18,8 +18,12 @@ export interface OpenedStream {
   newest: number | undefined
 }
 
-/** Opens the stream of events after a position. @throws {PetstoreError | ConnectionError} */
-export type OpenStream = (position: number | undefined, signal: AbortSignal) => Promise<OpenedStream>
+export interface StreamSource {
+  /** Waits until the limits of the service allow a request. */
+  untilAllowed: (signal: AbortSignal | undefined) => Promise<void>
+  /** Opens the stream of events after a position. @throws {PetstoreError | ConnectionError} */
+  open: (position: number | undefined, signal: AbortSignal) => Promise<OpenedStream>
+}
 
 /** One request for the stream. */
 interface Connection {
@@ -37,7 +41,7 @@ const SILENCE_MS = 45_000
  * when the signal is aborted. It throws an error that another attempt would meet again, such as `events_expired`.
  */
 export async function * followEvents (
-  open: OpenStream, options: FollowOptions = {}
+  { untilAllowed, open }: StreamSource, options: FollowOptions = {}
 ): AsyncGenerator<Event, void, undefined> {
   checkObject('The options of followEvents', options)
   const { after, signal } = options
@@ -47,6 +51,8 @@ export async function * followEvents (
   let position = after
   let failures = 0
   while (!isAborted()) {
+    await untilAllowed(signal).catch(() => {})
+    if (isAborted()) return
     const connection = startConnection(signal)
     let failure: unknown
     try {

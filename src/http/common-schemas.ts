@@ -90,7 +90,10 @@ type PatchFields<Fields extends TProperties> = {
   [Name in keyof Fields]: Fields[Name] extends TOptional<TSchema> ? TUnsafe<Static<Fields[Name]> | null> : Fields[Name]
 }
 
-/** Defines a merge patch of the fields of a record. `note` follows its description. */
+/**
+ * Defines a merge patch of the fields of a record. An optional field is one that `null` clears: one that has a default
+ * in the model is passed without `Type.Optional`. `note` follows the description.
+ */
 export const MergePatch = <Fields extends TProperties>($id: string, fields: Fields, note = '') => {
   // OpenAPI 3.0 and Ajv both call it `nullable`.
   const patched = Object.entries(fields).map(([name, schema]) =>

@@ -41,8 +41,8 @@ export function createAroundCall (app: FastifyInstance, states: AccountStates, h
     }
     if (!states.mayHit(account, TARGET)) return await send()
     const requestId = webhookIdOf(delivery)
-    const spares = ({ type }: Effect): boolean => type === 'reorder' && pass !== undefined
-    const match = { ...TARGET, account, requestId, isImmediate: () => false, spares }
+    const ignores = ({ type }: Effect): boolean => type === 'reorder' && pass !== undefined
+    const match = { ...TARGET, account, requestId, isImmediate: () => false, ignores }
     const { record: fault } = await app.commit(matchFaults, match, { account })
     if (fault === null) return await send()
     const onHeld = fault.effect.type === 'reorder' ? reordering.hold(delivery) : undefined

@@ -200,7 +200,7 @@ export interface MatchInput extends Target {
   /** Tells whether the event of the hit is written at once, because the effect has no events of its own. */
   isImmediate: (effect: Effect) => boolean
   /** Tells whether faults of an effect let the request pass uncounted; by default, none does. */
-  spares?: (effect: Effect) => boolean
+  ignores?: (effect: Effect) => boolean
 }
 
 type LoadedFault = OpenFault & { account: number, record: string }
@@ -220,8 +220,8 @@ export const matchFaults: Command<MatchInput, Fault | null> = {
     const faults = await loadOpenFaults(tx, inputs)
     const counted = new Set<LoadedFault>()
     const results = inputs.map((input): CommandResult<Fault | null> => {
-      const { account, requestId, operation, isImmediate, spares } = input
-      const own = faults.filter((fault) => fault.account === account && spares?.(effectOf(fault)) !== true)
+      const { account, requestId, operation, isImmediate, ignores } = input
+      const own = faults.filter((fault) => fault.account === account && ignores?.(effectOf(fault)) !== true)
       const before = own.map(seenBy)
       const hit = judge(own, input, tx.now(account)) as LoadedFault | undefined
       own.forEach((fault, i) => { if (seenBy(fault) !== before[i]) counted.add(fault) })

@@ -28,7 +28,7 @@ class ImportedRecords {
     return this.#positions.get(id)
   }
 
-  /** Checks that a record has the id that a member of another one names, if it has that. @throws ValidationFailed */
+  /** Checks that a record has the id in a member of another one, unless that is absent. @throws ValidationFailed */
   requireId (line: number, member: string, id: unknown): void {
     if (id !== undefined && !this.#positions.has(id)) {
       throw refusal(line, `${member} must be the id of a ${this.#type} of the file`)

@@ -36,7 +36,7 @@ export interface StoredTable<Row extends object = object> {
   columns: Record<string, ColumnType>
   /** Columns that a restore computes, as SQL that reads the row `x` of the snapshot. */
   computed: Record<string, string>
-  /** The schemas of members that a file may not have with each value of the record. */
+  /** Narrower schemas of members in an imported file. */
   imported: TProperties
   /** Members that the service sets, and which are no part of what a store has. */
   setByService: readonly string[]
@@ -75,10 +75,10 @@ export const STORED_TABLES = [
 export type StoreRow = NonNullable<typeof STORED_TABLES[number]['row']>
 
 /** Describes a table by the type of its rows, its name in `StoreCounts`, and the schema of its records. */
-function stored<const Type extends string, Schema extends TObject> (
-  type: Type, counted: keyof StoreCounts, table: Table, { properties }: Schema,
+function stored<const Name extends string, Schema extends TObject> (
+  type: Name, counted: keyof StoreCounts, table: Table, { properties }: Schema,
   { triggered = {}, computed = {}, imported = {}, setByService = [] }: Exceptions = {}
-): StoredTable<{ type: Type } & Static<Schema>> {
+): StoredTable<{ type: Name } & Static<Schema>> {
   const columns = Object.entries(table.columns)
     .filter(([field, { name }]) => ![table.id, 'accountId', 'versionFloor'].includes(field) && !(name in computed))
     .map(([, { name, type }]) => [name, type] as const)

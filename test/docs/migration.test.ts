@@ -24,6 +24,7 @@ const COLUMNS = `
 const TAG = `model Tag {
   id         BigInt     @id @default(autoincrement())
   name       String
+  parentId   BigInt?
   categories Category[]
 
   @@map("tags")
@@ -86,5 +87,15 @@ t.test(
         file.close()
       }
     }
+
+    run('git', 'add', 'prisma')
+    run('git', '-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', 'commit', '-qm', 'tags')
+    const related = '  parent Tag? @relation("Tags", fields: [parentId], references: [id])\n' +
+      '  tags Tag[] @relation("Tags")\n'
+    writeFileSync(join(folder, 'prisma/models/tags.prisma'), TAG.replace('  categories', `${related}  categories`))
+    const second = migration('relate_tags')
+    t.equal(second.status, 0, second.stderr)
+    const [written] = second.stdout.match(/prisma\/sqlite\/.*\.sql/)!
+    t.match(readFileSync(join(folder, written!), 'utf8'), 'FOREIGN KEY ("parentId")', 'what is no column is not lost')
   }
 )

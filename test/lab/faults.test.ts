@@ -212,7 +212,9 @@ t.test('faults', async (t) => {
     const { body: { id: snapshotId } } = await ada.post('/lab/snapshots', {})
     await newFault(ada, { operation: 'getSnapshotRows', effect: { type: 'corrupt', how: 'invalid_json' } })
     const lines = (await receive(running, ada, 'GET', `/lab/snapshots/${snapshotId}/rows`))!.text.trimEnd().split('\n')
-    t.throws(() => lines.map((line) => JSON.parse(line) as unknown), 'a line that is no JSON')
+    const last = lines.pop()!
+    t.ok(lines.length > 0 && lines.every((line) => typeof JSON.parse(line) === 'object'))
+    t.throws(() => JSON.parse(last), 'a line that is no JSON')
     const [wrong] = JSON.parse(await bodyOf('wrong_type'))
     t.same(Object.keys(wrong), Object.keys(pet))
     const changed = Object.keys(pet).filter((name) => typeof wrong[name] !== typeof pet[name])

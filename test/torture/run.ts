@@ -1,14 +1,4 @@
 // `npm run torture`: injects faults into the running service, on both databases, and checks its answers and its data.
-//
-//   npm run torture                             all scenarios, in about an hour
-//   npm run torture -- --quick                  short forms in parallel, in about a minute
-//   npm run torture -- crash connections        some scenarios
-//   NEIGHBOURS='N6.*2' npm run torture -- neighbours  an attack on two processes (see neighbours.ts)
-//   PROCESSES=2 npm run torture -- histories neighbours  the same with two workers of one service, which are killed
-//   DATABASE=sqlite npm run torture             on one database (sqlite, postgresql)
-//
-// TORTURE_ROOT=<folder> attacks the built service of another checkout, such as one in which scenarios should fail.
-// The command exits with 1 after a violation.
 
 import { parseArgs } from 'node:util'
 import { startPostgres } from '../support/postgres.ts'
@@ -16,16 +6,38 @@ import { scenarios } from './scenarios.ts'
 import { printReport } from './report.ts'
 import { runScenario } from './harness.ts'
 
-const { values: { quick }, positionals } = parseArgs({
-  options: { quick: { type: 'boolean', default: false } },
-  allowPositionals: true
-})
+const HELP = `
+npm run torture -- [--quick] [scenario...]
+
+Injects faults into the running service, on both databases, and checks its answers and its data. All scenarios take
+about an hour on an idle machine. The command exits with 1 after a violation.
+
+  --quick               short forms in parallel, in about a minute
+  --help
+
+Scenarios:
+
+${Object.entries(scenarios).map(([name, { promise }]) => `  ${name.padEnd(22)}${promise}`).join('\n')}
+
+Environment:
+
+  DATABASE=NAME         one database: sqlite or postgresql
+  PROCESSES=2           histories and neighbours with two workers of one service
+  NEIGHBOURS='N6.*2'    an attack of neighbours, by a regular expression (neighbours.ts)
+  TORTURE_ROOT=FOLDER   the built service of another folder, such as one in which scenarios should fail
+`
+
+const { values: options, positionals } = parsed()
+const { quick } = options
+if (options.help) {
+  console.log(HELP)
+  process.exit()
+}
 const choice = process.env['DATABASE'] ?? ''
 const databases = (['sqlite', 'postgresql'] as const).filter((name) => choice === '' || choice === name)
 const unknown = positionals.filter((name) => !(name in scenarios))
 if (databases.length === 0 || unknown.length > 0) {
-  console.error(`Scenarios are ${Object.keys(scenarios).join(', ')}; DATABASE is sqlite or postgresql.`)
-  process.exit(2)
+  refuse(`Scenarios are ${Object.keys(scenarios).join(', ')}; DATABASE is sqlite or postgresql.`)
 }
 
 /** Short forms mostly wait and tolerate a busy machine, so that they run in parallel. */
@@ -51,3 +63,17 @@ await Promise.all(Array.from({ length: PARALLEL_SCENARIOS }, async () => {
 await server?.stop()
 console.log(`\n${violations} violations in ${((Date.now() - began) / 1000).toFixed(0)} s`)
 process.exitCode = violations > 0 ? 1 : 0
+
+function parsed () {
+  try {
+    const options = { quick: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } } as const
+    return parseArgs({ options, allowPositionals: true })
+  } catch (error) {
+    return refuse((error as Error).message)
+  }
+}
+
+function refuse (reason: string): never {
+  console.error(reason)
+  process.exit(2)
+}

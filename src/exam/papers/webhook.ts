@@ -49,7 +49,7 @@ export const webhook = definePaper<{ sent: Sent[], received: unknown }>({
     const url = started.ok ? (started.result as { url?: unknown } | null)?.url : undefined
     if (typeof url !== 'string') throw new ClientFailed(`The client did not start a receiver: ${shown(started)}`)
     await store.updateWebhook(created.id, { url, enabled: true }).catch((error: unknown) => {
-      if (!(error instanceof PetstoreError)) throw error
+      if (!(error instanceof PetstoreError) || error.status !== 400) throw error
       throw new ClientFailed(`The service refuses the address of the receiver: ${error.message}`)
     })
     const send = async (test: Case): Promise<Sent> => await sendEvent(store, created.id, test)

@@ -88,7 +88,7 @@ on('lab-sunset', async (key, log) => {
     try {
       return (await send('GET', `pets/${petId}`, { key })).headers.get('Sunset') ?? undefined
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error
+      if (!(error instanceof ApiError) || error.code !== 'operation_sunset') throw error
       log(`GET /pets/${petId} now returns ${error.status} ${error.code}, for this store only.`)
       return undefined
     }
