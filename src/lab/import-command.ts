@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { timeText } from '../database/account-clocks.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import type { Table } from '../database/table.ts'
@@ -85,14 +86,9 @@ function columnsOf (
     const value = memberOf(row, field)
     if (field === id || value === undefined) continue
     if (references !== undefined) values[name] = newId(references, value)
-    else values[name] = type === 'time' ? instant(value as string) : value
+    else values[name] = type === 'time' ? timeText(Date.parse(value as string)) : value
   }
   return values
-}
-
-/** Returns an RFC 3339 time in UTC, cut to milliseconds. */
-function instant (text: string): string {
-  return new Date(text).toISOString()
 }
 
 /** Allocates ids of which no row is inserted yet. */
