@@ -79,7 +79,8 @@ export const IdempotencyKeyInUse = defineError(
   'idempotency_key_in_use', 'A request with this Idempotency-Key is still running. Try again in a moment.', 409)
 
 export const StorageLimitReached = defineError(
-  'storage_limit_reached', 'Your account stores %s bytes, which is the most it may. Delete something first.', 409,
+  'storage_limit_reached',
+  'Your account may store at most %s bytes, and this write needs more than are left. Delete something first.', 409,
   1_073_741_824)
 
 // 412

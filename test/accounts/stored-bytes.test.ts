@@ -76,9 +76,12 @@ t.test('an account that stores its limit can add nothing, but delete', async (t)
   await setLimits(ada)
   await newFault(ada, { operation: 'listPets', effect: { type: 'refuse', status: 503 }, forSeconds: 60 })
   await newFault(ada, { operation: 'listMessages', effect: { type: 'delay', ms: 1 }, forSeconds: 60 })
+  // The account stores less, so the message names the limit and the size of the write.
+  const reason = 'Your account may store at most 10000 bytes, and this write needs more than are left'
+  assertError(t, await ada.post('/messages', { message: 'x'.repeat(9_900) }), 409, 'storage_limit_reached', reason)
   t.equal((await ada.post('/messages', { message: 'x'.repeat(6_000) })).status, 201)
   const refused = await ada.post('/messages', { message: 'x'.repeat(6_000) }, { 'idempotency-key': 'again' })
-  assertError(t, refused, 409, 'storage_limit_reached', 'Your account stores 10000 bytes')
+  assertError(t, refused, 409, 'storage_limit_reached', reason)
   const grown = await ada.patch(`/pets/${petId}`, { name: 'x'.repeat(60) })
   assertError(t, grown, 409, 'storage_limit_reached')
   t.equal((await ada.get(`/pets/${petId}`)).body.name, 'Rex', 'a refused write changes nothing')
@@ -100,6 +103,6 @@ t.test('an account that stores its limit can add nothing, but delete', async (t)
   // Each stores an event.
   let resets = 0
   while (resets < 200 && (await ada.post('/lab/reset', {})).status === 200) resets++
-  assertError(t, await ada.post('/lab/reset', {}), 409, 'storage_limit_reached', 'Your account stores 10000 bytes')
+  assertError(t, await ada.post('/lab/reset', {}), 409, 'storage_limit_reached', reason)
   t.equal((await ada.delete('/account')).status, 204)
 })
