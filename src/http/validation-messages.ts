@@ -77,8 +77,9 @@ export function explainViolation (violation: Violation): string {
     const { tagValues = [] } = violation.error.parentSchema as { tagValues?: string[] }
     return `${PART_NAMES[part]}${join(path, params.tag)} must be one of ${tagValues.join(', ')}`
   }
+  if (part === 'body' && inList) return `Each item of ${path} ${explainRule(violation)}`
   const field = path === '' ? 'The body' : `${PART_NAMES[part]}${path}`
-  if (part === 'body') return `${field} ${inList ? 'must contain only items of which each ' : ''}${explainRule(violation)}`
+  if (part === 'body') return `${field} ${explainRule(violation)}`
   return `${field} ${explainText(violation, path, inList)}`
 }
 

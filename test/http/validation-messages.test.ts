@@ -36,7 +36,7 @@ t.test('messages about paths and queries name the rule', async (t) => {
     ['/pets?limit[]=1', /^Query parameter "limit\[\]" is not allowed\.$/]
   ])
   const items = await client.post('/webhooks', { url: 'https://example.com/', events: ['pet.created', 'x'] })
-  assertError(t, items, 400, 'validation_failed', /^events must contain only items of which each must be one of pet/)
+  assertError(t, items, 400, 'validation_failed', /^Each item of events must be one of pet/)
 })
 
 /** Filters that take any text. */

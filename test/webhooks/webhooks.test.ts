@@ -62,8 +62,8 @@ t.test('webhooks', async (t) => {
         ].map((url): [object, string] => [{ url }, 'url ']),
         [{ events: [] }, 'events must have at least 1 item'],
         [{ events: null }, 'events must be an array'],
-        [{ events: ['pet.sold'] }, 'events must contain only items of which each must be one of'],
-        [{ events: ['webhook.test'] }, 'events must contain only items of which each must be one of'],
+        [{ events: ['pet.sold'] }, 'Each item of events must be one of'],
+        [{ events: ['webhook.test'] }, 'Each item of events must be one of'],
         [{ events: ['pet.created', 'pet.created'] }, 'the same item twice'],
         [{ enabled: 'true' }, 'enabled must be a boolean'],
         [{ enabled: null }, 'enabled must be a boolean']
