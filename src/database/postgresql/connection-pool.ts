@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { DatabaseUnavailable } from '../../errors.ts'
+import { OperationalError } from '../../operational-error.ts'
 import { TOO_MANY_CONNECTIONS } from '../error-classification.ts'
 import { ROLLBACK, type OwnStatement } from '../statements.ts'
 import type { ReservedConnection } from '../transact.ts'
@@ -118,7 +120,10 @@ export class ConnectionPool extends pg.Pool {
         client.on('error', ignoreError)
         return client
       } catch (error) {
-        if ((error as { code?: string }).code !== TOO_MANY_CONNECTIONS || performance.now() > latest) throw error
+        if ((error as { code?: string }).code !== TOO_MANY_CONNECTIONS || performance.now() > latest) {
+          // Whatever the reason: a changed password, a renamed database, one that is closed for maintenance.
+          throw error instanceof OperationalError ? error : new DatabaseUnavailable({ cause: error })
+        }
       }
       this.#limitTo(this.totalCount)
       this.#onRefused(this.totalCount)

@@ -6,6 +6,7 @@ import pg from 'pg'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startApp, type Answer, type Client } from '../../support/app.ts'
+import { assertError } from '../../support/checks.ts'
 import { database, freshDatabase, postgresServer } from '../../support/database.ts'
 import { stocked } from '../../support/fixtures.ts'
 import { eventually } from '../../support/receiver.ts'
@@ -157,6 +158,27 @@ t.test('a service with few connections', { skip }, async (t) => {
     await sleep(500)
     for (const other of others) await other.end()
     t.same((await sent).map(({ status }) => status), [200, 201])
+  })
+
+  await t.test('answers 503 while the server refuses all', async (t) => {
+    const { username: role, pathname } = new URL(url)
+    const name = pathname.slice(1)
+    const admin = new pg.Client({ connectionString: await postgresServer() })
+    await admin.connect()
+    for (const [refuse, allow] of [
+      [`ALTER ROLE ${role} NOLOGIN`, `ALTER ROLE ${role} LOGIN`],
+      [`ALTER ROLE ${role} PASSWORD 'other'`, `ALTER ROLE ${role} PASSWORD 'secret'`],
+      [`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`, `ALTER DATABASE ${name} ALLOW_CONNECTIONS true`],
+      [`REVOKE CONNECT ON DATABASE ${name} FROM PUBLIC`, `GRANT CONNECT ON DATABASE ${name} TO PUBLIC`]
+    ] as const) {
+      await admin.query(refuse)
+      await closeSome(0)
+      assertError(t, await ada.get('/pets'), 503, 'database_unavailable', undefined, refuse)
+      assertError(t, await ada.post('/messages', { message: 'Hi' }), 503, 'database_unavailable', undefined, refuse)
+      await admin.query(allow)
+      t.equal((await ada.post('/messages', { message: 'Hi' })).status, 201, allow)
+    }
+    await admin.end()
   })
 
   /** Ends all but some of the service's connections: it opens new ones when it needs them. */
