@@ -13,19 +13,19 @@ const UNKNOWN = -1
  * Returns recorded requests as an HTTP Archive 1.2 (http://www.softwareishard.com/blog/har-12-spec). A request without a
  * response has the status 0, as browsers write it.
  *
- * @param origin where the service is, without the path
+ * @param address where clients reach the service, such as `PUBLIC_URL`; the paths of the requests follow it
  */
-export function toHar (requests: RecordedRequest[], origin: string): object {
+export function toHar (requests: RecordedRequest[], address: string): object {
   const creator = { name: 'petstore', version: packageInfo.version }
-  return { log: { version: '1.2', creator, entries: requests.map((request) => entryOf(request, origin)) } }
+  return { log: { version: '1.2', creator, entries: requests.map((request) => entryOf(request, address)) } }
 }
 
-function entryOf (recorded: RecordedRequest, origin: string): object {
+function entryOf (recorded: RecordedRequest, address: string): object {
   const { id, at, durationMs, outcome, attemptOf, faultId } = recorded
   return {
     startedDateTime: at,
     time: durationMs,
-    request: requestOf(recorded, origin),
+    request: requestOf(recorded, address),
     response: responseOf(recorded),
     cache: {},
     timings: { send: 0, wait: durationMs, receive: 0 },
@@ -36,8 +36,8 @@ function entryOf (recorded: RecordedRequest, origin: string): object {
   }
 }
 
-function requestOf ({ method, path, fields, body, bodyTruncated }: RecordedRequest, origin: string): object {
-  const url = new URL(path, origin)
+function requestOf ({ method, path, fields, body, bodyTruncated }: RecordedRequest, address: string): object {
+  const url = new URL(address + path)
   const comment = bodyTruncated === true ? { comment: 'The body was longer.' } : {}
   return {
     method,

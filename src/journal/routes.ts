@@ -232,6 +232,6 @@ export function journalRoutes (
 }
 
 /** Returns a page of requests as an archive, in JSON. */
-function archiveOf (records: string, origin: string): string {
-  return JSON.stringify(toHar(JSON.parse(records) as RecordedRequest[], origin))
+function archiveOf (records: string, address: string): string {
+  return JSON.stringify(toHar(JSON.parse(records) as RecordedRequest[], address))
 }

@@ -308,6 +308,15 @@ t.test('recorded requests', async (t) => {
     t.not((await ada.get('/lab/requests')).headers.etag, answer.headers.etag)
   })
 
+  await t.test('have the addresses in an archive at which clients reach them', async (t) => {
+    const { openAccount } = await startApp(t, { PUBLIC_URL: 'https://pets.example/shop' })
+    const ada = await openAccount()
+    await turnOn(ada)
+    await ada.get('/pets?limit=3')
+    const { body: { log } } = await ada.get('/lab/requests', { accept: 'application/har+json' })
+    t.match(log.entries, [{ request: { url: 'https://pets.example/shop/pets?limit=3' } }])
+  })
+
   await t.test('cost the account the time in which they become an archive', async (t) => {
     const ada = await openAccount()
     await turnOn(ada)
