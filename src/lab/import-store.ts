@@ -7,6 +7,7 @@ import type { Commit } from '../database/group-commit/committer.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
 import { performWithin, runWithin } from '../database/unit-of-work/run-within.ts'
 import type { CommandSuccess } from '../database/unit-of-work/success.ts'
+import { InvalidJson } from '../errors.ts'
 import { OperationalError } from '../operational-error.ts'
 import { validateLines } from './file-rows.ts'
 import { saveStore, type Import } from './import-command.ts'
@@ -22,7 +23,7 @@ export const MAX_IMPORT_BYTES = 8_388_608
 /**
  * Reads a file of records.
  *
- * @throws OperationalError if it is missing or too large; InvalidJson, ValidationFailed or SnapshotTooLarge
+ * @throws OperationalError if it is missing, too large or no JSON; ValidationFailed or SnapshotTooLarge
  */
 export async function readStoreFile (path: string | URL): Promise<ImportedStore> {
   const content = await readFile(path).catch((error: Error) => { throw new OperationalError(error.message) })
@@ -30,7 +31,10 @@ export async function readStoreFile (path: string | URL): Promise<ImportedStore>
     const limit = `${MAX_IMPORT_BYTES} bytes, the most that a store can have.`
     throw new OperationalError(`${String(path)} is larger than ${limit}`)
   }
-  const { values } = await parseLines(content)
+  const { values } = await parseLines(content).catch((error: Error) => {
+    if (!(error instanceof InvalidJson)) throw error
+    throw new OperationalError(error.message.replace('The request body', String(path)))
+  })
   return relateRows(await validateLines(values))
 }
 

@@ -66,6 +66,9 @@ t.test('a store import that fails leaves nothing behind', async (t) => {
   const importTo = async (file: string, ...args: string[]): Promise<Ended> =>
     await petstore(t, ['store', 'import', file, ...args], { env: { DATABASE_URL: url } })
 
+  const broken = file('\n')
+  const refusal = `${broken} is not valid JSON: line 1: it is empty.\n`
+  t.match(await importTo(broken), { code: 1, out: '', err: refusal })
   t.match(await importTo(file('{"type":"pet"}\n')), { code: 2, out: '', err: 'Line 1: id is required.\n' })
   t.equal(await prisma.account.count(), 1, 'no account')
   const none = join(folder(t), 'none.db')
