@@ -23,7 +23,11 @@ process.umask(0o077)
 setFlagsFromString('--no-allocation-site-pretenuring')
 
 // A reader that closes the pipe early, such as `head`, is not an error.
-process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => { process.exit(code === 'EPIPE' ? 0 : 1) })
+process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+  if (code === 'EPIPE') process.exit(0)
+  process.stderr.write(`The output cannot be written: ${message}\n`)
+  process.exit(1)
+})
 
 try {
   await program.parseAsync()

@@ -25,6 +25,7 @@ export function addSeed (program: Command): void {
       await migrateOrVerify(config)
       await withDatabase(config, async (database) => {
         const { commit } = database
+        const isNew = account === undefined
         if (account === undefined) {
           const fields = { account: { name: 'Seeded store' }, credential: createCredential() }
           const { record: created } = await commit(createAccount, fields, { account: null })
@@ -45,6 +46,7 @@ export function addSeed (program: Command): void {
           progress.stop()
         }
         process.stderr.write(`Added ${pets} pets to account ${account}.\n`)
+        if (json && !isNew) console.log(JSON.stringify({ account, pets }, null, 2))
       })
     })
 }

@@ -1,7 +1,7 @@
 // Only on SQLite: checks options and output; the operations tests check the migrations on both databases.
 
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
@@ -144,4 +144,11 @@ t.test('a reader that closes the pipe early is not an error', async (t) => {
   )
   t.equal(stdout, '{\n0\n')
   t.equal(stderr, '')
+})
+
+t.test('an output that cannot be written is a failure with a reason', { skip: !existsSync('/dev/full') }, (t) => {
+  const full = openSync('/dev/full', 'w')
+  const { status, stderr } = spawnSync(CLI, ['openapi'], { encoding: 'utf8', stdio: ['ignore', full, 'pipe'] })
+  t.match({ status, stderr }, { status: 1, stderr: /^The output cannot be written: ENOSPC: [^\n]+\n$/ })
+  t.end()
 })

@@ -78,7 +78,10 @@ t.test('seed adds pets to an existing store, in its own categories, and changes 
   t.equal((await ada.get('/pets?limit=100')).body.length, 100)
   t.equal((await ada.get('/events')).body.length, 1, 'the category made by hand')
   t.same((await ben.get('/pets')).body, [])
-  await petstore(t, ['seed', '--pets', '1', '--account', String(ada.account)], { env: { DATABASE_URL } })
+  const again = await petstore(t, ['seed', '--pets', '1', '--account', String(ada.account), '--json'], {
+    env: { DATABASE_URL }
+  })
+  t.same(JSON.parse(again.out), { account: ada.account, pets: 1 })
   t.equal((await ada.get('/categories')).body.length, 5, 'no more categories')
 })
 
