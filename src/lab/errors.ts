@@ -10,7 +10,7 @@ export const SnapshotLimitReached = defineError(
   'snapshot_limit_reached', 'An account can have %s snapshots. Delete one before you take another.', 409, 20)
 export const SnapshotTooLarge = defineError(
   'snapshot_too_large',
-  'The store has more than %s records or 8 MB, which is the most that a snapshot can hold.', 409, 10000)
+  '%s has more than %s records or 8 MB, which is the most that a snapshot can hold.', 409, 'The store', 10000)
 export const StoreTooLarge = defineError(
   'store_too_large', '%s, which is too much for this operation. Open another account instead: POST /accounts.', 409,
   'The store has more than 10000 records or 8 MB of text')

@@ -51,7 +51,7 @@ export async function saveStore (tx: Transaction, { account, store }: Import): P
     size.count += copies.length
     size.bytes += await saveCopies(tx, { account, snapshot: id!, kind }, copies)
   }
-  if (makesTooLargeFile(size)) throw new SnapshotTooLarge(MAX_STORE_ROWS)
+  if (makesTooLargeFile(size)) throw new SnapshotTooLarge('The file', MAX_STORE_ROWS)
   tx.storedBytes.add(account, (await countCopies(tx, account, id!)).bytes)
   const row = rows.insert(tables.snapshots, { id: id!, createdAt: rows.now, ...counts })
   return { record: snapshotOf(row), etag: SNAPSHOT_ETAG }

@@ -31,7 +31,7 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
   run: async (tx, { account, snapshot: { label = null } }) => {
     const rows = tx.rows(account)
     if (rows.all(snapshots).length >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
-    if (await exceedsFile(tx, account)) return new SnapshotTooLarge(MAX_STORE_ROWS)
+    if (await exceedsFile(tx, account)) return new SnapshotTooLarge('The store', MAX_STORE_ROWS)
     const [id] = await tx.allocateIds(snapshots, 1)
     await tx.execute(copyRows(tx.dialect), [{ account, snapshot: id! }])
     const { counts, bytes } = await countCopies(tx, account, id!)

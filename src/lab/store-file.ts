@@ -30,7 +30,7 @@ export class FileLines {
 
   add (line: Buffer): void {
     const number = this.values.length + 1
-    if (number > MAX_STORE_ROWS) throw new SnapshotTooLarge(MAX_STORE_ROWS)
+    if (number > MAX_STORE_ROWS) throw new SnapshotTooLarge('The file', MAX_STORE_ROWS)
     if (line.length > MAX_LINE_BYTES) throw new InvalidJson(`line ${number} has more than ${MAX_LINE_BYTES} bytes`)
     const value = parseJson(line, `line ${number}: `)
     // A nested value is in no record, so the file is refused. Its depth could overflow the stack of canonicalJson.
