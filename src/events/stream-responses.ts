@@ -40,7 +40,7 @@ export function lastEventId ({ headers }: FastifyRequest): number | undefined {
   if (field === undefined || field === '') return undefined
   if (typeof field !== 'string' || !/^(0|[1-9][0-9]{0,18})$/.test(field)) {
     throw withProblem(
-      new ValidationFailed('Last-Event-ID must be the number of an event'), '/headers/Last-Event-ID', 'pattern')
+      new ValidationFailed('Last-Event-ID must be an id that the stream has sent'), '/headers/Last-Event-ID', 'pattern')
   }
   // Numbers of events fit a double: a larger number is beyond the newest event anyway.
   return Math.min(Number(field), Number.MAX_SAFE_INTEGER)

@@ -109,7 +109,7 @@ function explainRule (
   const params = untyped as unknown as Params
   switch (keyword) {
     case 'type': return `must be ${withArticle(params.type)}`
-    case 'enum': return `must be one of ${params.allowedValues.join(', ')}`
+    case 'enum': return `must be ${params.allowedValues.length > 1 ? 'one of ' : ''}${params.allowedValues.join(', ')}`
     case 'minLength': return `must have at least ${countOf(params.limit, 'character')}`
     case 'maxLength': return `must have at most ${countOf(params.limit, 'character')}`
     case 'minItems': return `must have at least ${countOf(params.limit, 'item')}`

@@ -13,6 +13,9 @@ const RETRY_AFTER_S = 1
 const UNAVAILABLE_WITHOUT_KEY =
   'The database did not respond in time. Try again; the request may have taken effect all the same.'
 
+/** The codes of 5xx that a client can get as often as it wants, and that say nothing about the service. */
+const CAUSED_BY_CLIENT = new Set(['injected_fault', 'not_implemented'])
+
 /** Sends every error in the Error shape. A 4xx explains the error; a 5xx explains nothing, and the log has it all. */
 export const errorHandler = fp(async function errorHandler (app: FastifyInstance) {
   app.setErrorHandler<FastifyError>(async (thrown, request, reply) => {
@@ -23,8 +26,7 @@ export const errorHandler = fp(async function errorHandler (app: FastifyInstance
     reply.errorCode = errors.publicCode(error)
     reply.problem = errors.problemOf(error)
     app.instrumentation?.errorSent(reply.errorCode)
-    // A client that injected a fault has asked for its error.
-    if (status >= 500 && reply.errorCode !== 'injected_fault') request.log.error({ err: thrown }, error.message)
+    if (status >= 500 && !CAUSED_BY_CLIENT.has(reply.errorCode)) request.log.error({ err: thrown }, error.message)
     if (status === 401) setWwwAuthenticate(request, reply)
     if (status === 403 && error instanceof errors.ReadOnlyKey) setWwwAuthenticate(request, reply, 'insufficient_scope')
     const isTemporary = status === 503 || error instanceof errors.IdempotencyKeyInUse

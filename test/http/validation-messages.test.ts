@@ -37,6 +37,8 @@ t.test('messages about paths and queries name the rule', async (t) => {
   ])
   const items = await client.post('/webhooks', { url: 'https://example.com/', events: ['pet.created', 'x'] })
   assertError(t, items, 400, 'validation_failed', /^Each item of events must be one of pet/)
+  const only = await client.post('/webhooks/1/resend', { only: 'all' })
+  assertError(t, only, 400, 'validation_failed', /^only must be failed\.$/)
 })
 
 /** Filters that take any text. */

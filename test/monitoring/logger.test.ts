@@ -226,6 +226,18 @@ t.test(
   }
 )
 
+t.test('a request that no service could answer leaves no error in the log', async (t) => {
+  const service = await startService({ DATABASE_URL: await freshDatabase(t), LOG_LEVEL: 'info' })
+  t.teardown(async () => { await service.kill() })
+  const head = 'POST /accounts HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n'
+  const answer = await sendBytes(service.port, `${head}Content-Type: application/json\r\n\r\n0\r\n\r\n`)
+  t.equal(answer?.status, 501)
+  service.signal('SIGTERM')
+  await service.ended()
+  t.match(service.output(), /"status":501/)
+  t.notMatch(service.output(), /"level":50/)
+})
+
 /** Makes statements about messages fail, with their values in the error. */
 async function breakMessages (url: string): Promise<void> {
   const sql = 'ALTER TABLE messages RENAME COLUMN message TO moved'
