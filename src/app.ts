@@ -61,6 +61,10 @@ export async function buildApp (config: Config, siblings?: Siblings): Promise<Fa
   await app.register(trustedProxies, config)
   await app.register(rateLimits, config)
   await app.register(requestLogging)
+  if (config.METRICS_PORT !== undefined) {
+    const { metrics } = await import('./monitoring/metrics.ts')
+    await app.register(metrics, { host: config.HOST, port: config.METRICS_PORT })
+  }
   await app.register(errorHandler)
   await app.register(clientErrors)
   await app.register(securityHeaders)
@@ -70,10 +74,6 @@ export async function buildApp (config: Config, siblings?: Siblings): Promise<Fa
   await app.register(requestHead)
   await app.register(methodNotAllowed, { lab: hasLab(config) })
 
-  if (config.METRICS_PORT !== undefined) {
-    const { metrics } = await import('./monitoring/metrics.ts')
-    await app.register(metrics, { host: config.HOST, port: config.METRICS_PORT })
-  }
   await app.register(database, {
     url: config.DATABASE_URL,
     pool: config.DATABASE_POOL,

@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { DeliveryResult, Instrumentation, Queue } from './instrumentation.ts'
 import { explainListenError } from './metrics-port.ts'
+import { onRequestEnd } from './request-end.ts'
 
 interface MetricsOptions {
   host: string
@@ -58,13 +59,13 @@ export const metrics = fp(async function metrics (app: FastifyInstance, { host, 
 function countRequests (app: FastifyInstance, registers: Registry[]): void {
   const requests = new Counter({
     name: 'http_requests_total',
-    help: 'Number of requests, by operation and status',
+    help: 'Number of requests, by operation and status; "none" if the connection closed before a response',
     labelNames: ['operation', 'status'],
     registers
   })
   const duration = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'Time from the head of a request to the end of its response; excludes event streams',
+    help: 'Time from the head of a request to the end of its response or connection; excludes event streams',
     labelNames: ['operation'],
     buckets: DURATION_BUCKETS,
     registers
@@ -76,12 +77,11 @@ function countRequests (app: FastifyInstance, registers: Registry[]): void {
     registers
   })
 
-  app.addHook('onResponse', (request, reply, done) => {
+  onRequestEnd(app, (request, reply) => {
     const operation = operationOf(request)
-    requests.inc({ operation, status: reply.statusCode })
+    requests.inc({ operation, status: reply.raw.headersSent ? reply.statusCode : 'none' })
     if (!isStream(reply)) duration.observe({ operation }, reply.elapsedTime / 1000)
     if (isDeprecated(request)) deprecated.inc({ operation })
-    done()
   })
 }
 

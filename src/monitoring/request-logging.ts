@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { RequestProblem } from '../errors.ts'
+import { onRequestEnd } from './request-end.ts'
 import { hideSecrets } from './secrets.ts'
 
 declare module 'fastify' {
@@ -18,26 +19,29 @@ declare module 'fastify' {
 
 const MAX_PATH_LENGTH = 200
 
-/** Logs one line for each request, after its response: what was requested, from where, and with which key. */
+/**
+ * Logs one line for each request, at its end: what was requested, from where, and with which key. Register it before
+ * all plugins whose hooks refuse requests.
+ */
 export const requestLogging = fp(async function requestLogging (app: FastifyInstance) {
   app.decorateRequest('keyPrefix', undefined)
   app.decorateReply('errorCode', undefined)
   app.decorateReply('problem', undefined)
-  app.addHook('onResponse', (request, reply, done) => {
+  onRequestEnd(app, (request, reply, isComplete) => {
     const { log, method, routeOptions, ip, keyPrefix } = request
     const auth = request.auth as FastifyRequest['auth'] | null
     log.info({
       method,
       route: routeOptions.url,
       path: pathOf(request),
-      status: reply.statusCode,
+      status: reply.raw.headersSent ? reply.statusCode : undefined,
+      incomplete: isComplete ? undefined : true,
       code: reply.errorCode,
       ms: Math.round(reply.elapsedTime * 100) / 100,
       account: auth?.account,
       key: keyPrefix,
       address: ip
     }, 'request')
-    done()
   })
 }, { name: 'request-logging' })
 

@@ -7,6 +7,7 @@ interface Line {
   method?: string
   path?: string
   status?: number
+  incomplete?: boolean
   code?: string
   ms?: number
 }
@@ -22,12 +23,13 @@ export async function terminalDestination (): Promise<DestinationStream | undefi
     // Keeps log lines in order with the output on standard error.
     sync: true,
     translateTime: 'SYS:HH:MM:ss.l',
-    ignore: 'pid,hostname,requestId,method,route,path,status,code,ms,account,key,address,worker,process,end',
+    ignore: 'pid,hostname,requestId,method,route,path,status,incomplete,code,ms,account,key,address,worker,process,end',
     messageFormat: (line) => formatMessage(line as unknown as Line)
   })
 }
 
-function formatMessage ({ msg = '', level, requestId, method, path, status, code, ms }: Line): string {
-  const text = msg === 'request' ? [method, path, status, code ?? [], ms, 'ms'].flat().join(' ') : msg
+function formatMessage ({ msg = '', level, requestId, method, path, status, incomplete, code, ms }: Line): string {
+  const outcome = [status ?? [], incomplete ? 'incomplete' : [], code ?? []]
+  const text = msg === 'request' ? [method, path, outcome, ms, 'ms'].flat(2).join(' ') : msg
   return level >= WARN_LEVEL && requestId !== undefined ? `${text} (request ${requestId})` : text
 }

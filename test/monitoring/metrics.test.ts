@@ -10,6 +10,7 @@ import { startApp, type Client, type TestApp } from '../support/app.ts'
 import { holdWrites, inOneGroup } from '../support/groups.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
 import { freePort } from '../support/port.ts'
+import { openStream } from '../support/stream.ts'
 
 /** The value of every metric, by its name and labels. */
 type Figures = Map<string, number>
@@ -56,6 +57,20 @@ t.test('requests are counted by operation and status, and their time by operatio
   t.equal(found.get('http_request_duration_seconds_count{operation="createCategory"}'), 2)
   t.equal(found.get('http_request_duration_seconds_bucket{le="10",operation="createCategory"}'), 2, 'in seconds')
   t.ok(found.get('http_request_duration_seconds_sum{operation="createCategory"}')! < 20)
+})
+
+t.test('a request whose connection closes before its response is complete is counted', async (t) => {
+  const { ada, port, figures } = await measured(t, { LAB: 'true' })
+  await ada.post('/lab/faults', { operation: 'listPets', effect: { type: 'lose_answer' } })
+  await t.rejects(ada.get('/pets'))
+  const stream = await openStream({ port }, ada)
+  stream.close()
+  await eventually(async () => {
+    const found = await figures()
+    return found.get('http_requests_total{operation="listPets",status="none"}') === 1 &&
+      found.get('http_request_duration_seconds_count{operation="listPets"}') === 1 &&
+      found.get('http_requests_total{operation="listEvents",status="200"}') === 1
+  })
 })
 
 t.test('unknown paths share one operation name', async (t) => {

@@ -1,0 +1,15 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+
+type RequestEnd = (request: FastifyRequest, reply: FastifyReply, isComplete: boolean) => void
+
+/**
+ * Calls a function at the end of each request, after its response or when its connection closes before. Fastify runs
+ * no `onResponse` hook for the latter, such as a time-out of the client or an event stream that the client leaves.
+ */
+export function onRequestEnd (app: FastifyInstance, end: RequestEnd): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    let isComplete = false
+    reply.raw.once('finish', () => { isComplete = true }).once('close', () => { end(request, reply, isComplete) })
+    done()
+  })
+}
