@@ -71,7 +71,7 @@ export const rateLimits = fp(async function rateLimits (app: FastifyInstance, co
         const left = inFlight.get(key)! - 1
         if (left === 0) inFlight.delete(key)
         else inFlight.set(key, left)
-        if (reply.statusCode === 201 || !reply.raw.writableFinished) void count(request)
+        if (reply.statusCode === 201 || !reply.raw.writableEnded) void count(request)
       })
     }
   }

@@ -259,6 +259,16 @@ t.test('a call counts once for the limit of an account', async (t) => {
   })
 })
 
+t.test('a call that opens no account does not count for the limit of sign-ups', async (t) => {
+  const { port, openAccount } = await startApp(t, { RATE_LIMIT_SIGNUP: '2' })
+  const ada = await openAccount()
+  for (const [name, status] of [['', 400], ['', 400], ['A store', 201], ['A store', 429]]) {
+    const message = { method: 'tools/call', params: { name: 'createAccount', arguments: { body: { name } } } }
+    const { body } = await sendMessage(port, ada, message, {}, '/mcp?tools=all')
+    t.match(body.result.structuredContent, { status })
+  }
+})
+
 t.test('a call has the fields of the limits that its account has set', async (t) => {
   const { port, openAccount } = await startApp(t)
   const ada = await openAccount()
