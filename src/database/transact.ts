@@ -1,6 +1,6 @@
 import { DatabaseUnavailable } from '../errors.ts'
 import { classifyError, withDeadline } from './error-classification.ts'
-import { COMMIT, type OwnStatement, type Run } from './statements.ts'
+import { COMMIT, ROLLBACK, type OwnStatement, type Run } from './statements.ts'
 
 /**
  * Runs its callback in a transaction. Commits when the callback resolves, unless it has committed, and rolls back when
@@ -11,9 +11,8 @@ export type Transact = <Result>(work: (transaction: OpenTransaction) => Promise<
 /** A connection that no other transaction uses until it is released. */
 export interface ReservedConnection {
   run: Run
-  release: () => void
-  /** Rolls back and releases. @param isUsable false when the connection may not answer: then nothing waits for it */
-  rollback: (isUsable: boolean) => Promise<void>
+  /** @param failure why the connection may not answer, or still be in its transaction */
+  release: (failure?: Error) => void
 }
 
 export interface TransactOptions {
@@ -28,37 +27,37 @@ export function createTransact (
   reserve: () => Promise<ReservedConnection>, { begin, timeout }: TransactOptions
 ): Transact {
   return async function transact (work) {
-    const transaction = new OpenTransaction(await reserve(), begin)
+    const { run, release } = await reserve()
+    const transaction = new OpenTransaction(run, begin)
     try {
       const working = work(transaction)
       const result = await (timeout === undefined ? working : withDeadline(working, timeout))
       await transaction.end()
+      release()
       return result
     } catch (error) {
-      // The callback may still be running. Its statements must not reach another transaction.
-      await transaction.rollback()
+      release(await transaction.rollback())
       throw error
     }
   }
 }
 
 /**
- * An open transaction. It ends once, and runs no statement afterwards: the connection would commit each of them
- * separately. After a failed statement it can only be rolled back: PostgreSQL answers the COMMIT of a failed
- * transaction with success, although it rolls back.
+ * An open transaction. It runs no statement after its end: the connection would commit each of them separately. After a
+ * failed statement it can only be rolled back: PostgreSQL answers the COMMIT of a failed transaction with success,
+ * although it rolls back.
  */
 class OpenTransaction {
-  readonly #connection: ReservedConnection
+  readonly #runOnConnection: Run
   /** BEGIN, which travels with the first statements. */
   #unsent: OwnStatement[]
   /** False as soon as it commits or rolls back. */
   #isOpen = true
-  #hasEnded = false
   #messagesInFlight = 0
   #failure: Error | undefined
 
-  constructor (connection: ReservedConnection, begin: OwnStatement) {
-    this.#connection = connection
+  constructor (run: Run, begin: OwnStatement) {
+    this.#runOnConnection = run
     this.#unsent = [begin]
   }
 
@@ -69,11 +68,7 @@ class OpenTransaction {
     const isEmpty = statements.length === 0 && this.#unsent.length > 0
     const sent = this.#send(isEmpty ? [] : [...statements, COMMIT])
     this.#isOpen = false
-    const rows = await sent
-    // The time-out can have ended it meanwhile.
-    if (!this.#hasEnded) this.#connection.release()
-    this.#hasEnded = true
-    return rows.slice(0, statements.length)
+    return (await sent).slice(0, statements.length)
   }
 
   /** Commits, unless it has. @throws the error of a statement, also one that the caller ignored */
@@ -82,14 +77,17 @@ class OpenTransaction {
     if (this.#isOpen) await this.commit([])
   }
 
-  /** Does nothing after the end of the transaction. */
-  async rollback (): Promise<void> {
-    if (this.#hasEnded) return
+  /**
+   * Rolls back. The callback may still be running: its statements must not reach the next transaction.
+   *
+   * @returns why the connection may not answer, or still be in the transaction
+   */
+  async rollback (): Promise<Error | undefined> {
     this.#isOpen = false
-    this.#hasEnded = true
-    if (this.#unsent.length > 0) return this.#connection.release()
-    const isReachable = this.#failure === undefined || classifyError(this.#failure) !== 'unavailable'
-    await this.#connection.rollback(isReachable && this.#messagesInFlight === 0)
+    if (this.#unsent.length > 0) return undefined
+    if (this.#failure !== undefined && classifyError(this.#failure) === 'unavailable') return this.#failure
+    if (this.#messagesInFlight > 0) return new Error('The connection has not answered')
+    return await this.#runOnConnection([ROLLBACK]).then(() => undefined, (error: Error) => error)
   }
 
   async #send (statements: readonly OwnStatement[]): Promise<object[][]> {
@@ -100,7 +98,7 @@ class OpenTransaction {
     this.#unsent = []
     this.#messagesInFlight++
     try {
-      return (await this.#connection.run([...before, ...statements])).slice(before.length)
+      return (await this.#runOnConnection([...before, ...statements])).slice(before.length)
     } catch (error) {
       const failure = error as Error & { statement?: number }
       if (failure.statement !== undefined) failure.statement -= before.length

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { DatabaseUnavailable } from '../../errors.ts'
 import { OperationalError } from '../../operational-error.ts'
 import { TOO_MANY_CONNECTIONS } from '../error-classification.ts'
-import { ROLLBACK, type OwnStatement } from '../statements.ts'
+import type { OwnStatement } from '../statements.ts'
 import type { ReservedConnection } from '../transact.ts'
 import { connectionOf } from './connection-url.ts'
 import { prepareSession } from './session.ts'
@@ -96,11 +96,7 @@ export class ConnectionPool extends pg.Pool {
     const client = await this.#connect()
     return {
       run: async (statements) => await client.run(statements),
-      release: () => { this.#release(client) },
-      rollback: async (isUsable) => {
-        const error = isUsable ? await client.run([ROLLBACK]).then(() => undefined, toError) : new Error('unusable')
-        this.#release(client, error)
-      }
+      release: (failure) => { this.#release(client, failure) }
     }
   }
 
@@ -147,8 +143,4 @@ export class ConnectionPool extends pg.Pool {
       this.#limitTo(Math.max(this.options.max, this.totalCount) + 1)
     }, retryMs).unref()
   }
-}
-
-function toError (error: unknown): Error {
-  return error as Error
 }

@@ -1,5 +1,5 @@
 import type { SqlDriverAdapter, SqlDriverAdapterFactory, Transaction } from '@prisma/driver-adapter-utils'
-import { COMMIT, type OwnStatement } from '../statements.ts'
+import { COMMIT, ROLLBACK, type OwnStatement } from '../statements.ts'
 import { Turns } from '../turns.ts'
 import type { SqliteConnection } from './connection.ts'
 import { LOCK_TIMEOUT_MS, openConnection } from './open-connection.ts'
@@ -26,14 +26,13 @@ function adapterOver (connection: SqliteConnection, lockTimeout: number): SqlDri
   }
 
   async function startTransaction (): Promise<Transaction> {
-    const { run, release, rollback } = await reserve(turns, () => statements)
+    const { run, release } = await reserve(turns, () => statements)
+    const rollback = async (): Promise<void> => { await run([ROLLBACK]).finally(release) }
     const runOrRollBack = async (statement: OwnStatement): Promise<void> => {
-      try {
-        await run([statement])
-      } catch (error) {
-        await rollback(true)
+      await run([statement]).catch(async (error: unknown) => {
+        await rollback()
         throw error
-      }
+      })
     }
     await runOrRollBack(BEGIN_IMMEDIATE)
     return {
@@ -46,7 +45,7 @@ function adapterOver (connection: SqliteConnection, lockTimeout: number): SqlDri
         await runOrRollBack(COMMIT)
         release()
       },
-      rollback: async () => { await rollback(true) }
+      rollback
     }
   }
 

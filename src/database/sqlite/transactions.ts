@@ -55,24 +55,20 @@ export function statementsOn (
 
 /**
  * Waits for a turn of a connection whose messages run in order: SQLite has one writer at a time, and a connection one
- * transaction.
- *
- * After a rollback, the connection is outside any transaction. After a COMMIT that fails, it would otherwise stay
+ * transaction. Each turn ends outside any transaction: after a COMMIT that fails, the connection would otherwise stay
  * inside, which loses every later write (prisma/orm#29933).
  *
  * @param runner returns what runs the statements
  */
 export async function reserve (turns: Turns, runner: () => Run): Promise<ReservedConnection> {
-  const release = await turns.take()
+  const endTurn = await turns.take()
   const run = runner()
   return {
     run,
-    release,
-    rollback: async (isUsable) => {
-      // A thread that has ended has rolled back.
-      const rolledBack = run([ROLLBACK]).catch(() => {})
-      if (isUsable) await rolledBack
-      release()
+    release: (failure) => {
+      // It runs before the next transaction. A thread that has ended has rolled back.
+      if (failure !== undefined) run([ROLLBACK]).catch(() => {})
+      endTurn()
     }
   }
 }
