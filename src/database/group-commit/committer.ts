@@ -7,7 +7,6 @@ import type { Changes } from '../unit-of-work/success.ts'
 import { GroupRunner, rejectAll } from './group-runner.ts'
 import { PART_OF_CROWD, nextStep, type Step } from './group-start.ts'
 import type { CommittedGroup, GroupTransactionOptions } from './group-transaction.ts'
-import { MAX_WAIT_MS } from './lock-waiters.ts'
 import { idempotencyRecords } from '../../generated/tables.ts'
 import type { Write } from '../unit-of-work/write.ts'
 import { WriteQueue } from './write-queue.ts'
@@ -31,7 +30,10 @@ export interface CommitterOptions extends GroupTransactionOptions {
 /** Time for writes without a waiting client, such as a key's last use, once the service stops. */
 const CLOSE_TIMEOUT_MS = 1_000
 
-/** Interval between two searches of the queue for writes that have waited too long. */
+/** Maximum time that a write waits for a key in use, or for a row that another process has locked, in ms. */
+const MAX_WAIT_MS = 2_000
+
+/** Interval between two searches for writes that have waited too long. */
 const SWEEP_INTERVAL_MS = 250
 
 /**
@@ -218,6 +220,7 @@ class Committer {
     const isRepeated = (entry: QueuedCommand): boolean => this.#keysInFlight.has(idempotencyScope(entry))
     rejectAll(this.#queue.takeLate(now - this.#options.timeout), new DatabaseUnavailable())
     rejectAll(this.#queue.takeLate(now - MAX_WAIT_MS, isRepeated), new IdempotencyKeyInUse())
+    this.#runner.rejectWaiters(now - MAX_WAIT_MS)
   }
 }
 

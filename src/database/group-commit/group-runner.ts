@@ -1,10 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse } from '../../errors.ts'
 import type { Database } from '../database.ts'
 import { classifyError, failureOf } from '../error-classification.ts'
 import type { QueuedCommand } from './command.ts'
 import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
 import { IdempotencyKeyLocked } from '../unit-of-work/first-message.ts'
-import { createLockWaiters, type LockWaiters } from './lock-waiters.ts'
+
+/** Pause before another attempt of a write that waits for a lock, in ms. */
+const RETRY_MS = 50
 
 interface GroupRunnerOptions extends GroupTransactionOptions {
   /** How long a write may wait, in ms. */
@@ -22,24 +25,35 @@ interface Handlers {
 export class GroupRunner {
   readonly #database: Database
   readonly #options: GroupRunnerOptions
-  readonly #onCommit: Handlers['onCommit']
-  readonly #lockWaiters: LockWaiters
+  readonly #handlers: Handlers
+  /**
+   * Writes that met a conflict alone, with the last error of each: mostly, another process has locked their
+   * Idempotency-Key or row. No group and no other write waits for them.
+   */
+  readonly #waiting = new Map<QueuedCommand, unknown>()
+  /** The one of them that is being tried. */
+  #retried: QueuedCommand | undefined
+  #isRetrying = false
 
-  constructor (database: Database, options: GroupRunnerOptions, { onCommit, onWaiterEnd }: Handlers) {
+  constructor (database: Database, options: GroupRunnerOptions, handlers: Handlers) {
     this.#database = database
     this.#options = options
-    this.#onCommit = onCommit
-    this.#lockWaiters = createLockWaiters({
-      run: async (entry) => { onCommit(await runInTransaction(database, [entry], options)) },
-      isConflict: (error) => classifyError(error) === 'conflict',
-      onError: (entry, error) => { entry.reject(explainFailure(error)) },
-      onEnd: onWaiterEnd
-    })
+    this.#handlers = handlers
   }
 
   /** Returns whether a write waits for a lock outside its group, which has ended. */
   isWaiting (entry: QueuedCommand): boolean {
-    return this.#lockWaiters.has(entry)
+    return entry === this.#retried || this.#waiting.has(entry)
+  }
+
+  /** Refuses the writes that arrived at a time or before and wait for a lock. */
+  rejectWaiters (latest: number): void {
+    for (const [entry, error] of this.#waiting) {
+      if (entry.since > latest) continue
+      this.#waiting.delete(entry)
+      entry.reject(explainFailure(error))
+      this.#handlers.onWaiterEnd(entry)
+    }
   }
 
   /**
@@ -51,7 +65,7 @@ export class GroupRunner {
     const writes = group.filter(({ command }) => 'decide' in command)
     if (writes.length === 0 || writes.length === group.length) return await this.#commit(group)
     const committed = await this.#commit(writes)
-    if (committed !== undefined) this.#onCommit(committed)
+    if (committed !== undefined) this.#handlers.onCommit(committed)
     return await this.#commit(group.filter(({ command }) => !('decide' in command)))
   }
 
@@ -76,7 +90,7 @@ export class GroupRunner {
       } else if (part === group) {
         return outcome
       } else if (outcome !== undefined) {
-        this.#onCommit(outcome)
+        this.#handlers.onCommit(outcome)
       }
     }
     return undefined
@@ -90,11 +104,32 @@ export class GroupRunner {
       const kind = classifyError(error)
       if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))
       else if (group.length > 1) return 'failed together'
-      // It waits, mostly for a lock, outside the groups.
-      else if (kind === 'conflict') this.#lockWaiters.add(group[0]!, error)
+      else if (kind === 'conflict') this.#wait(group[0]!, error)
       else group[0]!.reject(explainFailure(error))
       return undefined
     }
+  }
+
+  #wait (entry: QueuedCommand, error: unknown): void {
+    this.#waiting.set(entry, error)
+    if (!this.#isRetrying) void this.#retryAll()
+  }
+
+  /** Tries the writes that wait, one after the other, so that they use one connection. */
+  async #retryAll (): Promise<void> {
+    this.#isRetrying = true
+    // The loop also takes those that come meanwhile, or again.
+    for (const entry of this.#waiting.keys()) {
+      await sleep(RETRY_MS)
+      // It may have been refused.
+      if (!this.#waiting.delete(entry)) continue
+      this.#retried = entry
+      const committed = await this.#commit([entry])
+      this.#retried = undefined
+      if (committed !== undefined) this.#handlers.onCommit(committed)
+      if (!this.#waiting.has(entry)) this.#handlers.onWaiterEnd(entry)
+    }
+    this.#isRetrying = false
   }
 
   readonly #isLate = ({ since }: QueuedCommand): boolean => performance.now() - since > this.#options.timeout

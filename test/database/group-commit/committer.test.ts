@@ -444,6 +444,34 @@ t.test('a write whose conflict does not end is answered', async (t) => {
   t.same(await names(), ['a'])
 })
 
+t.test('a write that has waited for two seconds is refused while another one is tried', async (t) => {
+  const { commit, account } = await open(t)
+  const conflict = (): Error => Object.assign(new Error('deadlock detected'), { code: '40P01' })
+  let release = (): void => {}
+  const released = new Promise<void>((resolve) => { release = resolve })
+  const hopeless: Command<object, undefined> = { name: 'hopeless', run: async () => { throw conflict() } }
+  let runs = 0
+  const slow: Command<object, string> = {
+    name: 'slow',
+    async run () {
+      if (++runs === 1) throw conflict()
+      await released
+      return { record: 'done' }
+    }
+  }
+  const began = performance.now()
+  const late = setTimeout(release, 10_000)
+  const refused = commit(hopeless, {}, { account })
+  const tried = commit(slow, {}, { account })
+  await t.rejects(refused, { code: 'DATABASE_UNAVAILABLE' })
+  const ms = performance.now() - began
+  t.ok(ms >= 1_900 && ms < 9_000, `after ${ms} ms`)
+  t.equal(runs, 2)
+  clearTimeout(late)
+  release()
+  t.match(await tried, { record: 'done' })
+})
+
 t.test('a group has at most 256 commands', async (t) => {
   const { commit, account } = await open(t, { queueLimit: 4_000 })
   const sizes: number[] = []
