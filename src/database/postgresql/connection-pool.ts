@@ -2,12 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { DatabaseUnavailable } from '../../errors.ts'
 import { OperationalError } from '../../operational-error.ts'
-import { TOO_MANY_CONNECTIONS } from '../error-classification.ts'
+import { TOO_MANY_CONNECTIONS, withDeadline } from '../error-classification.ts'
 import type { OwnStatement } from '../statements.ts'
 import type { ReservedConnection } from '../transact.ts'
 import { connectionOf } from './connection-url.ts'
 import { prepareSession } from './session.ts'
-import { PipelinedClient, isStalePlan } from './pipelined-client.ts'
+import { PipelinedClient } from './pipelined-client.ts'
+import { isStalePlan } from './statement-batch.ts'
 
 /**
  * Every statement looks rows up by their keys or walks an index, whatever the planner estimates of the size of a
@@ -60,9 +61,7 @@ export class ConnectionPool extends pg.Pool {
     const settings = [...PLANNER, `statement_timeout=${timeout}`, `lock_timeout=${lockLimit}`]
     super({
       max: size,
-      Client: class extends PipelinedClient {
-        constructor (options?: pg.ClientConfig) { super(options, timeout) }
-      },
+      Client: PipelinedClient,
       connectionTimeoutMillis: timeout,
       keepAlive: true,
       application_name: 'petstore',
@@ -80,7 +79,7 @@ export class ConnectionPool extends pg.Pool {
   readonly run = async (statements: readonly OwnStatement[]): Promise<object[][]> => {
     const client = await this.#connect()
     try {
-      const rows = await client.run(statements)
+      const rows = await this.#runOn(client, statements)
       this.#release(client)
       return rows
     } catch (error) {
@@ -95,9 +94,17 @@ export class ConnectionPool extends pg.Pool {
   readonly reserve = async (): Promise<ReservedConnection> => {
     const client = await this.#connect()
     return {
-      run: async (statements) => await client.run(statements),
+      run: async (statements) => await this.#runOn(client, statements),
       release: (failure) => { this.#release(client, failure) }
     }
+  }
+
+  /**
+   * Not by the `query_timeout` of node-postgres: it assigns a closure to the query, which V8 creates in the old
+   * generation. Until a full collection, each would keep the statements and their rows.
+   */
+  async #runOn (client: PooledClient, statements: readonly OwnStatement[]): Promise<object[][]> {
+    return await withDeadline(client.run(statements), this.#timeout)
   }
 
   /** Ends a connection as soon as it is free, and so leaves it to another part of the service. */
@@ -127,7 +134,7 @@ export class ConnectionPool extends pg.Pool {
     }
   }
 
-  /** Gives a connection back, or closes it because of an error. */
+  /** Gives a connection back, or closes it because of an error, also while it has not answered. */
   #release (client: PooledClient, error?: Error): void {
     client.off('error', ignoreError)
     client.release(error)

@@ -1,6 +1,14 @@
+import { createHash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { BEGIN, COMMIT, type OwnStatement } from '../statements.ts'
-import { nameOf, type Column, type PreparedStatements } from './prepared-statements.ts'
+
+/**
+ * The statements that a connection has prepared, by their texts. Each takes about 0.1 MB in the server. A client that
+ * sends everything it can makes a connection prepare some 80 for reads, or 200 for writes.
+ */
+export type PreparedStatements = Map<string, { name: string, columns: Column[] }>
+
+interface Column { name: string, parse: (text: string) => unknown }
 
 /** What the batch uses of node-postgres' connection: a function for each message of the protocol. */
 export interface Wire {
@@ -13,8 +21,6 @@ export interface Wire {
   sync: () => void
 }
 
-type Settle = (error: Error | null, rows?: object[][]) => void
-
 /**
  * Statements that travel together: one message to the server, one answer. They end with one Sync, so the server skips
  * what follows a failed statement, COMMIT among it. No statement can run without the BEGIN before it.
@@ -22,20 +28,24 @@ type Settle = (error: Error | null, rows?: object[][]) => void
  * An object that node-postgres accepts as a query: it calls `submit`, and `handle…` for each message of the answer.
  */
 export class StatementBatch {
-  /** Called once with the outcome. node-postgres wraps it if the client has a `query_timeout`. */
-  callback: Settle
   readonly #statements: readonly OwnStatement[]
   readonly #prepared: PreparedStatements
+  readonly #resolve: (rows: object[][]) => void
+  readonly #reject: (error: Error) => void
   readonly #rows: object[][] = []
   #wire: Wire | undefined
   #current: object[] = []
   #columns: Column[] | undefined
   #failure: Error | undefined
 
-  constructor (statements: readonly OwnStatement[], prepared: PreparedStatements, callback: Settle) {
+  constructor (
+    statements: readonly OwnStatement[], prepared: PreparedStatements, resolve: (rows: object[][]) => void,
+    reject: (error: Error) => void
+  ) {
     this.#statements = statements
     this.#prepared = prepared
-    this.callback = callback
+    this.#resolve = resolve
+    this.#reject = reject
   }
 
   submit (wire: Wire): null {
@@ -85,8 +95,8 @@ export class StatementBatch {
   }
 
   handleReadyForQuery (): void {
-    if (this.#failure === undefined) this.callback(null, this.#rows)
-    else this.callback(this.#failure)
+    if (this.#failure === undefined) this.#resolve(this.#rows)
+    else this.#reject(this.#failure)
   }
 
   handleError (error: Error): void {
@@ -94,8 +104,25 @@ export class StatementBatch {
     if (this.#rows.length === this.#statements.length) return this.handleReadyForQuery()
     // Otherwise, a statement that waits behind this batch would commit by itself.
     if (this.#rows.length === 0 && this.#statements[0]!.sql.startsWith(BEGIN.sql)) this.#wire?.stream.destroy()
-    this.callback(Object.assign(error, { statement: this.#rows.length }))
+    if (isStalePlan(error)) this.#prepared.clear()
+    this.#reject(Object.assign(error, { statement: this.#rows.length }))
   }
+}
+
+/**
+ * Returns the name under which connections keep a statement of the service's own prepared: PostgreSQL then parses and
+ * plans it once. Prisma Client's statements have no name, because their texts are too many: one for every length of a
+ * list.
+ *
+ * A name is a hash of the text, so that two processes behind one pool of connections never mean different statements.
+ */
+export function nameOf (sql: string): string {
+  return `petstore_${createHash('sha256').update(sql).digest('hex').slice(0, 24)}`
+}
+
+/** Tells whether a prepared statement failed because an ALTER TABLE has changed the types of its result. */
+export function isStalePlan (error: unknown): boolean {
+  return (error as { code?: string }).code === '0A000'
 }
 
 /**
