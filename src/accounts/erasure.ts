@@ -79,7 +79,7 @@ async function eraseFrom (
   // Another process may erase the same account, or a worker may lock a delivery: the next search finds rows that stay.
   const ids = `
     SELECT r.${id} FROM ${name} r WHERE ${where} ORDER BY ${orderBy} LIMIT (SELECT i.max_count FROM i)
-    ${dialect.forUpdateSkipLocked}`
+    ${dialect.locking('FOR UPDATE SKIP LOCKED')}`
   const rows = await query<{ id: number | string }>(`
     WITH i AS (
       SELECT i.account, i.after, i."limit" AS max_count

@@ -58,10 +58,8 @@ export interface Dialect {
    * before it (LATERAL), so that one statement takes the first rows for many inputs.
    */
   isServer: boolean
-  /** Locks rows until the end of the transaction; empty without row locks, as are the next two. */
-  forUpdate: string
-  forKeyShare: string
-  forUpdateSkipLocked: string
+  /** A clause that locks rows until the end of the transaction; empty without row locks. */
+  locking: (clause: string) => string
   /**
    * Returns statements that keep allocated ids, up to `last`, from being allocated again, if no row with them is
    * inserted in this commit.

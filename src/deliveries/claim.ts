@@ -197,7 +197,7 @@ function claimOf (dialect: Dialect, condition: string, order: string): string {
       AND NOT EXISTS (
         SELECT 1 FROM deliveries o WHERE o.webhook_id = ${of('webhook')} AND o.leased_by IS NOT NULL
           AND ${isLeasedElsewhere('o', of('worker'))} AND o.next_try_at > ${of('began')})
-    ORDER BY ${order} LIMIT ${of('max_count')} ${dialect.forUpdateSkipLocked}`
+    ORDER BY ${order} LIMIT ${of('max_count')} ${dialect.locking('FOR UPDATE SKIP LOCKED')}`
   const whichAreDue = isServer
     ? `FROM (SELECT i.lease, i.until, i.expires_at, first.due_id FROM i CROSS JOIN LATERAL (${due}) AS first) AS due
       WHERE deliveries.id = due.due_id`

@@ -29,7 +29,7 @@ export const deleteSettledDeliveries: Command<Expired, boolean> = {
         SELECT d.id FROM deliveries d
         WHERE d.state = '${state}' AND d.settled_at IS NOT NULL
           AND d.settled_at <= (SELECT ${dialect.toTime('i.before')} FROM ${dialect.jsonRows('i', { before: 'text' })})
-        LIMIT ${STEP_SIZE} ${dialect.forUpdateSkipLocked})
+        LIMIT ${STEP_SIZE} ${dialect.locking('FOR UPDATE SKIP LOCKED')})
       RETURNING id`, [{ before: new Date(before).toISOString() }])
     return { record: deleted.length === STEP_SIZE }
   }

@@ -174,7 +174,7 @@ export const deleteFaults: Command<DeleteFaults, undefined> = {
         ${dialect.time('f.ends_at')} AS "endsAt"
       FROM faults f
       WHERE f.account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})
-      ORDER BY f.id ${dialect.forUpdate}`, accounts)
+      ORDER BY f.id ${dialect.locking('FOR UPDATE')}`, accounts)
     const deleted = new Set<number>()
     const results = inputs.map(({ account, conditions, link }): CommandResult<undefined> => {
       const now = tx.now(account)
@@ -251,7 +251,7 @@ async function loadOpenFaults (
       ${dialect.time('f.ends_at')} AS "endsAt", f.rate, f.seed, ${faultRecord(dialect)} AS record
     FROM ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })} CROSS JOIN faults f
     WHERE f.account_id = i.account AND f.hits < f.times AND ${lasts(dialect, 'f', 'i.now')}
-    ORDER BY f.id ${dialect.forUpdate}`, distinct(inputs.map(({ account }) => ({ account, now: now(account) }))))
+    ORDER BY f.id ${dialect.locking('FOR UPDATE')}`, distinct(inputs.map(({ account }) => ({ account, now: now(account) }))))
   return rows.map((row) => ({ ...row, rate: row.rate === null ? null : Number(row.rate) }))
 }
 

@@ -18,7 +18,7 @@ export const deliverUnsubscribedMessages: Command<{ upTo: number }, boolean> = {
   name: 'deliverUnsubscribedMessages',
   async run ({ dialect, query, advanceClock }, input) {
     // Each account before its messages. An account that the lab has locked is left to a later pass.
-    const lockBoth = dialect.isServer ? 'FOR KEY SHARE OF a SKIP LOCKED FOR UPDATE OF m SKIP LOCKED' : ''
+    const lockBoth = dialect.locking('FOR KEY SHARE OF a SKIP LOCKED FOR UPDATE OF m SKIP LOCKED')
     const delivered = await query<{ position: number, account: number, record: string }>(`
       WITH due AS (
         SELECT m.position FROM messages m CROSS JOIN accounts a
@@ -97,5 +97,5 @@ async function loadMessages ({ dialect, query }: Transaction, steps: MessageStep
       m.version_floor AS "versionFloor",
       ${messageRecord(dialect, 'm')} AS record
     FROM messages m WHERE m.position IN (SELECT i.position FROM ${dialect.jsonRows('i', { position: 'bigint' })})
-    ORDER BY m.position ${dialect.forUpdate}`, distinct(steps.map(({ position }) => ({ position }))))
+    ORDER BY m.position ${dialect.locking('FOR UPDATE')}`, distinct(steps.map(({ position }) => ({ position }))))
 }

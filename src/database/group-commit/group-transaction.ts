@@ -63,7 +63,7 @@ export async function runInTransaction (
     const { replays, offsets, bytes, rows: loaded, isSubscribed } = await sendFirstMessage(
       transaction.run, dialect, group, accountsOf(group, needed), loads.map(({ statement }) => statement), {
         clocks,
-        lock: performs.some(({ command }) => command.locksAccount) ? 'update' : 'key share',
+        lock: performs.some(({ command }) => command.locksAccount) ? 'UPDATE' : 'KEY SHARE',
         eventLog,
         storedBytesLimit
       })

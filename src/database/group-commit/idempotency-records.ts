@@ -25,7 +25,7 @@ export const deleteExpiredIdempotencyRecords: Command<object, boolean> = {
       DELETE FROM idempotency_records WHERE (account_id, key) IN (
         SELECT r.account_id, r.key FROM idempotency_records r
         WHERE r.expires_at < (SELECT ${dialect.toTime('i.now')} FROM ${dialect.jsonRows('i', { now: 'text' })})
-        LIMIT ${SWEEP_SIZE} ${dialect.forUpdateSkipLocked})
+        LIMIT ${SWEEP_SIZE} ${dialect.locking('FOR UPDATE SKIP LOCKED')})
       RETURNING account_id AS account, ${RECORD_BYTES} AS bytes`, [{ now }])
     for (const { account, bytes } of deleted) storedBytes.add(account, -bytes)
     return { record: deleted.length === SWEEP_SIZE }
@@ -64,7 +64,7 @@ export const deleteExpiredRecordsOfAccount: Command<{ account: number, after: st
         SELECT r.account_id, r.key FROM ${dialect.jsonRows('i', { account: 'bigint', key: 'text', now: 'text' })}
         JOIN idempotency_records r ON r.account_id = i.account AND r.key = i.key
           AND r.expires_at < ${dialect.toTime('i.now')}
-        ${dialect.isServer ? 'FOR UPDATE OF r SKIP LOCKED' : ''})
+        ${dialect.locking('FOR UPDATE OF r SKIP LOCKED')})
       RETURNING account_id AS account, ${RECORD_BYTES} AS bytes`, expired.map(({ key }) => ({ account, key, now: now(account) })))
     for (const { bytes } of deleted) storedBytes.add(account, -bytes)
     return { record: rows.length === SWEEP_SIZE ? rows.at(-1)!.key : undefined }

@@ -55,9 +55,7 @@ export const postgresql: Dialect = {
   jsonMember: (object, name) => `CAST(${object} AS json) ->> '${name}'`,
   join: (text, orderBy, separator = ',') => `string_agg(${text}, '${separator}' ORDER BY ${orderBy})`,
   isServer: true,
-  forUpdate: 'FOR UPDATE',
-  forKeyShare: 'FOR KEY SHARE',
-  forUpdateSkipLocked: 'FOR UPDATE SKIP LOCKED',
+  locking: (clause) => clause,
   // A sequence never returns a number again.
   keepIds: () => [],
   // To find the ranges takes longer than to send the ids.

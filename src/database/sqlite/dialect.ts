@@ -31,9 +31,7 @@ export const sqlite: Dialect = {
   jsonMember: (object, name) => `${object} ->> '${name}'`,
   join: (text, orderBy, separator = ',') => `group_concat(${text}, '${separator}' ORDER BY ${orderBy})`,
   isServer: false,
-  forUpdate: '',
-  forKeyShare: '',
-  forUpdateSkipLocked: '',
+  locking: () => '',
   // The table has a row in sqlite_sequence once it had one itself. That table has no key.
   keepIds: (table, last) => [
     { sql: `DELETE FROM sqlite_sequence WHERE name = '${table}'`, values: [] },

@@ -6,14 +6,15 @@ import type { OwnStatement, Run } from '../statements.ts'
 import { claimOf, replaysOf, unclaimedOf } from './idempotency.ts'
 import { once } from './row-statements.ts'
 import { StoredBytes } from './stored-bytes.ts'
+import type { RowLock } from './write.ts'
 
 /** Another transaction has locked one of the keys, for longer than a group waits. */
 export class IdempotencyKeyLocked extends Error {}
 
 export interface FirstMessageOptions {
   clocks: AccountClocks
-  /** How the accounts are locked: `update` lets no other transaction write rows of theirs. */
-  lock: 'key share' | 'update'
+  /** How the accounts are locked: `UPDATE` lets no other transaction write rows of theirs. */
+  lock: RowLock
   /** Finds out whether the accounts have subscribers of its events. */
   eventLog: EventLog
   /** Maximum bytes that an account stores; 0 is no limit. */
@@ -75,14 +76,12 @@ export async function sendFirstMessage (
 interface AccountRow { id: number, ahead: number, bytes: number, subscribed: boolean | number }
 
 /** PostgreSQL evaluates the condition again after it waited for a lock: an account that was deleted is not found. */
-function accountsSql (
-  dialect: Dialect, lock: 'key share' | 'update', { hasSubscriber, subscribers }: EventLog
-): string {
+function accountsSql (dialect: Dialect, lock: RowLock, { hasSubscriber, subscribers }: EventLog): string {
   return once(dialect, `accounts ${lock} ${subscribers}`, () => {
     const ids = `SELECT i.id FROM ${dialect.jsonRows('i', { id: 'bigint' })}`
     return `
       SELECT a.id, a.clock_offset_seconds AS ahead, a.stored_bytes AS bytes, ${hasSubscriber('a.id')} AS subscribed
       ${dialect.fromByIds('accounts', 'a', 'id', ids)} AND a.deleted_at IS NULL
-      ${dialect.isServer ? `ORDER BY a.id ${lock === 'update' ? dialect.forUpdate : dialect.forKeyShare}` : ''}`
+      ${dialect.locking(`ORDER BY a.id FOR ${lock}`)}`
   })
 }

@@ -5,7 +5,7 @@ import { idOf, type Table } from '../table.ts'
 import type { OwnStatement } from '../statements.ts'
 import type { IdentityMap, Row, Values } from './account-rows.ts'
 import { allSql, childrenSql, loadSql } from './row-statements.ts'
-import type { Need, Through, WantedValues } from './write.ts'
+import type { Need, RowLock, Through, WantedValues } from './write.ts'
 
 /** A statement, and what is done with its rows. */
 export interface Load {
@@ -44,7 +44,7 @@ interface Children { account: number, where: WantedValues }
 /** What a group needs of a table. */
 interface TableNeeds {
   /** At least one write changes rows: then all are locked for that. */
-  lock: 'update' | 'key share'
+  lock: RowLock
   /** Accounts and ids, by the table and field that has the ids; the first is the table's own. */
   ids: Map<string, { link: { table: Table, field: string } | undefined, inputs: Map<string, Row> }>
   children: Map<string, Children>
@@ -57,7 +57,7 @@ function groupByTable (needed: readonly AccountNeeds[]): Map<Table, TableNeeds> 
   for (const { account, needs } of needed) {
     for (const need of needs) {
       const ofTable = getOrAdd(byTable, need.table, (): TableNeeds =>
-        ({ lock: 'key share', ids: new Map(), children: new Map(), all: new Set() }))
+        ({ lock: 'KEY SHARE', ids: new Map(), children: new Map(), all: new Set() }))
       if (need.kind === 'children') {
         const wanted = { account, where: need.where }
         // The ids of two tables can be the same number.
@@ -67,7 +67,7 @@ function groupByTable (needed: readonly AccountNeeds[]): Map<Table, TableNeeds> 
       } else if (need.kind === 'all') {
         ofTable.all.add(account)
       } else {
-        if (need.lock === 'update') ofTable.lock = 'update'
+        if (need.lock === 'UPDATE') ofTable.lock = 'UPDATE'
         const link = typeof need.id === 'number' ? undefined : need.id
         const id = typeof need.id === 'number' ? need.id : need.id.id
         const ofLink = getOrAdd(ofTable.ids, linkKey(link), () => ({ link, inputs: new Map<string, Row>() }))
@@ -90,8 +90,7 @@ function rowLoads (dialect: Dialect, table: Table, { lock, ids, all }: TableNeed
   if (ids.size > 0) {
     const direct = ids.get('')
     const linked = [...ids.values()].filter(({ link }) => link !== undefined)
-    const sql = loadSql(dialect, table, linked.map(({ link }) => link!),
-      lock === 'update' ? dialect.forUpdate : dialect.forKeyShare, direct !== undefined)
+    const sql = loadSql(dialect, table, linked.map(({ link }) => link!), lock, direct !== undefined)
     const inputs = [...direct === undefined ? [] : [direct], ...linked].map(({ inputs }) => [...inputs.values()])
     loads.push({ statement: { sql, values: inputs.map((list) => JSON.stringify(list)) }, onRows })
   }

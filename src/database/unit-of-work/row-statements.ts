@@ -1,6 +1,7 @@
 import { getOrAdd } from '../get-or-add.ts'
 import type { Dialect, InputType } from '../dialect.ts'
 import { columnOf, idOf, type Column, type Table } from '../table.ts'
+import type { RowLock } from './write.ts'
 
 /**
  * The statements of rows, derived from the tables of the models. The rows of a statement are one parameter, a JSON
@@ -24,7 +25,7 @@ export function once (dialect: Dialect, key: string, build: () => string): strin
  *     JOIN pets r ON r.id = w.id AND r.account_id IS NOT DISTINCT FROM w.account ORDER BY r.id FOR UPDATE OF r
  */
 export function loadSql (
-  dialect: Dialect, table: Table, links: ReadonlyArray<{ table: Table, field: string }>, lock: string,
+  dialect: Dialect, table: Table, links: ReadonlyArray<{ table: Table, field: string }>, lock: RowLock,
   hasDirect: boolean
 ): string {
   const by = links.map(({ table: { name }, field }) => `${name}.${field}`).join()
@@ -41,7 +42,7 @@ export function loadSql (
     return `
       SELECT ${columnsOf(dialect, table, 'r')} FROM (${wanted.join(' UNION ')}) AS w
       ${inOrder(dialect)} ${table.name} r ON r.${idOf(table)} = w.id AND ${ofAccount(dialect, 'r', 'w')}
-      ${locking(dialect, table, lock)}`
+      ${dialect.locking(`ORDER BY r.${idOf(table)} FOR ${lock} OF r`)}`
   })
 }
 
@@ -51,7 +52,7 @@ export function allSql (dialect: Dialect, table: Table, returns: 'rows' | 'ids')
     SELECT ${returns === 'rows' ? columnsOf(dialect, table, 'r') : `r.${idOf(table)}`}
     FROM ${dialect.jsonRows('i', { account: 'bigint' })}
     ${inOrder(dialect)} ${table.name} r ON r.account_id = i.account
-    ${locking(dialect, table, dialect.forUpdate)}`)
+    ${dialect.locking(`ORDER BY r.${idOf(table)} FOR UPDATE OF r`)}`)
 }
 
 /**
@@ -146,8 +147,4 @@ function ofAccount (dialect: Dialect, row: string, input: string): string {
 /** SQLite could otherwise walk the table, and look the inputs up for each of its rows. */
 function inOrder ({ isServer }: Dialect): string {
   return isServer ? 'JOIN' : 'CROSS JOIN'
-}
-
-function locking ({ isServer }: Dialect, table: Table, lock: string): string {
-  return isServer ? `ORDER BY r.${idOf(table)} ${lock} OF r` : ''
 }

@@ -18,13 +18,15 @@ export interface Write<Input, Record> {
 
 export type Need = RowNeed | ChildrenNeed | AllNeed
 
+/** How rows are locked: for changes, or only to refer to them. */
+export type RowLock = 'UPDATE' | 'KEY SHARE'
+
 /** A row by its id, locked. */
 interface RowNeed {
   kind: 'row'
   table: Table
   id: number | Through
-  /** `key share`: the row is only referred to. */
-  lock: 'update' | 'key share'
+  lock: RowLock
 }
 
 /** The id is in a column of another row. */
@@ -51,10 +53,10 @@ interface AllNeed {
 export type WantedValues = { [field: string]: number | string | boolean | Through }
 
 /** Needs a row to change it. The row stands for its children, too: a pet for its stock and its orders. */
-export const forUpdate = (table: Table, id: number | Through): Need => ({ kind: 'row', table, id, lock: 'update' })
+export const forUpdate = (table: Table, id: number | Through): Need => ({ kind: 'row', table, id, lock: 'UPDATE' })
 
 /** Needs a row to refer to it. */
-export const forReference = (table: Table, id: number): Need => ({ kind: 'row', table, id, lock: 'key share' })
+export const forReference = (table: Table, id: number): Need => ({ kind: 'row', table, id, lock: 'KEY SHARE' })
 
 /** The id in a field of the row of another table: the pet of an order. That table is locked later. */
 export const through = (table: Table, id: number, field: string): Through => ({ table, id, field })
