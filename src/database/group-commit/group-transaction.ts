@@ -9,7 +9,7 @@ import { responsesOf, type Replay } from '../unit-of-work/idempotency.ts'
 import { loadsOf, type AccountNeeds } from '../unit-of-work/load.ts'
 import { createdBy, savesOf } from '../unit-of-work/save.ts'
 import type { StoredBytes } from '../unit-of-work/stored-bytes.ts'
-import { mergeChanges, type Changes, type CommandSuccess } from '../unit-of-work/success.ts'
+import { mergeChanges, type Changes } from '../unit-of-work/success.ts'
 import type { Write } from '../unit-of-work/write.ts'
 import {
   ACCOUNT_DELETED, runCommand, type ChangeLog, type Command, type CompletedCommand, type EventLog, type QueuedCommand
@@ -57,7 +57,7 @@ export async function runInTransaction (
   const performs = group.filter((entry): entry is QueuedPerform => !('decide' in entry.command))
   return await database.transact(async (transaction) => {
     const map = new IdentityMap()
-    const outcomes = new Outcomes()
+    const outcomes: Outcomes = { completed: [], refused: [] }
     const needed = group.flatMap(needsOf)
     const loads = loadsOf(dialect, names, needed, createdBy(writes.map(({ command }) => command)), map)
     const { replays, offsets, bytes, rows: loaded, isSubscribed } = await sendFirstMessage(
@@ -70,37 +70,31 @@ export async function runInTransaction (
     loads.forEach(({ onRows }, i) => { onRows(loaded[i] as Row[]) })
     map.storedBytes = bytes
     const times = createTimes(clocks, offsets)
+    const isDeleted = (account: number | null): boolean => account !== null && !offsets.has(account)
     const accepted = group.filter((entry) => {
-      const replay = replays.get(entry)
-      if (replay !== undefined) {
-        outcomes.replay(entry, replay)
-        return false
-      }
+      if (replays.has(entry)) return false
       const { account, rejection } = entry.context
-      const error = account === null || offsets.has(account) ? rejection : new Unauthorized(ACCOUNT_DELETED)
-      if (error !== undefined) outcomes.refuse(entry, error)
+      const error = isDeleted(account) ? new Unauthorized(ACCOUNT_DELETED) : rejection
+      if (error !== undefined) outcomes.refused.push({ entry, error })
       return error === undefined
     })
-    const views = new Map<number | null, AccountRows>()
     const rowsOf = (account: number | null): AccountRows =>
-      getOrAdd(views, account, () => new AccountRows(map, account, times.now(account)))
+      new AccountRows(isDeleted(account) ? new IdentityMap() : map, account, times.now(account))
     if (performs.length > 0) {
-      const none = new IdentityMap()
-      const tx = createTransaction(transaction.run, dialect, tables, times, bytes, (account) =>
-        offsets.has(account) ? rowsOf(account) : new AccountRows(none, account, times.now(account)))
+      const tx = createTransaction(transaction.run, dialect, tables, times, bytes, rowsOf)
       await perform(tx, accepted as QueuedPerform[], outcomes)
     } else {
       decide(accepted as QueuedWrite[], rowsOf, map, bytes, outcomes)
     }
 
-    const { answers, completed, refused } = outcomes
+    const { completed, refused } = outcomes
     const changes: Changes = {}
     for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
     // The events of commands can be of accounts that only their statements know. A subscriber that another transaction
     // adds meanwhile begins with the next events.
     const mayBeSubscribed = isSubscribed || performs.length > 0 ||
       [...map.tables.keys()].some(({ name }) => name === eventLog.subscribers)
-    const responses = responsesOf(dialect, completed, refused, bytes)
+    const responses = responsesOf(dialect, completed, refused.map(({ entry }) => entry), bytes)
     const events = eventLog.write(dialect, completed, times.now, mayBeSubscribed, bytes)
     const logged = ascending(changeLog === undefined ? [] : changes[changeLog.channel] ?? [])
     const saves = [
@@ -109,7 +103,7 @@ export async function runInTransaction (
     ]
     const rows = await transaction.commit([...saves, ...events.statements, ...responses])
     if (events.statements.length > 0) mergeChanges(changes, events.changesOf(rows.slice(saves.length)))
-    return { answers, changes }
+    return { answers: answersOf(replays, outcomes), changes }
   })
 }
 
@@ -117,26 +111,25 @@ function ascending (ids: readonly number[]): number[] {
   return [...new Set(ids)].sort((a, b) => a - b)
 }
 
-/** What became of the writes of a group. */
-class Outcomes {
-  readonly completed: CompletedCommand[] = []
-  readonly refused: QueuedCommand[] = []
-  readonly answers: Array<() => void> = []
+/** What became of the writes of a group that are no repetitions. */
+interface Outcomes {
+  completed: CompletedCommand[]
+  refused: Array<{ entry: QueuedCommand, error: Error }>
+}
 
-  complete (entry: QueuedCommand, success: CommandSuccess<unknown>): void {
-    const { record, etag } = success
-    this.completed.push({ entry, success })
-    this.answers.push(() => { entry.resolve({ record, etag, replayed: false }) })
-  }
-
-  replay (entry: QueuedCommand, replay: Replay): void {
-    this.answers.push(() => { 'code' in replay ? entry.reject(replay) : entry.resolve(replay) })
-  }
-
-  refuse (entry: QueuedCommand, error: Error): void {
-    this.refused.push(entry)
-    this.answers.push(() => { entry.reject(error) })
-  }
+function answersOf (
+  replays: ReadonlyMap<QueuedCommand, Replay>, { completed, refused }: Outcomes
+): CommittedGroup['answers'] {
+  return [
+    ...Array.from(replays, ([entry, replay]) => () => {
+      if ('code' in replay) entry.reject(replay)
+      else entry.resolve(replay)
+    }),
+    ...completed.map(({ entry, success: { record, etag } }) => () => {
+      entry.resolve({ record, etag, replayed: false })
+    }),
+    ...refused.map(({ entry, error }) => () => { entry.reject(error) })
+  ]
 }
 
 /** Returns the accounts whose rows the group writes. */
@@ -161,7 +154,7 @@ function decide (
   for (const entry of writes) {
     const { command, input, context: { account, idempotency } } = entry
     try {
-      outcomes.complete(entry, map.attempt(() => {
+      const success = map.attempt(() => {
         const earlier = account === null ? 0 : bytes.of(account)
         const success = command.decide(input, rowsOf(account))
         if (account === null) return success
@@ -172,10 +165,11 @@ function decide (
         const refusal = adds && !isDeletion ? bytes.refusalOf(account) : undefined
         if (refusal !== undefined) throw refusal
         return success
-      }))
+      })
+      outcomes.completed.push({ entry, success })
     } catch (error) {
       if (!isApiError(error)) throw error
-      outcomes.refuse(entry, error as Error)
+      outcomes.refused.push({ entry, error: error as Error })
     }
   }
 }
@@ -186,7 +180,7 @@ async function perform (tx: Transaction, entries: readonly QueuedPerform[], outc
   for (const entry of entries) {
     const { command, context: { account } } = entry
     const refusal = account !== null && command.stores ? tx.storedBytes.refusalOf(account) : undefined
-    if (refusal !== undefined) outcomes.refuse(entry, refusal)
+    if (refusal !== undefined) outcomes.refused.push({ entry, error: refusal })
     else getOrAdd(byCommand, command, (): QueuedPerform[] => []).push(entry)
   }
   for (const [command, entries] of byCommand) {
@@ -194,8 +188,8 @@ async function perform (tx: Transaction, entries: readonly QueuedPerform[], outc
     entries.forEach((entry, i) => {
       const result = results[i]
       if (result === undefined) throw new Error(`${command.name} has no result for input ${i}`)
-      if (result instanceof Error) outcomes.refuse(entry, result)
-      else outcomes.complete(entry, result)
+      if (result instanceof Error) outcomes.refused.push({ entry, error: result })
+      else outcomes.completed.push({ entry, success: result })
     })
   }
 }
