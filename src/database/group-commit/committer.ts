@@ -49,11 +49,8 @@ class Committer {
   readonly #queue: WriteQueue
   readonly #runner: GroupRunner
 
-  // As in `GroupState`.
-  #groupsInFlight = 0
-  #sharedInFlight = 0
-  #lastSize = 0
-  #answeredAt = 0
+  /** What the groups so far say about the next one. */
+  readonly #groups = { inFlight: 0, sharedInFlight: 0, lastSize: 0, answeredAt: 0 }
   #isGathering = false
   #delayTimer: NodeJS.Timeout | undefined
   /** Resolves `close` when the last write is done. */
@@ -91,7 +88,7 @@ class Committer {
 
   /** Waits for the writes in the queue, but not longer than `CLOSE_TIMEOUT_MS`. */
   readonly close = async (): Promise<void> => {
-    if (this.#queue.size > 0 || this.#groupsInFlight > 0) {
+    if (this.#queue.size > 0 || this.#groups.inFlight > 0) {
       const drained = new Promise<void>((resolve) => { this.#onDrained = resolve })
       await Promise.race([drained, sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
     }
@@ -118,38 +115,28 @@ class Committer {
 
   #nextStep (ticks: number): Step {
     return nextStep(this.#database.dialect.name, {
+      ...this.#groups,
       now: performance.now(),
       queued: this.#queue.size,
       oldestSince: this.#queue.oldestSince ?? 0,
-      lastSize: this.#lastSize,
-      answeredAt: this.#answeredAt,
-      inFlight: this.#groupsInFlight,
-      sharedInFlight: this.#sharedInFlight,
       writers: this.#database.writers,
       ticks
     })
   }
 
   #startGroups (): void {
-    for (;;) {
-      const step = this.#nextStep(Infinity)
-      if (step.do === 'start') {
-        const group = this.#takeGroup(step.size)
-        if (group.length > 0) {
-          this.#startGroup(group)
-        } else {
-          if (this.#queue.aloneDelay > 0) this.#startLater(this.#queue.aloneDelay)
-          return
-        }
-      } else {
-        // The end of a group looks again.
-        if (step.do === 'wait' && step.ms < Infinity) this.#startLater(step.ms)
-        return
-      }
+    let step = this.#nextStep(Infinity)
+    for (; step.do === 'start'; step = this.#nextStep(Infinity)) {
+      const group = this.#takeGroup(step.size)
+      if (group.length === 0) return this.#startLater(this.#queue.aloneDelay)
+      this.#startGroup(group)
     }
+    if (step.do === 'wait') this.#startLater(step.ms)
   }
 
+  /** @param ms `Infinity` if only the end of a group can change anything: it looks again */
   #startLater (ms: number): void {
+    if (ms === Infinity) return
     this.#delayTimer ??= setTimeout(() => {
       this.#delayTimer = undefined
       this.#startGathering()
@@ -161,10 +148,10 @@ class Committer {
     const started = performance.now()
     const { command } = group[0]!
     const isShared = 'decide' in command || command.runsAlone === undefined
-    this.#groupsInFlight++
+    this.#groups.inFlight++
     if (isShared) {
-      this.#sharedInFlight++
-      this.#lastSize = group.length
+      this.#groups.sharedInFlight++
+      this.#groups.lastSize = group.length
     }
     instrumentation?.batchStarted('commit', started - group[0]!.since)
     const run = this.#runner.run(group).catch((error: unknown) => {
@@ -173,9 +160,9 @@ class Committer {
     })
     run.then((committed) => {
       for (const entry of group) if (!this.#runner.isWaiting(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
-      this.#groupsInFlight--
+      this.#groups.inFlight--
       if (isShared) {
-        this.#sharedInFlight--
+        this.#groups.sharedInFlight--
       } else {
         this.#queue.endAlone(performance.now() - started)
         const accounts = group.flatMap(({ context: { account } }) => account ?? [])
@@ -186,9 +173,9 @@ class Committer {
       if (this.#queue.size >= PART_OF_CROWD[this.#database.dialect.name]) this.#startGroups()
       if (committed !== undefined) this.#announce(committed)
     }).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
-      this.#answeredAt = performance.now()
+      this.#groups.answeredAt = performance.now()
       if (this.#queue.size > 0) this.#startGathering()
-      else if (this.#groupsInFlight === 0) this.#onDrained?.()
+      else if (this.#groups.inFlight === 0) this.#onDrained?.()
     })
   }
 

@@ -1,4 +1,5 @@
 import { QueueLimit } from '../queue-limit.ts'
+import { RoundRobinQueue } from '../round-robin-queue.ts'
 import type { Command, QueuedCommand } from './command.ts'
 
 /** The number of writes that an account may have in a group even if the other accounts have fewer. */
@@ -26,8 +27,8 @@ export class WriteQueue {
   #lastAlone = new Set<Lane>()
   /** Whether writes of other lanes have started since then. */
   #haveOthersStarted = true
-  /** How much longer the commands that run alone had to wait, in ms, when `takeGroup` looked; 0 without any. */
-  aloneDelay = 0
+  /** How long commands that run alone still had to wait, in ms, when `takeGroup` looked. Without any, `Infinity`. */
+  aloneDelay = Infinity
 
   /** @param now the time in ms, by a clock that is never set */
   constructor (limit: number, now = () => performance.now()) {
@@ -65,7 +66,7 @@ export class WriteQueue {
     const order = this.#entries.length > maxSize ? inTurn(this.#entries) : this.#entries
     const startAlone = this.#haveOthersStarted && runsAlone(oldest) !== undefined
     const delay = this.#haveOthersStarted ? this.#aloneAt - this.#now() : 0
-    this.aloneDelay = delay > 0 && this.#entries.some((entry) => runsAlone(entry) !== undefined) ? delay : 0
+    this.aloneDelay = delay > 0 && this.#entries.some((entry) => runsAlone(entry) !== undefined) ? delay : Infinity
     for (const isAlone of [startAlone, !startAlone]) {
       if (isAlone && delay > 0) continue
       const group: QueuedCommand[] = []
@@ -155,15 +156,7 @@ function laneOf ({ command, context: { account } }: QueuedCommand): Lane {
 
 /** Orders entries so that each account has its first entry before any has its second, and so on. */
 function inTurn (entries: QueuedCommand[]): QueuedCommand[] {
-  const turns: QueuedCommand[][] = []
-  const counts = new Map<Lane, number>()
-  for (const entry of entries) {
-    const lane = laneOf(entry)
-    const turn = counts.get(lane) ?? 0
-    counts.set(lane, turn + 1)
-    const others = turns[turn]
-    if (others === undefined) turns.push([entry])
-    else others.push(entry)
-  }
-  return turns.flat()
+  const queue = new RoundRobinQueue<Lane, QueuedCommand>()
+  for (const entry of entries) queue.add(laneOf(entry), entry)
+  return entries.map(() => queue.takeIf(() => true)!)
 }
