@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { OwnStatement } from '../statements.ts'
 import { openWriter } from './open-connection.ts'
 import { statementsOn } from './transactions.ts'
-import type { WriterOptions, WriterReply } from './writer-messages.ts'
+import type { WriterOptions, WriterReply } from './writer-thread.ts'
 
 const { url, lockTimeout } = workerData as WriterOptions
 const run = statementsOn(await openWriter(url, lockTimeout), lockTimeout)

@@ -4,13 +4,25 @@ import { Worker } from 'node:worker_threads'
 import { DatabaseUnavailable } from '../../errors.ts'
 import { PACKAGE } from '../../folders.ts'
 import type { OwnStatement, Run } from '../statements.ts'
-import type { WriterOptions, WriterReply } from './writer-messages.ts'
 
 /** The compiled program. Tests run this module from `src`. */
 const PROGRAM = join(PACKAGE, 'dist/writer-program.js')
 
 /** Pause before a thread that failed is started again, in ms. */
 const RESTART_DELAY_MS = 10_000
+
+/** What the writer thread needs to open the database. */
+export interface WriterOptions {
+  url: string
+  /** Maximum time to wait for a lock of another process, in ms. */
+  lockTimeout: number
+}
+
+/**
+ * A message of the writer thread. The first says that it has opened the database. Each of the others is the reply to a
+ * message, in their order. Of an error it has what the service reads: a message would not keep the code of an `Error`.
+ */
+export type WriterReply = 'ready' | { rows: object[][] } | { error: { message: string, code?: unknown } }
 
 export interface ThreadOptions {
   /** Called each time the thread has opened the database. */

@@ -4,8 +4,8 @@ import { idsOf, type IdRange } from '../group-commit/transaction.ts'
 import { idOf, type Table } from '../table.ts'
 import type { OwnStatement } from '../statements.ts'
 import type { IdentityMap, Row, Values } from './account-rows.ts'
-import { allSql, childrenSql, loadSql } from './row-statements.ts'
-import type { Need, RowLock, Through, WantedValues } from './write.ts'
+import { allSql, childrenSql, linkKey, loadSql } from './row-statements.ts'
+import type { Link, Need, RowLock, Through, WantedValues } from './write.ts'
 
 /** A statement, and what is done with its rows. */
 export interface Load {
@@ -45,8 +45,8 @@ interface Children { account: number, where: WantedValues }
 interface TableNeeds {
   /** At least one write changes rows: then all are locked for that. */
   lock: RowLock
-  /** Accounts and ids, by the table and field that has the ids; the first is the table's own. */
-  ids: Map<string, { link: { table: Table, field: string } | undefined, inputs: Map<string, Row> }>
+  /** Accounts and ids, by the link that has the ids. Those without a link are of the table itself. */
+  ids: Map<string, { link: Link | undefined, inputs: Map<string, Row> }>
   children: Map<string, Children>
   /** The accounts of which all rows are needed. */
   all: Set<number>
@@ -88,11 +88,10 @@ function rowLoads (dialect: Dialect, table: Table, { lock, ids, all }: TableNeed
     loads.push({ statement: { sql: allSql(dialect, table, 'rows'), values }, onRows })
   }
   if (ids.size > 0) {
-    const direct = ids.get('')
-    const linked = [...ids.values()].filter(({ link }) => link !== undefined)
-    const sql = loadSql(dialect, table, linked.map(({ link }) => link!), lock, direct !== undefined)
-    const inputs = [...direct === undefined ? [] : [direct], ...linked].map(({ inputs }) => [...inputs.values()])
-    loads.push({ statement: { sql, values: inputs.map((list) => JSON.stringify(list)) }, onRows })
+    const sources = [...ids.keys()].sort().map((key) => ids.get(key)!)
+    const sql = loadSql(dialect, table, sources.map(({ link }) => link), lock)
+    const values = sources.map(({ inputs }) => JSON.stringify([...inputs.values()]))
+    loads.push({ statement: { sql, values }, onRows })
   }
   return loads
 }
@@ -129,10 +128,6 @@ function childrenLoads (dialect: Dialect, table: Table, { children, ids }: Table
 function linkOf ({ where }: Children): Through | undefined {
   const [first] = Object.values(where)
   return typeof first === 'object' ? first : undefined
-}
-
-function linkKey (link: { table: Table, field: string } | undefined): string {
-  return link === undefined ? '' : `${link.table.name}.${link.field}`
 }
 
 /** Returns what a statement gets for a value: the id of the row that has it, or the value. */

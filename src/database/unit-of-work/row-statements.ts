@@ -1,7 +1,7 @@
 import { getOrAdd } from '../get-or-add.ts'
 import type { Dialect, InputType } from '../dialect.ts'
 import { columnOf, idOf, type Column, type Table } from '../table.ts'
-import type { RowLock } from './write.ts'
+import type { Link, RowLock } from './write.ts'
 
 /**
  * The statements of rows, derived from the tables of the models. The rows of a statement are one parameter, a JSON
@@ -15,9 +15,14 @@ export function once (dialect: Dialect, key: string, build: () => string): strin
   return getOrAdd(texts, `${dialect.name} ${key}`, build)
 }
 
+/** Returns what tells links apart; empty without one. */
+export function linkKey (link: Link | undefined): string {
+  return link === undefined ? '' : `${link.table.name}.${link.field}`
+}
+
 /**
- * Loads and locks rows of accounts by their ids, in the order of ids. The ids of a second kind are those of rows in
- * another table, which has the wanted ids in a column.
+ * Loads and locks rows of accounts by their ids, in the order of ids. Each link takes a list of inputs. With a link,
+ * these are the ids of rows in another table, which has the wanted ids in a column.
  *
  *     SELECT r.id AS "id", r.account_id AS "accountId", … FROM (
  *       SELECT i.account, i.id FROM json_to_recordset($1) AS i("account" bigint, "id" bigint)
@@ -25,20 +30,16 @@ export function once (dialect: Dialect, key: string, build: () => string): strin
  *     JOIN pets r ON r.id = w.id AND r.account_id IS NOT DISTINCT FROM w.account ORDER BY r.id FOR UPDATE OF r
  */
 export function loadSql (
-  dialect: Dialect, table: Table, links: ReadonlyArray<{ table: Table, field: string }>, lock: RowLock,
-  hasDirect: boolean
+  dialect: Dialect, table: Table, links: ReadonlyArray<Link | undefined>, lock: RowLock
 ): string {
-  const by = links.map(({ table: { name }, field }) => `${name}.${field}`).join()
-  const key = `load ${table.name} ${lock} ${hasDirect} ${by}`
-  return once(dialect, key, () => {
-    let parameters = 0
-    const input = (): string => dialect.jsonRows('i', { account: 'bigint', id: 'bigint' }, ++parameters)
-    const wanted = [
-      ...hasDirect ? [`SELECT i.account, i.id FROM ${input()}`] : [],
-      ...links.map(({ table: other, field }) => `
-        SELECT i.account, l.${columnOf(other, field)} AS id FROM ${input()}
-        ${inOrder(dialect)} ${other.name} l ON l.${idOf(other)} = i.id AND ${ofAccount(dialect, 'l', 'i')}`)
-    ]
+  return once(dialect, `load ${table.name} ${lock} ${links.map(linkKey).join()}`, () => {
+    const wanted = links.map((link, i) => {
+      const input = dialect.jsonRows('i', { account: 'bigint', id: 'bigint' }, i + 1)
+      if (link === undefined) return `SELECT i.account, i.id FROM ${input}`
+      return `
+        SELECT i.account, l.${columnOf(link.table, link.field)} AS id FROM ${input}
+        ${linkSql(dialect, link, 'i.id')}`
+    })
     return `
       SELECT ${columnsOf(dialect, table, 'r')} FROM (${wanted.join(' UNION ')}) AS w
       ${inOrder(dialect)} ${table.name} r ON r.${idOf(table)} = w.id AND ${ofAccount(dialect, 'r', 'w')}
@@ -65,20 +66,14 @@ export function allSql (dialect: Dialect, table: Table, returns: 'rows' | 'ids')
  *     WHERE (SELECT c.id FROM orders c WHERE c.pet_id = i."petId" AND … AND (c.account_id, c.id) NOT IN
  *       (SELECT k.account, k.id FROM …) ORDER BY … LIMIT 1) IS NOT NULL
  */
-export function childrenSql (
-  dialect: Dialect, table: Table, fields: string[], link?: { table: Table, field: string }
-): string {
-  const by = link === undefined ? '' : `${link.table.name}.${link.field}`
-  const key = `children ${table.name} ${fields.join()} ${by}`
-  return once(dialect, key, () => {
+export function childrenSql (dialect: Dialect, table: Table, fields: string[], link?: Link): string {
+  return once(dialect, `children ${table.name} ${fields.join()} ${linkKey(link)}`, () => {
     const types = Object.fromEntries(fields.map((field) => [field, inputType(table.columns[field]!)]))
     const id = `c.${idOf(table)}`
     const [first, ...rest] = fields.map((field): [string, string] =>
       [`c.${columnOf(table, field)}`, valueOf(dialect, table, field)])
     const value = link === undefined ? first![1] : `l.${columnOf(link.table, link.field)}`
-    const linked = link === undefined
-      ? ''
-      : `${inOrder(dialect)} ${link.table.name} l ON l.${idOf(link.table)} = ${first![1]} AND ${ofAccount(dialect, 'l', 'i')}`
+    const linked = link === undefined ? '' : linkSql(dialect, link, first![1])
     // As the columns of the indexes are ordered.
     const columns: Array<[string, string]> = [[first![0], value], ['c.account_id', 'i.account'], ...rest]
     const { where, orderBy } = dialect.keyset(columns, id, '0', false)
@@ -137,6 +132,11 @@ function valueOf (dialect: Dialect, { columns }: Table, field: string): string {
   const value = `i."${field}"`
   if (typeof type === 'object') return dialect.toEnum(value, type.enum)
   return type === 'time' ? dialect.toTime(value) : value
+}
+
+/** Joins the rows of a link with inputs `i`. */
+function linkSql (dialect: Dialect, { table }: Link, id: string): string {
+  return `${inOrder(dialect)} ${table.name} l ON l.${idOf(table)} = ${id} AND ${ofAccount(dialect, 'l', 'i')}`
 }
 
 /** A row that was found by its id belongs to the account that asks. No index serves: it would list the account. */

@@ -29,12 +29,15 @@ interface RowNeed {
   lock: RowLock
 }
 
-/** The id is in a column of another row. */
-export interface Through {
+/** The field of a table that has the ids of rows in another one. */
+export interface Link {
   table: Table
-  id: number
-  /** The field with the id. */
   field: string
+}
+
+/** The id is in a column of another row. */
+export interface Through extends Link {
+  id: number
 }
 
 interface ChildrenNeed {
