@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
 import { commitOptions, createResources } from '../resources.ts'
-import { createCommitter, type Commit } from '../database/group-commit/committer.ts'
+import { Committer, type Commit } from '../database/group-commit/committer.ts'
 import { openDatabase } from '../database/open-database.ts'
 import type { Database } from '../database/database.ts'
 import { createReads } from '../database/read-batching.ts'
@@ -24,7 +24,7 @@ export type UseDatabase = (database: OpenDatabase) => Promise<void>
 export async function withDatabase (config: Config, use: UseDatabase): Promise<void> {
   const limits = { timeout: TIMEOUT_MS, queueLimit: config.QUEUE_LIMIT }
   const database = await openDatabase({ url: config.DATABASE_URL, pool: config.DATABASE_POOL, ...limits })
-  const { commit, close } = createCommitter(database, { ...limits, ...commitOptions(createResources(config)) })
+  const { commit, close } = new Committer(database, { ...limits, ...commitOptions(createResources(config)) })
   try {
     await use({ database, ...createReads(database, limits), commit })
   } finally {

@@ -6,7 +6,7 @@ import { ACCOUNT_TABLES } from './account-tables.ts'
 import { createNotifier } from './change-notifications.ts'
 import { withDeadline } from './error-classification.ts'
 import type { Changes } from './unit-of-work/success.ts'
-import { createCommitter, type Commit, type CommitterOptions } from './group-commit/committer.ts'
+import { Committer, type Commit, type CommitterOptions } from './group-commit/committer.ts'
 import { deleteExpiredIdempotencyRecords } from './group-commit/idempotency-records.ts'
 import { FINISHED_MIGRATIONS, migrationNames } from './migrations/history.ts'
 import { openDatabase } from './open-database.ts'
@@ -85,7 +85,7 @@ export const database = fp(async function database (app: FastifyInstance, option
   }
   const clocks = new AccountClocks()
   const charge = (accounts: readonly number[], began: number): void => { app.admission.chargeAll(accounts, began) }
-  const committer = createCommitter(opened, { ...options, clocks, onChange, charge, instrumentation })
+  const committer = new Committer(opened, { ...options, clocks, onChange, charge, instrumentation })
   const { commit } = committer
   app.decorate('onChange', (listener) => { listeners.push(listener) })
   app.decorate('database', opened)

@@ -1,5 +1,4 @@
 import type { Database } from './database.ts'
-import { CrowdDetector } from './reads/crowd-detector.ts'
 import { LargeReads } from './reads/large-reads.ts'
 import type { Call, Query, Read, ReadView } from './reads/query.ts'
 import { SharedReads } from './reads/shared-reads.ts'
@@ -18,14 +17,12 @@ export function createReads (database: Database, options: RunnerOptions): { read
   const runner = new StatementRunner(database, options)
   const shared = new SharedReads(runner, database.dialect.name)
   const large = new LargeReads(runner, options)
-  const crowd = new CrowdDetector()
-
   const views = new Views(database, runner, large, options)
   return { read, readView: async (account, use) => await views.run(account, use) }
 
   async function read<Input extends object, Row> (query: Query<Input, Row>, input: Input): Promise<Row | undefined> {
     const isLarge = query.maxRowBytes !== undefined
-    const isAtOnce = crowd.isAlone() && !isLarge
+    const isAtOnce = shared.isAlone() && !isLarge
     if (isAtOnce && database.readRow !== undefined) return runner.runAtOnce(query, input) as Row
     runner.admit(query, input)
     return await new Promise<Row | undefined>((resolve, reject) => {

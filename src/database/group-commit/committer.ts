@@ -40,7 +40,7 @@ const SWEEP_INTERVAL_MS = 250
  * Group commit: writes that arrive within a few ticks of the event loop (SQLite), or while another transaction commits,
  * share one transaction, so that many requests pay for one fsync. A write is answered only after its COMMIT returned.
  */
-class Committer {
+export class Committer {
   readonly #database: Database
   readonly #options: CommitterOptions
   readonly #sweep: NodeJS.Timeout
@@ -209,8 +209,4 @@ class Committer {
     rejectAll(this.#queue.takeLate(now - MAX_WAIT_MS, isRepeated), new IdempotencyKeyInUse())
     this.#runner.rejectWaiters(now - MAX_WAIT_MS)
   }
-}
-
-export function createCommitter (database: Database, options: CommitterOptions): Pick<Committer, 'commit' | 'close'> {
-  return new Committer(database, options)
 }

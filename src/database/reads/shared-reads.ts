@@ -10,21 +10,34 @@ import type { StatementRunner } from './statement-runner.ts'
  */
 const MIN_COSTLY_BATCH: Record<DatabaseName, number> = { sqlite: MAX_BATCH, postgresql: 16 }
 
-/** Collects the calls of each query in one turn of the event loop, which share a statement, or a few. */
+/**
+ * Collects the calls of each query in one turn of the event loop, which share a statement, or a few. Tells reads that
+ * are alone in their turn from those of a crowd.
+ */
 export class SharedReads {
   readonly #runner: StatementRunner
   readonly #minCostlyBatch: number
   /** The calls of this turn, by their queries. */
   #open = new Map<AnyQuery, Call[]>()
+  #readsInTurn = 0
+  /** Whether the last turn with a read had several: then others are likely to come in this turn. */
+  #isCrowded = false
 
   constructor (runner: StatementRunner, database: DatabaseName) {
     this.#runner = runner
     this.#minCostlyBatch = MIN_COSTLY_BATCH[database]
   }
 
+  /** Counts a read of any kind. Returns whether it is the first of this turn and no others are expected. */
+  isAlone (): boolean {
+    const isFirst = this.#readsInTurn++ === 0
+    if (isFirst) setImmediate(() => { this.#endTurn() })
+    return isFirst && !this.#isCrowded
+  }
+
+  /** Adds a read that was counted. */
   add (call: Call): void {
     const { query } = call
-    if (this.#open.size === 0) setImmediate(() => { this.#runAll() })
     const calls = getOrAdd(this.#open, query, (): Call[] => [])
     calls.push(call)
     if (calls.length >= this.#fullSizeOf(query)) {
@@ -38,7 +51,10 @@ export class SharedReads {
     return Math.min(MAX_BATCH, Math.max(this.#minCostlyBatch, this.#runner.waiting / 4))
   }
 
-  #runAll (): void {
+  #endTurn (): void {
+    this.#isCrowded = this.#readsInTurn > 1
+    this.#readsInTurn = 0
+    if (this.#open.size === 0) return
     const open = this.#open.values()
     // Not `clear`: V8 links the entries of a cleared map to those that come later, and keeps them as long.
     this.#open = new Map()

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { runCommand, type Command } from '../../../src/database/group-commit/command.ts'
-import { createCommitter, type Commit } from '../../../src/database/group-commit/committer.ts'
+import { Committer, type Commit } from '../../../src/database/group-commit/committer.ts'
 import type { Dialect } from '../../../src/database/dialect.ts'
 import type { Table } from '../../../src/database/table.ts'
 import { categories, messages, pets } from '../../../src/generated/tables.ts'
@@ -38,7 +38,7 @@ async function open (
   const url = await freshDatabase(t)
   const database = await openDatabase({ url, pool: 5, timeout: TIMEOUT_MS })
   const onlooker = await openDatabase({ url, pool: 2, timeout: TIMEOUT_MS })
-  const { commit, close } = createCommitter(database, {
+  const { commit, close } = new Committer(database, {
     queueLimit,
     timeout: TIMEOUT_MS,
     tables: [pets, messages],
@@ -490,7 +490,7 @@ t.test('a group has at most 256 commands', async (t) => {
 t.test('a write that waits longer than the time-out is answered while the group before it runs', async (t) => {
   const { database } = await open(t)
   const options = { queueLimit: 100, timeout: 3_000, tables: [], eventLog: NO_EVENTS }
-  const { commit, close } = createCommitter(database, options)
+  const { commit, close } = new Committer(database, options)
   t.teardown(close)
   const release = await holdWrites({ database, commit })
   t.teardown(release)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createCommitter } from '../../../src/database/group-commit/committer.ts'
+import { Committer } from '../../../src/database/group-commit/committer.ts'
 import { deleteExpiredIdempotencyRecords } from '../../../src/database/group-commit/idempotency-records.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import { freshDatabase } from '../../support/database.ts'
@@ -8,7 +8,7 @@ import { NO_EVENTS } from '../../support/no-events.ts'
 t.test('expired records are deleted in steps, and others stay', async (t) => {
   const database = await openDatabase({ url: await freshDatabase(t), pool: 5, timeout: 60_000 })
   const options = { queueLimit: 10, timeout: 60_000, tables: [], eventLog: NO_EVENTS }
-  const { commit, close } = createCommitter(database, options)
+  const { commit, close } = new Committer(database, options)
   t.teardown(async () => {
     await close()
     await database.close()

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { classifyError } from '../../../src/database/error-classification.ts'
 import type { Command } from '../../../src/database/group-commit/command.ts'
-import { createCommitter } from '../../../src/database/group-commit/committer.ts'
+import { Committer } from '../../../src/database/group-commit/committer.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import { database as databaseName, freshDatabase } from '../../support/database.ts'
 import { stallingNetwork } from '../../support/stall.ts'
@@ -22,7 +22,7 @@ t.test(
     const network = await stallingNetwork(t, url)
     const database = await openDatabase({ url: network.url, pool: 1, timeout: TIMEOUT_MS })
     const onlooker = await openDatabase({ url, pool: 1, timeout: 60_000 })
-    const { commit, close } = createCommitter(database, {
+    const { commit, close } = new Committer(database, {
       queueLimit: 100,
       timeout: 60_000,
       tables: [],

@@ -9,7 +9,7 @@ import type { Test } from 'tap'
 import type { Database } from '../../../src/database/database.ts'
 import { classifyError } from '../../../src/database/error-classification.ts'
 import type { Command } from '../../../src/database/group-commit/command.ts'
-import { createCommitter } from '../../../src/database/group-commit/committer.ts'
+import { Committer } from '../../../src/database/group-commit/committer.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
 import { fileOf } from '../../../src/database/sqlite/database-file.ts'
 import { BEGIN_IMMEDIATE, reserve } from '../../../src/database/sqlite/transactions.ts'
@@ -219,7 +219,7 @@ t.test('a transaction on an ended thread fails as unavailable', { skip }, async 
 t.test('a group of writes is committed by the thread with its last statements', { skip }, async (t) => {
   const url = await freshDatabase(t)
   const database = await openWithWriterThread({ url, pool: 1, timeout: TIMEOUT_MS })
-  const { commit, close } = createCommitter(database, {
+  const { commit, close } = new Committer(database, {
     queueLimit: 10, timeout: TIMEOUT_MS, tables: [], eventLog: NO_EVENTS
   })
   t.teardown(async () => {
