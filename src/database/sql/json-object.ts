@@ -17,7 +17,7 @@ export interface Member {
 
 export const integer = (column: string): Member => ({ column, value: () => column })
 /** Defines a member from a column that contains JSON text. */
-export const json = integer
+export const json = (column: string): Member => ({ column, value: () => column })
 export const text = (column: string): Member => ({ column, value: (dialect) => dialect.quote(column) })
 export const enumText = (column: string): Member =>
   ({ column, value: (dialect) => `'"' || ${dialect.fromEnum(column)} || '"'` })
