@@ -77,7 +77,8 @@ t.test('an account has at most STREAMS_PER_ACCOUNT streams open', async (t) => {
   const [ada, ben] = [await service.openAccount(), await service.openAccount()]
   const streams = [await openStream(service, ada), await openStream(service, ada)]
   const { status, body } = await ada.get('/events', { accept: 'text/event-stream' })
-  t.match({ status, body }, { status: 409, body: { code: 'stream_limit_reached', message: /streams of your account is 2/ } })
+  const limit = { code: 'stream_limit_reached', message: /streams of your account is 2/ }
+  t.match({ status, body }, { status: 409, body: limit })
   t.equal((await ada.get('/events')).status, 200, 'lists are not streams')
   const other = await openStream(service, ben)
   t.equal(other.status, 200, 'other accounts are not affected')
