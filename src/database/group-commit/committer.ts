@@ -114,8 +114,13 @@ export class Committer {
   }
 
   #nextStep (ticks: number): Step {
+    // A copy by `...` costs a lone write a tenth of its processor time.
+    const { inFlight, sharedInFlight, lastSize, answeredAt } = this.#groups
     return nextStep(this.#database.dialect.name, {
-      ...this.#groups,
+      inFlight,
+      sharedInFlight,
+      lastSize,
+      answeredAt,
       now: performance.now(),
       queued: this.#queue.size,
       oldestSince: this.#queue.oldestSince ?? 0,
