@@ -19,10 +19,7 @@ declare module 'fastify' {
 
 const MAX_PATH_LENGTH = 200
 
-/**
- * Logs one line for each request, at its end: what was requested, from where, and with which key. Register it before
- * all plugins whose hooks refuse requests.
- */
+/** Logs one line for each request, at its end: what was requested, from where, and with which key. */
 export const requestLogging = fp(async function requestLogging (app: FastifyInstance) {
   app.decorateRequest('keyPrefix', undefined)
   app.decorateReply('errorCode', undefined)
