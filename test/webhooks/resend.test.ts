@@ -85,7 +85,7 @@ t.test('events are sent again', async (t) => {
       [{}, 'must have eventId or from or to'],
       [{ eventId: 0 }, 'eventId must be 1 or more'],
       [{ from: 1, to: 2, types: [] }, 'types must have at least 1 item'],
-      [{ from: 1, to: 2, only: 'delivered' }, 'only must be one of failed']
+      [{ from: 1, to: 2, only: 'delivered' }, 'only must be failed']
     ])
     assertError(t, await resend(setting, { eventId: 3 }, ifMatch('"9"')), 412, 'precondition_failed')
     // The schema cannot say how far apart they may be, so a request that it allows is not 400 for that.
