@@ -37,7 +37,8 @@ export function createTransact (
       return result
     } catch (error) {
       release(await transaction.rollback())
-      throw error
+      // Work that fails after its COMMIT must not be repeated.
+      throw transaction.hasCommitted ? new DatabaseUnavailable({ cause: error }) : error
     }
   }
 }
@@ -53,6 +54,8 @@ class OpenTransaction {
   #unsent: OwnStatement[]
   /** False as soon as it commits or rolls back. */
   #isOpen = true
+  /** Whether the database has confirmed the COMMIT. */
+  hasCommitted = false
   #messagesInFlight = 0
   #failure: Error | undefined
 
@@ -68,7 +71,9 @@ class OpenTransaction {
     const isEmpty = statements.length === 0 && this.#unsent.length > 0
     const sent = this.#send(isEmpty ? [] : [...statements, COMMIT])
     this.#isOpen = false
-    return (await sent).slice(0, statements.length)
+    const rows = await sent
+    this.hasCommitted = true
+    return rows.slice(0, statements.length)
   }
 
   /** Commits, unless it has. @throws the error of a statement, also one that the caller ignored */
@@ -84,7 +89,7 @@ class OpenTransaction {
    */
   async rollback (): Promise<Error | undefined> {
     this.#isOpen = false
-    if (this.#unsent.length > 0) return undefined
+    if (this.hasCommitted || this.#unsent.length > 0) return undefined
     if (this.#failure !== undefined && classifyError(this.#failure) === 'unavailable') return this.#failure
     if (this.#messagesInFlight > 0) return new Error('The connection has not answered')
     return await this.#runOnConnection([ROLLBACK]).then(() => undefined, (error: Error) => error)

@@ -67,6 +67,18 @@ async function testTransactions (t: Test, inThread: boolean): Promise<void> {
     t.same(await names(), [])
   })
 
+  t.test('work that fails after its COMMIT has an unknown outcome, so that nobody repeats it', async (t) => {
+    const { database, names } = await open(t, inThread)
+    const error: unknown = await database.transact(async (transaction) => {
+      await transaction.commit([insert('Ada')])
+      throw new Error('cannot answer')
+    }).catch((error: unknown) => error)
+    t.equal(classifyError(error), 'unavailable', String(error))
+    t.match(error, { cause: { message: 'cannot answer' } })
+    await database.transact(async ({ run }) => { await run([insert('Bob')]) })
+    t.same(await names(), ['Ada', 'Bob'])
+  })
+
   t.test('a statement after the time-out of its transaction runs neither alone nor in the next one', async (t) => {
     const { database, names } = await open(t, inThread, 2_000)
     let continues = (): void => {}
