@@ -76,7 +76,7 @@ export class ConnectionPool extends pg.Pool {
   }
 
   /** Runs statements on one connection, outside a transaction. */
-  readonly run = async (statements: readonly OwnStatement[]): Promise<object[][]> => {
+  readonly run = async (statements: readonly OwnStatement[], retries = this.#size): Promise<object[][]> => {
     const client = await this.#connect()
     try {
       const rows = await this.#runOn(client, statements)
@@ -85,7 +85,7 @@ export class ConnectionPool extends pg.Pool {
     } catch (error) {
       this.#release(client, error as Error)
       // Nothing of the message had an effect. Each connection with such a statement is replaced.
-      if (isStalePlan(error)) return await this.run(statements)
+      if (isStalePlan(error) && retries > 0) return await this.run(statements, retries - 1)
       throw error
     }
   }

@@ -69,3 +69,12 @@ t.test('a connection that is lost during a message fails it, and no statement ru
   network.tamper = (bytes) => bytes
   t.same(await read(statements), [[{ n: 1 }], [{ n: 2 }], [{ n: 3 }]])
 })
+
+t.test('a read that no connection can run fails', { skip }, async (t) => {
+  const { read, close } = await openDatabase({ url: await freshDatabase(t), pool: 2, timeout: 60_000 })
+  t.teardown(close)
+  // Not for its stale plan, which another connection would not have.
+  const elsewhere: OwnStatement = { sql: 'SELECT 1 FROM elsewhere.public.pets', values: [] }
+  await t.rejects(read([elsewhere]), { code: '0A000' })
+  t.same(await read([{ sql: 'SELECT 1 AS one', values: [] }]), [[{ one: 1 }]])
+})
