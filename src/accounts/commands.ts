@@ -3,7 +3,7 @@ import { ACCOUNT_DELETED, type Command } from '../database/group-commit/command.
 import { idOf } from '../database/table.ts'
 import type { Changes } from '../database/unit-of-work/success.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
-import { all, type Write } from '../database/unit-of-work/write.ts'
+import { all, forUpdate, type Write } from '../database/unit-of-work/write.ts'
 import { Unauthorized } from '../errors.ts'
 import { accounts, apiKeys } from '../generated/tables.ts'
 import { checkPreconditions, requirePreconditions, type Conditions } from '../http/conditional-requests.ts'
@@ -113,17 +113,14 @@ export const revokeApiKey: Write<{ keyId: number, conditions: Conditions }, unde
   }
 }
 
-/**
- * Stores the last use of keys; a key that was deleted meanwhile is ignored. Rows are updated in id order, because at
- * the turn of an hour every process marks the same keys.
- */
-export const markKeyUsed: Command<{ key: number, at: number }, undefined> = {
+/** Stores the last use of a key; a key that was deleted meanwhile is ignored. */
+export const markKeyUsed: Command<{ account: number, key: number, at: number }, undefined> = {
   name: 'markKeyUsed',
-  async runAll ({ dialect, execute }, inputs) {
-    await execute(`
-      UPDATE api_keys SET last_used_at = ${dialect.toTime('i.at')}
-      FROM ${dialect.jsonRows('i', { key: 'bigint', at: 'text' })} WHERE api_keys.id = i.key`,
-    inputs.toSorted((a, b) => a.key - b.key).map(({ key, at }) => ({ key, at: new Date(at).toISOString() })))
-    return inputs.map(() => ({ record: undefined }))
+  needs: ({ account, key }) => ({ account, needs: [forUpdate(apiKeys, key)] }),
+  async run (tx, { account, key, at }) {
+    const rows = tx.rows(account)
+    const row = rows.get(apiKeys, key)
+    if (row !== undefined) rows.amend(apiKeys, row, { lastUsedAt: timeText(at) })
+    return { record: undefined }
   }
 }

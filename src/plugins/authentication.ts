@@ -117,9 +117,10 @@ export const authentication = fp(async function authentication (app: FastifyInst
   /** Stores `lastUsedAt` rounded down to the hour: one write an hour for each key, for which no request waits. */
   function recordLastUse (credential: ApiKeyCredential, now: number): void {
     const hour = Math.floor(now / HOUR_MS) * HOUR_MS
-    if (credential.lastUsedAt !== undefined && credential.lastUsedAt >= hour) return
+    const { account, key, lastUsedAt } = credential
+    if (lastUsedAt !== undefined && lastUsedAt >= hour) return
     credential.lastUsedAt = hour
-    app.commit(markKeyUsed, { key: credential.key, at: hour }, { account: null }).catch((error: unknown) => {
+    app.commit(markKeyUsed, { account, key, at: hour }, { account: null }).catch((error: unknown) => {
       app.log.warn({ err: error }, 'failed to record the last use of an API key')
     })
   }

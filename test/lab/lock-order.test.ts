@@ -3,16 +3,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import t from 'tap'
 import { startApp, type Answer, type Client } from '../support/app.ts'
+import { markKeyUsed } from '../../src/accounts/commands.ts'
+import { countRequests } from '../../src/limits/commands.ts'
 import { deliverUnsubscribedMessages } from '../../src/messages/delivery-status.ts'
 import { database, freshDatabase } from '../support/database.ts'
 import { becomes, DELIVERING, send } from '../support/delivery.ts'
 import { eventually, openReceiver } from '../support/receiver.ts'
 
 /**
- * Maximum time for an action to reach its lock: the service gives a lock up after a second. A machine that takes longer
- * tests less, and fails nothing.
+ * Maximum time for an action to reach its lock, in ms: the service gives a lock up after it. A machine that takes
+ * longer tests less, and fails nothing.
  */
-const ARRIVAL_MS = 400
+const ARRIVAL_MS = 100
 
 const skip = database === 'sqlite' && 'transactions of SQLite run one after another'
 
@@ -124,6 +126,24 @@ t.test('the lab and delivery workers lock rows in one order', { skip }, async (t
     await cross(`SELECT 1 FROM accounts WHERE id = ${ada.account} FOR KEY SHARE`, async () => await keyed('one'),
       () => { answers.push(keyed('two')) })
     t.same((await Promise.all(answers)).map(({ status }) => status), [200])
+  })
+
+  await t.test('new limits beside a request that is counted, and the last use of its key', async (t) => {
+    const { app, openAccount } = quiet
+    const ada = await openAccount()
+    const limits = { requests: 1_000, windowSeconds: 60 }
+    const put = async ({ request }: Client): Promise<Answer> => await request('PUT', '/lab/limits', { body: limits })
+    await put(ada)
+    const { key: text, account } = ada as { key: string, account: number }
+    const { body: [{ id: key }] } = await ada.get('/account/keys')
+    const used: Array<Promise<unknown>> = []
+    const there = service.withKey(text, account)
+    await cross(firstRow('api_keys', 'id', ada), async () => await put(there), () => {
+      used.push(
+        app.commit(countRequests, { account, key, arrivedAt: Date.now() }, { account: null }),
+        app.commit(markKeyUsed, { account, key, at: Date.now() }, { account: null }))
+    })
+    t.match(await Promise.all(used), [{ record: { limits } }, {}])
   })
 
   await quiet.app.close()
