@@ -23,8 +23,11 @@ const CONFLICTS = new Set(['40001', '40P01', '55P03', '0A000'])
  */
 const UNAVAILABLE_CLASSES = new Set(['53', '57', '58', '08'])
 
-/** PostgreSQL: read_only_sql_transaction. After a failover, the server accepts reads only. */
-const READ_ONLY = '25006'
+/**
+ * PostgreSQL: read_only_sql_transaction (after a failover, the server accepts reads only) and insufficient_privilege (a
+ * right was revoked).
+ */
+const REFUSED = new Set(['25006', '42501'])
 
 /** PostgreSQL: too_many_connections. The server, or this user, has no connection left. */
 export const TOO_MANY_CONNECTIONS = '53300'
@@ -46,7 +49,7 @@ export function classifyError (error: unknown): ErrorKind {
   if (error instanceof DatabaseUnavailable || error instanceof OperationalError) return 'unavailable'
   const { code, message } = traits(error)
   if (CONFLICTS.has(code)) return 'conflict'
-  if (UNAVAILABLE_SQLITE.test(code) || code === READ_ONLY) return 'unavailable'
+  if (UNAVAILABLE_SQLITE.test(code) || REFUSED.has(code)) return 'unavailable'
   if (/^[0-9A-Z]{5}$/.test(code) && UNAVAILABLE_CLASSES.has(code.slice(0, 2))) return 'unavailable'
   if (UNREACHABLE.test(`${code} ${message}`) || LOST_CONNECTION.test(message)) return 'unavailable'
   return 'statement error'

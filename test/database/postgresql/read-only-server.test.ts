@@ -40,3 +40,30 @@ t.test(
     t.match((await store.get('/messages')).body, [{ message: 'Before' }, { message: 'After' }])
   }
 )
+
+t.test(
+  'a write whose right was revoked gets 503, and works again once it is granted',
+  { skip: database === 'sqlite' && 'SQLite has no server' },
+  async (t) => {
+    const server = await startPostgres()
+    t.teardown(server.stop)
+    const admin = new pg.Client({ connectionString: server.url })
+    await admin.connect()
+    await migrate(server.url)
+    await admin.query('CREATE ROLE clerk LOGIN PASSWORD \'secret\'')
+    await admin.query('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk')
+    await admin.query('GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO clerk')
+    const url = new URL(server.url)
+    Object.assign(url, { username: 'clerk', password: 'secret' })
+    const { openAccount } = await startApp(t, { DATABASE_URL: url.href })
+    t.teardown(async () => { await admin.end() })
+    const store = await openAccount()
+
+    await admin.query('REVOKE INSERT ON messages FROM clerk')
+    t.match(await store.post('/messages', { message: 'Meanwhile' }), {
+      status: 503, body: { code: 'database_unavailable' }, headers: { 'retry-after': String }
+    })
+    await admin.query('GRANT INSERT ON messages TO clerk')
+    t.equal((await store.post('/messages', { message: 'After' })).status, 201)
+  }
+)
