@@ -5,7 +5,7 @@ import type { Changes } from './unit-of-work/success.ts'
 import type { Database } from './database.ts'
 import { TOO_MANY_CONNECTIONS } from './error-classification.ts'
 import { getOrAdd } from './get-or-add.ts'
-import { connectionOf, schemaOf } from './postgresql/connection-url.ts'
+import { connectionOf, schemaOf, SERVER_TIMEOUT_MS } from './postgresql/connection-url.ts'
 import { prepareSession } from './postgresql/session.ts'
 
 /**
@@ -25,7 +25,10 @@ export interface NotifierOptions {
   /** Called with what other processes say that they changed. */
   onChange: (changes: Changes) => void
   onError: (error: unknown) => void
-  /** `TIMEOUT_MS` by default. */
+  /**
+   * A server that does not accept the connection, or answer a statement, within this time is tried again;
+   * `SERVER_TIMEOUT_MS` by default. The connection is checked at this interval: one that is lost receives nothing.
+   */
   timeoutMs?: number
 }
 
@@ -37,20 +40,11 @@ const COLLECT_MS = 10
 /** Maximum number of ids in a notification of 8000 bytes; polls and the ends of leases find what does not fit. */
 const MAX_IDS = 400
 
-/**
- * A server that does not accept the connection, or answer a statement, within this time is tried again. The connection
- * is checked at this interval: one that is lost receives nothing.
- */
-const TIMEOUT_MS = 10_000
-
 /** Pause before a lost connection is made again. */
 const RECONNECT_DELAY_MS = 1_000
 
-/** The same if the server had too few connections: those of requests go first. */
-const SCARCE_DELAY_MS = 10_000
-
 export function createNotifier (
-  database: Database, { url, onChange, onError, timeoutMs = TIMEOUT_MS }: NotifierOptions
+  database: Database, { url, onChange, onError, timeoutMs = SERVER_TIMEOUT_MS }: NotifierOptions
 ): Notifier {
   if (!database.dialect.isServer) return { announce () {}, close () {} }
   /** The stores in other schemas of the database have the same channel. */
@@ -133,7 +127,8 @@ export function createNotifier (
       current = undefined
       // Its server may not answer.
       connection.end().catch(() => {})
-      const pause = isScarce ? SCARCE_DELAY_MS : RECONNECT_DELAY_MS
+      // Where the server has too few connections, those of requests go first.
+      const pause = isScarce ? SERVER_TIMEOUT_MS : RECONNECT_DELAY_MS
       isScarce = false
       await sleep(pause, undefined, { ref: false, signal: stop.signal }).catch(() => {})
     }

@@ -20,6 +20,9 @@ const SYNTAX = 'be file:<path> of a file, without parameters, for SQLite, or ' +
 const ONE_HOST = 'name one host and no target_session_attrs: behind several servers, that of a proxy that leads to ' +
   'the primary, such as HAProxy'
 
+/** Maximum time to wait for a server outside of requests, for a connection or an answer. */
+export const SERVER_TIMEOUT_MS = 10_000
+
 /** How node-postgres connects. What is missing comes from its defaults, and from PGHOST and its like. */
 export interface Connection {
   host?: string

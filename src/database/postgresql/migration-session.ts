@@ -1,17 +1,15 @@
 import pg from 'pg'
 import { classifyError } from '../error-classification.ts'
 import { LOCK_WAIT_MS, type MigrationSession } from '../migrations/session.ts'
-import { connectionOf } from './connection-url.ts'
+import { connectionOf, SERVER_TIMEOUT_MS } from './connection-url.ts'
 import { prepareSession, quotedSchemaOf } from './session.ts'
-
-const CONNECT_TIMEOUT_MS = 10_000
 
 /** The key of the advisory lock: that of `prisma migrate deploy`. */
 const ADVISORY_LOCK = 72707369
 
 /** @throws an error with the kind `DatabaseNotReachable`, if so: a HOST can have no address, too */
 export async function openSession (url: string): Promise<MigrationSession> {
-  const client = new pg.Client({ ...connectionOf(url), connectionTimeoutMillis: CONNECT_TIMEOUT_MS })
+  const client = new pg.Client({ ...connectionOf(url), connectionTimeoutMillis: SERVER_TIMEOUT_MS })
   // A lost connection fails its statements.
   client.on('error', () => {})
   const close = async (): Promise<void> => { await client.end().catch(() => {}) }

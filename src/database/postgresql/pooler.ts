@@ -1,11 +1,9 @@
 import pg from 'pg'
 import { OperationalError } from '../../operational-error.ts'
-import { connectionOf } from './connection-url.ts'
+import { connectionOf, SERVER_TIMEOUT_MS } from './connection-url.ts'
 
 /** A pooler can give both connections servers that no other has used. A second attempt is unlikely to. */
 const ATTEMPTS = 3
-
-const CONNECT_TIMEOUT_MS = 10_000
 
 /**
  * Detects a pooler in transaction mode, which gives each transaction of a connection another server: prepared
@@ -48,7 +46,7 @@ async function serverOf (client: pg.Client): Promise<number> {
 
 async function withConnection<Result> (url: string, use: (client: pg.Client) => Promise<Result>): Promise<Result> {
   const client = new pg.Client({
-    ...connectionOf(url), connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: CONNECT_TIMEOUT_MS
+    ...connectionOf(url), connectionTimeoutMillis: SERVER_TIMEOUT_MS, query_timeout: SERVER_TIMEOUT_MS
   })
   try {
     await client.connect()
