@@ -5,7 +5,6 @@ import { availableParallelism, cpus, release, tmpdir, totalmem, type } from 'nod
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { databaseOf, type DatabaseName } from '../../src/database/dialect.ts'
 import { measureAgainst } from './against.ts'
 import { measureGrowth } from './growth.ts'
 import { measureLab } from './lab.ts'
@@ -65,26 +64,7 @@ Instead of that:
   --start               time from the start of petstore to /readyz
 `
 
-const { values: options } = parseArgs({
-  options: {
-    quick: { type: 'boolean', default: false },
-    pets: { type: 'string', default: '10000' },
-    database: { type: 'string' },
-    workload: { type: 'string', multiple: true },
-    rounds: { type: 'string' },
-    seconds: { type: 'string' },
-    connections: { type: 'string', default: '64' },
-    against: { type: 'string' },
-    'many-accounts': { type: 'boolean', default: false },
-    'two-processes': { type: 'boolean', default: false },
-    lab: { type: 'boolean', default: false },
-    'slow-disk': { type: 'boolean', default: false },
-    memory: { type: 'boolean', default: false },
-    growth: { type: 'boolean', default: false },
-    start: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false }
-  }
-})
+const options = parsed()
 
 /** The major version of Node that the published figures are made with. */
 const PUBLISHED_NODE = 24
@@ -161,8 +141,7 @@ async function run (): Promise<void> {
 
 function planned (): Plan {
   const { quick, database, workload, rounds, seconds, pets, connections } = options
-  const databases: DatabaseName[] =
-    database === undefined ? ['sqlite', 'postgresql'] : [databaseOf(database === 'sqlite' ? 'file:' : database)]
+  const databases = (['sqlite', 'postgresql'] as const).filter((name) => database === undefined || name === database)
   const plan = {
     databases: quick && database === undefined ? databases.slice(0, 1) : databases,
     workloads: workload ?? Object.keys(workloads).filter((name) => !quick || workloads[name]!.quick === true),
@@ -174,14 +153,14 @@ function planned (): Plan {
   const unknown = plan.workloads.filter((name) => !(name in workloads))
   const numbers = [plan.pets, plan.rounds, plan.seconds, plan.connections]
   if (
+    databases.length === 0 ||
     unknown.length > 0 ||
     numbers.some((number) => !(number > 0)) ||
     plan.pets < 1_000 ||
     plan.connections < 2 ||
-    plan.connections > connectionsFor(plan.pets) ||
-    (database !== undefined && !['sqlite', 'postgresql'].includes(database))
+    plan.connections > connectionsFor(plan.pets)
   ) {
-    throw new Error(`These options are not valid.\n${HELP}`)
+    refuse(`These options are not valid.\n${HELP}`)
   }
   return plan
 }
@@ -210,4 +189,35 @@ function machine (): object {
     cores: availableParallelism(),
     memory: totalmem()
   }
+}
+
+function parsed () {
+  const options = {
+    quick: { type: 'boolean', default: false },
+    pets: { type: 'string', default: '10000' },
+    database: { type: 'string' },
+    workload: { type: 'string', multiple: true },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+    connections: { type: 'string', default: '64' },
+    against: { type: 'string' },
+    'many-accounts': { type: 'boolean', default: false },
+    'two-processes': { type: 'boolean', default: false },
+    lab: { type: 'boolean', default: false },
+    'slow-disk': { type: 'boolean', default: false },
+    memory: { type: 'boolean', default: false },
+    growth: { type: 'boolean', default: false },
+    start: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false }
+  } as const
+  try {
+    return parseArgs({ options }).values
+  } catch (error) {
+    return refuse((error as Error).message)
+  }
+}
+
+function refuse (reason: string): never {
+  console.error(reason)
+  process.exit(2)
 }
