@@ -84,7 +84,7 @@ t.test('no statement runs after the one that commits', { skip }, async (t) => {
     await committing
     await t.rejects(transaction.commit([insert('afterwards')]))
     throw new Error('too late')
-  }), { message: 'too late' })
+  }), { code: 'DATABASE_UNAVAILABLE', cause: { message: 'too late' } })
   t.same(await names(), ['Ada'])
 })
 
