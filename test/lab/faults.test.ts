@@ -2,6 +2,7 @@ import t from 'tap'
 import { startApp, type Answer } from '../support/app.ts'
 import { assertError, assertRejectsInput, assertResponse } from '../support/checks.ts'
 import { newCategory, stocked } from '../support/fixtures.ts'
+import { inOneGroup } from '../support/groups.ts'
 import { operationsOf } from '../support/operations.ts'
 import { openStream } from '../support/stream.ts'
 import { newFault } from './fixture.ts'
@@ -84,11 +85,30 @@ t.test('faults', async (t) => {
   await t.test('the tag of the list deletes all faults, below, at and above the length of a page', async (t) => {
     for (const count of [19, 20, 21]) {
       const ada = await openAccount()
-      await Promise.all(Array.from({ length: count }, async () => await newFault(ada)))
+      const [{ id: keyId }] = (await ada.get('/account/keys')).body
+      const forms = [
+        { operation: 'listPets', effect: { type: 'refuse', status: 503 }, after: 2, times: 3, keyId },
+        { operation: 'listPets', effect: { type: 'reset' }, forSeconds: 60, rate: 0.000001, seed: 7, keyId },
+        { effect: { type: 'redirect', location: 'https://example.com/?"\\' } }
+      ]
+      await Promise.all(Array.from({ length: count }, async (_, i) => await newFault(ada, forms[i])))
+      const used = await newFault(ada, { operation: 'listCategories', effect: { type: 'refuse', status: 503 } })
+      t.equal((await ada.get('/categories')).status, 503)
+      t.equal((await ada.get('/pets')).status, 200, 'two faults let a request pass')
       const { etag } = (await ada.get('/lab/faults')).headers
       assertError(t, await ada.delete('/lab/faults', { 'if-match': '"x"' }), 412, 'precondition_failed')
-      assertResponse(t, await ada.delete('/lab/faults', { 'if-match': etag! }), 204)
+      const bob = await openAccount()
+      const other = await newFault(bob)
+      const answers = await inOneGroup(app, [
+        async () => await ada.delete('/lab/faults', { 'if-match': etag! }),
+        async () => await bob.delete('/lab/faults', { 'if-match': etag! }),
+        async () => await ada.delete('/lab/faults', { 'if-match': etag! }),
+        async () => await ada.delete('/lab/faults')
+      ])
+      t.same(answers.map(({ status }) => status), [204, 412, 412, 204], 'each sees the list that the one before left')
       assertResponse(t, await ada.get('/lab/faults'), 200, [])
+      assertError(t, await ada.get(`/lab/faults/${used}`), 404, 'fault_not_found')
+      t.equal((await bob.get(`/lab/faults/${other}`)).status, 200, 'another account keeps its own')
     }
   })
 
