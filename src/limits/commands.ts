@@ -49,7 +49,8 @@ export interface Counted { limits: Limits, use: Use }
 
 /**
  * Counts requests within the limits of their accounts, which are locked: exactly as many are accepted as a window
- * allows, whatever the number of processes. The record is `null` for an account without limits.
+ * allows, whatever the number of processes. The record is `null` for an account without limits. As a `Write`, it would
+ * make the writes of other accounts wait while another process counts requests of the same account.
  */
 export const countRequests: Command<CountInput, Counted | null> = {
   name: 'countRequests',
