@@ -225,10 +225,11 @@ function writes ({ nobody }: TestApp, ada: Client, { category, rareCategory, pet
       await expect(503, ada.get('/categories'))
       await remove(`/lab/faults/${await create('/lab/faults', fault)}`)
     },
-    'sign up, move the clock and delete the account': async () => {
+    'sign up, move the clock, and delete faults and the account': async () => {
       const { apiKey } = await expect(201, nobody.post('/accounts', { name: 'A store' }))
       const headers = { authorization: `Bearer ${apiKey}` }
       await expect(200, nobody.post('/lab/clock/advance', { seconds: 60 }, headers))
+      await expect(204, nobody.delete('/lab/faults', headers))
       await expect(204, nobody.delete('/account', headers))
     },
     'check readiness': async () => await expect(200, nobody.get('/readyz'))
