@@ -18,7 +18,7 @@ export interface Database {
   transact: Transact
   /** Maximum number of transactions in flight. */
   writers: number
-  /** Prisma Client, for what is cold: the command line and seeds. The service writes by group commits alone. */
+  /** Prisma Client, for rare reads: those of the command line and the demo store. All writes are group commits. */
   readonly prisma: Client
   /** Returns false while a server accepts reads only, as after a failover. */
   acceptsWrites: () => Promise<boolean>

@@ -14,7 +14,7 @@ type MigrationConfig = Pick<Config, 'DATABASE_URL' | 'MIGRATE_ON_START'>
 export async function migrateOrVerify (config: MigrationConfig): Promise<void> {
   const { DATABASE_URL: url } = config
   if (!migratesOnStart(config)) return await verifyMigrations(url)
-  // The driver adapter's errors explain a server that cannot be reached.
+  // First, because its error says that a server cannot be reached, and that of the pooler's check does not.
   await pendingMigrations(url)
   await verifyConnection(url)
   await migrate(url)
