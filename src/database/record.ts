@@ -1,11 +1,23 @@
-import type { Static, TObject } from '@sinclair/typebox'
+import type { Static, TObject, TSchema } from '@sinclair/typebox'
 
-/** Returns the record of a row: its fields that the schema names, without those that are null. */
+/**
+ * Returns the record of a row: its fields that the schema names, without those that are null. A text of which the
+ * schema makes an array or an object contains JSON.
+ */
 export function recordOf<Schema extends TObject> ({ properties }: Schema, row: object): Static<Schema> {
   const fields = row as Record<string, unknown>
   const record: Record<string, unknown> = {}
-  for (const name of Object.keys(properties)) if (fields[name] !== null) record[name] = fields[name]
+  for (const name in properties) {
+    const value = fields[name]
+    if (value === null) continue
+    record[name] = typeof value === 'string' && isStructured(properties[name]!) ? JSON.parse(value) : value
+  }
   return record
+}
+
+/** Tells whether a schema is that of an array or an object, which a column contains as JSON. */
+export function isStructured ({ type }: TSchema): boolean {
+  return type === 'array' || type === 'object'
 }
 
 /** Returns a row's version as a strong entity tag (RFC 9110 section 8.8.1). */

@@ -1,6 +1,6 @@
-import type { TObject } from '@sinclair/typebox'
+import type { Static, TObject } from '@sinclair/typebox'
 import type { Dialect, InputType } from '../dialect.ts'
-import { etagOf } from '../record.ts'
+import { etagOf, isStructured } from '../record.ts'
 import type { Query, Read } from '../reads/query.ts'
 import { columnOf, type Column, type Table } from '../table.ts'
 import {
@@ -19,13 +19,18 @@ const ALIAS = 'r'
 /**
  * Returns the members of a table's records in JSON. Each field of the schema is the model's field of that name; a text
  * of which the schema makes an array or an object contains JSON.
+ *
+ * @param computed the members that are not the value of a field
  */
-export function membersOf (table: Table, { properties }: TObject, alias = ALIAS): Record<string, Member> {
+export function membersOf<Schema extends TObject> (
+  table: Table, { properties }: Schema, alias = ALIAS, computed: Partial<Record<keyof Static<Schema>, Member>> = {}
+): Record<string, Member> {
   return Object.fromEntries(Object.entries(properties).map(([field, schema]) => {
+    const known = computed[field]
+    if (known !== undefined) return [field, known]
     const sql = `${alias}.${columnOf(table, field)}`
     const column = table.columns[field]!
-    const isJson = ['array', 'object'].includes((schema as { type?: string }).type ?? '')
-    const member = isJson ? json(sql) : memberOf(column, sql)
+    const member = isStructured(schema) ? json(sql) : memberOf(column, sql)
     return [field, column.isNullable ? optional(member) : member]
   }))
 }
