@@ -1,13 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { timeText } from '../database/account-clocks.ts'
-import { etagOf } from '../database/record.ts'
+import { etagOf, recordOf } from '../database/record.ts'
 import type { AccountRows } from '../database/unit-of-work/account-rows.ts'
 import { all, forUpdate, type Need, type Write } from '../database/unit-of-work/write.ts'
 import { testDelivery } from '../deliveries/enqueue.ts'
 import { apiKeys, deliveries, webhooks, type WebhookRow } from '../generated/tables.ts'
 import { requireRow, type RecordRef } from '../http/record-routes.ts'
 import { WebhookLimitReached, WebhookNotFound } from './errors.ts'
-import type { NewWebhook, Webhook, WebhookUpdate, WebhookWithSecret } from './schemas.ts'
+import {
+  WebhookSchema, WebhookWithSecretSchema, type NewWebhook, type Webhook, type WebhookUpdate, type WebhookWithSecret
+} from './schemas.ts'
 
 /** Maximum number of webhooks of an account. */
 const MAX_WEBHOOKS = 20
@@ -15,18 +17,22 @@ const MAX_WEBHOOKS = 20
 /** How long the secret before the last rotation signs as well: 24 hours. */
 const SECRET_OVERLAP_MS = 24 * 60 * 60 * 1000
 
-/** @param secret a new `webhookSecret()` */
-export const createWebhook: Write<{ webhook: Required<NewWebhook>, secret: string }, WebhookWithSecret> = {
+export interface NewWebhookInput {
+  webhook: NewWebhook & Pick<Webhook, 'events'>
+  /** A new `webhookSecret()`. */
+  secret: string
+}
+
+export const createWebhook: Write<NewWebhookInput, WebhookWithSecret> = {
   name: 'createWebhook',
   // An account without webhooks has no row of theirs to lock, but it has API keys.
   needs: () => [all(apiKeys), all(webhooks)],
   creates: [webhooks],
-  decide ({ webhook: { url, events, enabled }, secret }, rows) {
+  decide ({ webhook, secret }, rows) {
     if (rows.all(webhooks).length >= MAX_WEBHOOKS) throw new WebhookLimitReached(MAX_WEBHOOKS)
-    const webhook = rows.insert(webhooks, {
-      url, events: JSON.stringify(events), enabled, secret, createdAt: rows.now
-    })
-    return { record: { ...webhookRecord(webhook), secret }, etag: etagOf(1) }
+    const events = JSON.stringify(webhook.events)
+    const row = rows.insert(webhooks, { ...webhook, events, secret, createdAt: rows.now })
+    return { record: recordOf(WebhookWithSecretSchema, row), etag: etagOf(1) }
   }
 }
 
@@ -39,17 +45,14 @@ export const updateWebhook: Write<WebhookRef & { patch: WebhookUpdate }, Webhook
   needs,
   decide ({ patch, ...ref }, rows) {
     const webhook = findWebhook(rows, ref)
-    const { id } = webhook
     const { url = webhook.url, enabled = webhook.enabled } = patch
     const events = patch.events === undefined ? webhook.events : JSON.stringify(patch.events)
-    if (url === webhook.url && enabled === webhook.enabled && events === webhook.events) {
-      return { record: webhookRecord(webhook), etag: etagOf(webhook.version) }
-    }
     // Another address, or an owner who enables the webhook again, has a new start.
     const isFresh = url !== webhook.url || enabled !== webhook.enabled
-    const streak = isFresh ? { failures: 0, failingSince: null } : {}
-    const changed = rows.update(webhooks, webhook, { url, enabled, events, gone: webhook.gone && !enabled, ...streak })
-    return { record: webhookRecord(changed), etag: etagOf(changed.version), changes: { webhooks: [id] } }
+    const streak = isFresh ? { failures: 0, failingSince: null, gone: webhook.gone && !enabled } : {}
+    const changed = rows.update(webhooks, webhook, { ...patch, events, ...streak })
+    const result = { record: recordOf(WebhookSchema, changed), etag: etagOf(changed.version) }
+    return changed === webhook ? result : { ...result, changes: { webhooks: [webhook.id] } }
   }
 }
 
@@ -77,19 +80,14 @@ export const rotateSecret: Write<WebhookRef & { secret: string }, WebhookWithSec
     const webhook = findWebhook(rows, ref)
     const previousUntil = timeText(Date.parse(rows.now) + SECRET_OVERLAP_MS)
     const changed = rows.update(webhooks, webhook, { secret, previousSecret: webhook.secret, previousUntil })
-    return {
-      record: { ...webhookRecord(changed), secret }, etag: etagOf(changed.version), changes: { webhooks: [webhook.id] }
-    }
+    const record = recordOf(WebhookWithSecretSchema, changed)
+    return { record, etag: etagOf(changed.version), changes: { webhooks: [webhook.id] } }
   }
 }
 
 /** @throws the errors of an unknown webhook, and of failed preconditions */
 function findWebhook (rows: AccountRows, { webhookId, conditions }: WebhookRef): Readonly<WebhookRow> {
   return requireRow(rows, webhooks, webhookId, WebhookNotFound, conditions)
-}
-
-function webhookRecord ({ id, url, events, enabled, createdAt }: Readonly<WebhookRow>): Webhook {
-  return { id, url, events: JSON.parse(events) as Webhook['events'], enabled, createdAt }
 }
 
 /** Creates a secret as the Standard Webhooks specification asks for: 24 to 64 random bytes in base64. */

@@ -56,11 +56,10 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
         examples: { body: { url: 'https://example.com/hooks/petstore', events: ['message.created'], enabled: false } }
       }
     }, async (request, reply) => {
-      const { url, events = [...eventTypes], enabled = true } = request.body
-      checkTarget(url, allowPrivate)
+      const webhook = { events: [...eventTypes], ...request.body }
+      checkTarget(webhook.url, allowPrivate)
       reply.header('cache-control', 'no-store')
-      const input = { webhook: { url, events, enabled }, secret: webhookSecret() }
-      return await sendCreated(request, reply, createWebhook, input)
+      return await sendCreated(request, reply, createWebhook, { webhook, secret: webhookSecret() })
     })
 
     app.get('/webhooks/:webhookId', {
