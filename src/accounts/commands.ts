@@ -1,5 +1,6 @@
 import { timeText } from '../database/account-clocks.ts'
 import { ACCOUNT_DELETED, type Command } from '../database/group-commit/command.ts'
+import { recordOf } from '../database/record.ts'
 import { idOf } from '../database/table.ts'
 import type { Changes } from '../database/unit-of-work/success.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
@@ -10,7 +11,10 @@ import { checkPreconditions, requirePreconditions, type Conditions } from '../ht
 import type { Credential } from './api-key.ts'
 import { ApiKeyLimitReached, ApiKeyNotFound, LastApiKey } from './errors.ts'
 import { ACCOUNT_ETAG, keyETag } from './queries.ts'
-import type { AccountWithKey, ApiKeyWithSecret, NewAccount, NewApiKey } from './schemas.ts'
+import {
+  AccountWithKeySchema, ApiKeyWithSecretSchema, type AccountWithKey, type ApiKeyWithSecret, type NewAccount,
+  type NewApiKey
+} from './schemas.ts'
 
 /** Maximum number of API keys of an account, with expired ones. */
 export const MAX_API_KEYS = 100
@@ -19,21 +23,11 @@ export const MAX_API_KEYS = 100
 export const createAccount: Write<{ account: NewAccount, credential: Credential }, AccountWithKey> = {
   name: 'createAccount',
   creates: [accounts, apiKeys],
-  decide ({ account: { name, email, expiresIn }, credential: { apiKey, prefix, hash } }, rows) {
-    const expires = expiresIn === undefined ? undefined : timeText(Date.parse(rows.now) + expiresIn * 1_000)
-    const { id, createdAt } = rows.insert(accounts, {
-      name, email: email ?? null, createdAt: rows.now, expiresAt: expires ?? null
-    })
-    rows.insert(apiKeys, { accountId: id, prefix, hash, createdAt })
-    const record = {
-      id,
-      name,
-      createdAt,
-      apiKey,
-      ...(email === undefined ? {} : { email }),
-      ...(expires === undefined ? {} : { expiresAt: expires })
-    }
-    return { record, etag: ACCOUNT_ETAG }
+  decide ({ account: { expiresIn, ...account }, credential: { apiKey, ...credential } }, rows) {
+    const expiresAt = expiresIn === undefined ? null : timeText(Date.parse(rows.now) + expiresIn * 1_000)
+    const row = rows.insert(accounts, { ...account, createdAt: rows.now, expiresAt })
+    rows.insert(apiKeys, { ...credential, accountId: row.id, createdAt: rows.now })
+    return { record: recordOf(AccountWithKeySchema, { ...row, apiKey }), etag: ACCOUNT_ETAG }
   }
 }
 
@@ -78,22 +72,11 @@ export const createApiKey: Write<{ key: NewApiKey, credential: Credential }, Api
   name: 'createApiKey',
   needs: () => [all(apiKeys)],
   creates: [apiKeys],
-  decide ({ key: { label, readOnly = false, expiresAt }, credential: { apiKey, prefix, hash } }, rows) {
+  decide ({ key, credential: { apiKey, ...credential } }, rows) {
     if (rows.all(apiKeys).length >= MAX_API_KEYS) throw new ApiKeyLimitReached(MAX_API_KEYS)
-    const expires = expiresAt === undefined ? undefined : new Date(expiresAt).toISOString()
-    const { id, createdAt } = rows.insert(apiKeys, {
-      label: label ?? null, prefix, hash, readOnly, createdAt: rows.now, expiresAt: expires ?? null
-    })
-    const record = {
-      id,
-      prefix,
-      readOnly,
-      createdAt,
-      apiKey,
-      ...(label === undefined ? {} : { label }),
-      ...(expires === undefined ? {} : { expiresAt: expires })
-    }
-    return { record, etag: keyETag(null) }
+    const expiresAt = key.expiresAt === undefined ? null : new Date(key.expiresAt).toISOString()
+    const row = rows.insert(apiKeys, { ...key, ...credential, createdAt: rows.now, expiresAt })
+    return { record: recordOf(ApiKeyWithSecretSchema, { ...row, apiKey }), etag: keyETag(null) }
   }
 }
 

@@ -1,12 +1,13 @@
+import type { Dialect } from '../database/dialect.ts'
 import { etagOf } from '../database/record.ts'
 import type { Query, Read } from '../database/reads/query.ts'
-import {
-  boolean, integer, jsonObject, optional, text, time, type SerializedRecord
-} from '../database/sql/json-object.ts'
+import { jsonObject, optional, time, type SerializedRecord } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
-import { listRecords } from '../database/sql/record-queries.ts'
+import { listOf, listRecords, membersOf } from '../database/sql/record-queries.ts'
 import { ACCOUNT_DELETED } from '../database/group-commit/command.ts'
 import { Unauthorized } from '../errors.ts'
+import * as tables from '../generated/tables.ts'
+import { AccountSchema, ApiKeySchema } from './schemas.ts'
 
 /** An API key that a request was authenticated with. Times in ms since 1970. */
 export interface ApiKeyCredential {
@@ -22,13 +23,7 @@ export interface ApiKeyCredential {
 
 const accountById: Query<{ account: number }, { record: string }> = {
   sql: (dialect) => `
-    SELECT i.ord, ${jsonObject(dialect, {
-      id: integer('a.id'),
-      name: text('a.name'),
-      createdAt: time('a.created_at'),
-      email: optional(text('a.email')),
-      expiresAt: optional(time('a.expires_at'))
-    })} AS record
+    SELECT i.ord, ${jsonObject(dialect, membersOf(tables.accounts, AccountSchema, 'a'))} AS record
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint' })}
     JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL`
 }
@@ -126,22 +121,16 @@ export async function findKeyById (read: Read, key: number): Promise<object | un
   return await read(keyById, { key })
 }
 
-const keyMembers = {
-  id: integer('k.id'),
-  prefix: text('k.prefix'),
-  readOnly: boolean('k.read_only'),
-  createdAt: time('k.created_at'),
-  label: optional(text('k.label')),
+const keyRecord = (dialect: Dialect): string => jsonObject(dialect, membersOf(tables.apiKeys, ApiKeySchema, 'r', {
   // Stored to the hour, which may lie before the creation.
-  lastUsedAt: optional(time('CASE WHEN k.last_used_at < k.created_at THEN k.created_at ELSE k.last_used_at END')),
-  expiresAt: optional(time('k.expires_at'))
-}
+  lastUsedAt: optional(time('CASE WHEN r.last_used_at < r.created_at THEN r.created_at ELSE r.last_used_at END'))
+}))
 
 const keyOfAccount: Query<{ account: number, id: number }, { record: string, lastUsedAt: string | null }> = {
   sql: (dialect) => `
-    SELECT i.ord, ${dialect.time('k.last_used_at')} AS "lastUsedAt", ${jsonObject(dialect, keyMembers)} AS record
+    SELECT i.ord, ${dialect.time('r.last_used_at')} AS "lastUsedAt", ${keyRecord(dialect)} AS record
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
-    JOIN api_keys k ON k.id = i.id AND k.account_id = i.account`
+    JOIN api_keys r ON r.id = i.id AND r.account_id = i.account`
 }
 
 /** Returns the entity tag of a key. The time of its last use, to the hour, is all that ever changes. */
@@ -155,12 +144,6 @@ export async function findApiKey (read: Read, account: number, id: number): Prom
   return row && { record: row.record, etag: keyETag(row.lastUsedAt) }
 }
 
-export const keyList: ListDefinition = {
-  name: 'API keys',
-  from: 'api_keys k',
-  record: (dialect) => jsonObject(dialect, keyMembers),
-  filters: {},
-  indexes: [{ name: 'api_keys_account_id_id_idx', columns: ['k.account_id'], position: 'k.id' }]
-}
+export const keyList: ListDefinition = { ...listOf(tables.apiKeys, ApiKeySchema), record: keyRecord }
 
 export const listKeys = listRecords(keyList)
