@@ -1,26 +1,27 @@
 import type { Command } from '../database/group-commit/command.ts'
+import { recordOf } from '../database/record.ts'
 import { all, forUpdate, type Write } from '../database/unit-of-work/write.ts'
 import { accountLimits, apiKeys } from '../generated/tables.ts'
 import { requirePreconditions, type Conditions } from '../http/conditional-requests.ts'
 import { LimitsNotFound } from './errors.ts'
-import { limitsEtag, limitsOf, type LimitsRow } from './queries.ts'
+import { limitsEtag } from './queries.ts'
 import { countRequest, currentWindows, type Use, type Window } from './rules.ts'
-import type { Limits, NewLimits } from './schemas.ts'
+import { LimitsSchema, type Limits, type NewLimits } from './schemas.ts'
+
+const DEFAULTS: Partial<NewLimits> = { per: 'account', fields: 'ietf', retryAfter: 'seconds' }
 
 /** Sets limits in place of those before, and counts from 0. */
 export const putLimits: Write<{ account: number, limits: NewLimits, conditions: Conditions }, Limits> = {
   name: 'putLimits',
   // An account without limits has no row of theirs to lock, but it has API keys.
   needs: ({ account }) => [all(apiKeys), forUpdate(accountLimits, account)],
-  decide ({ account, limits: { requests, windowSeconds, ...choices }, conditions }, rows) {
-    const { per = 'account', fields = 'ietf', retryAfter = 'seconds' } = choices
+  decide ({ account, limits, conditions }, rows) {
     const before = rows.get(accountLimits, account)
-    requirePreconditions(conditions, before && limitsEtag(limitsOf(before as LimitsRow)))
-    const limits: Limits = { requests, windowSeconds, per, fields, retryAfter, refused: 0, early: 0 }
-    const row = { accountId: account, ...limits, windows: '[]' }
-    if (before === undefined) rows.insert(accountLimits, row)
-    else rows.update(accountLimits, before, row)
-    return { record: limits, etag: limitsEtag(limits), changes: { lab: [account] } }
+    requirePreconditions(conditions, before && limitsEtag(recordOf(LimitsSchema, before)))
+    if (before !== undefined) rows.delete(accountLimits, before)
+    const row = rows.insert(accountLimits, { ...DEFAULTS, ...limits, accountId: account })
+    const record = recordOf(LimitsSchema, row)
+    return { record, etag: limitsEtag(record), changes: { lab: [account] } }
   }
 }
 
@@ -30,7 +31,7 @@ export const deleteLimits: Write<{ account: number, conditions: Conditions }, un
   decide ({ account, conditions }, rows) {
     const before = rows.get(accountLimits, account)
     if (before === undefined) throw new LimitsNotFound()
-    requirePreconditions(conditions, limitsEtag(limitsOf(before as LimitsRow)))
+    requirePreconditions(conditions, limitsEtag(recordOf(LimitsSchema, before)))
     rows.delete(accountLimits, before)
     return { record: undefined, changes: { lab: [account] } }
   }
@@ -59,7 +60,7 @@ export const countRequests: Command<CountInput, Counted | null> = {
     const rows = tx.rows(account)
     const row = rows.get(accountLimits, account)
     if (row === undefined) return { record: null }
-    const limits = limitsOf(row as LimitsRow)
+    const limits = recordOf(LimitsSchema, row)
     const windows = JSON.parse(row.windows) as Window[]
     const offset = tx.clockOffset(account)
     // A window ends also where the clock stops.
