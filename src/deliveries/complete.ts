@@ -130,7 +130,7 @@ async function storeAttempts (tx: Transaction, completions: Completion[], target
     return own.length === 0 ? [] : [{ target, own }]
   })
   const counters = await insertAttempts(tx, called.map(({ target, own }) => ({
-    ...target, webhookId: target.id, account: own[0]!.account, attempts: own.map(({ attempt }) => attempt!)
+    ...target, webhookId: target.id, attempts: own.map(({ attempt }) => attempt!)
   })))
   called.forEach(({ target, own }, i) => {
     const { accountId, enabled, version } = target

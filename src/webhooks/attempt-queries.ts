@@ -2,21 +2,15 @@ import type { Dialect } from '../database/dialect.ts'
 import { etagOf } from '../database/record.ts'
 import { queryOfShape } from '../database/reads/query-shapes.ts'
 import type { Query, Read } from '../database/reads/query.ts'
-import {
-  integer, json, jsonObject, optional, text, time, type Member, type SerializedRecord
-} from '../database/sql/json-object.ts'
+import { json, jsonObject, optional, type SerializedRecord } from '../database/sql/json-object.ts'
 import type { Page, PageRequest } from '../database/sql/keyset-pagination.ts'
+import { membersOf } from '../database/sql/record-queries.ts'
+import { WebhookAttemptDetailSchema, WebhookAttemptSchema } from '../deliveries/schemas.ts'
 import { eventJson } from '../events/queries.ts'
+import { webhookAttempts } from '../generated/tables.ts'
 
-const members: Record<string, Member> = {
-  id: integer('a.id'),
-  eventId: integer('a.event_id'),
-  at: time('a.at'),
-  status: optional(integer('a.status')),
-  error: optional(text('a.error')),
-  durationMs: integer('a.duration_ms'),
-  nextTryAt: optional(time('a.next_try_at'))
-}
+const listed = (dialect: Dialect): string =>
+  jsonObject(dialect, membersOf(webhookAttempts, WebhookAttemptSchema, 'a'))
 
 interface PageInput { account: number, webhook: number, after: number, eventId?: unknown, status?: unknown }
 
@@ -32,7 +26,7 @@ function pageQuery (limit: number): Query<PageInput, Page> {
         ORDER BY a.id DESC`
       return `
         SELECT i.ord, (SELECT '[' || coalesce(${dialect.join('x.json', 'x.id DESC')}, '') || ']'
-            FROM (SELECT a.id, ${jsonObject(dialect, members)} AS json ${rows} LIMIT ${count}) AS x) AS records,
+            FROM (SELECT a.id, ${listed(dialect)} AS json ${rows} LIMIT ${count}) AS x) AS records,
           (SELECT CASE WHEN count(*) = 2 THEN max(y.id) END
             FROM (SELECT a.id ${rows} LIMIT 2 OFFSET ${count} - 1) AS y) AS next
         FROM ${dialect.jsonRows('i', {
@@ -65,9 +59,10 @@ function requestOf (dialect: Dialect): string {
     CASE WHEN ${body} IS NULL THEN '' ELSE ',"body":' || ${dialect.quote(body)} END || '}'`
 }
 
-const detail = (dialect: Dialect): string => jsonObject(dialect, {
-  ...members, request: optional(json(requestOf(dialect))), answer: optional(json('a.answer'))
-})
+const detail = (dialect: Dialect): string => jsonObject(dialect, membersOf(
+  webhookAttempts, WebhookAttemptDetailSchema, 'a',
+  { request: optional(json(requestOf(dialect))), answer: optional(json('a.answer')) }
+))
 
 interface DetailRow { record: string | null, hasBody: boolean | number | bigint }
 
