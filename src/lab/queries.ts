@@ -1,30 +1,20 @@
 import type { Dialect } from '../database/dialect.ts'
 import { etagOf } from '../database/record.ts'
 import type { Query, Read } from '../database/reads/query.ts'
-import {
-  integer, json, jsonObject, optional, text, time, type Member, type SerializedRecord
-} from '../database/sql/json-object.ts'
+import { integer, json, jsonObject, optional, type SerializedRecord } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
-import { listRecords } from '../database/sql/record-queries.ts'
+import { listRecords, membersOf } from '../database/sql/record-queries.ts'
+import { faults, snapshots } from '../generated/tables.ts'
+import { FaultSchema, SnapshotSchema } from './schemas.ts'
 import { StoreCountsSchema } from './stored-tables.ts'
 
-const faultMembers: Record<string, Member> = {
-  id: integer('f.id'),
-  operation: text('f.operation'),
+export const faultRecord = (dialect: Dialect): string => jsonObject(dialect, membersOf(faults, FaultSchema, 'f', {
   effect: json('f.effect'),
-  after: integer('f.after'),
   // A fault that lasts has no number of them.
   times: optional(integer('CASE WHEN f.for_seconds IS NULL THEN f.times END')),
-  forSeconds: optional(integer('f.for_seconds')),
   rate: optional(json('f.rate')),
-  seed: optional(integer('f.seed')),
-  keyId: optional(integer('f.key_id')),
-  passed: integer('(f.passed + f.spared)'),
-  hits: integer('f.hits'),
-  createdAt: time('f.created_at')
-}
-
-export const faultRecord = (dialect: Dialect): string => jsonObject(dialect, faultMembers)
+  passed: integer('(f.passed + f.spared)')
+}))
 
 /** Returns the condition of the faults that have not ended at a time of the account's clock. */
 export const lasts = (dialect: Dialect, fault: string, now: string): string =>
@@ -64,16 +54,9 @@ export async function findFault (read: Read, account: number, id: number): Promi
   return row && { record: row.record, etag: faultEtag(row) }
 }
 
-/** The columns of the counts have the names of the members. */
-const countMembers = (alias: string): Record<string, Member> =>
-  Object.fromEntries(Object.keys(StoreCountsSchema.properties).map((name) => [name, integer(`${alias}.${name}`)]))
-
-const snapshotRecord = (dialect: Dialect): string => jsonObject(dialect, {
-  id: integer('s.id'),
-  createdAt: time('s.created_at'),
-  counts: json(`(${jsonObject(dialect, countMembers('s'))})`),
-  label: optional(text('s.label'))
-})
+const snapshotRecord = (dialect: Dialect): string => jsonObject(dialect, membersOf(snapshots, SnapshotSchema, 's', {
+  counts: json(`(${jsonObject(dialect, membersOf(snapshots, StoreCountsSchema, 's'))})`)
+}))
 
 export const snapshotList: ListDefinition = {
   name: 'snapshots',

@@ -1,6 +1,7 @@
 import type { FastifyError } from 'fastify'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
+import { recordOf } from '../database/record.ts'
 import type { AccountNeeds } from '../database/unit-of-work/load.ts'
 import { bytesSql } from '../database/unit-of-work/stored-bytes.ts'
 import { all, forUpdate } from '../database/unit-of-work/write.ts'
@@ -10,7 +11,7 @@ import { SnapshotLimitReached, SnapshotNotFound, SnapshotTooLarge, StoreTooLarge
 import { SNAPSHOT_ETAG } from './queries.ts'
 import { settleRestoredMessages } from './restored-messages.ts'
 import { versionFloor } from './rules.ts'
-import { storeEvents, type NewSnapshot, type Snapshot } from './schemas.ts'
+import { SnapshotSchema, storeEvents, type NewSnapshot, type Snapshot } from './schemas.ts'
 import { countRestore } from './state-commands.ts'
 import {
   countingBytes, deleteOtherRows, exceedsFile, isTooLarge, MAX_STORE_ROWS, sizeOf, STORE_LIMIT
@@ -28,7 +29,7 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
   // Otherwise the store could grow between the look at its size and the copy.
   locksAccount: true,
   needs: ({ account }) => ({ account, needs: [all(snapshots)] }),
-  run: async (tx, { account, snapshot: { label = null } }) => {
+  run: async (tx, { account, snapshot }) => {
     const rows = tx.rows(account)
     if (rows.all(snapshots).length >= MAX_SNAPSHOTS) return new SnapshotLimitReached(MAX_SNAPSHOTS)
     if (await exceedsFile(tx, account)) return new SnapshotTooLarge('The store', MAX_STORE_ROWS)
@@ -36,15 +37,14 @@ export const createSnapshot: Command<{ account: number, snapshot: NewSnapshot },
     await tx.execute(copyRows(tx.dialect), [{ account, snapshot: id! }])
     const { counts, bytes } = await countCopies(tx, account, id!)
     tx.storedBytes.add(account, bytes)
-    const row = rows.insert(snapshots, { id: id!, label, createdAt: rows.now, ...counts })
+    const row = rows.insert(snapshots, { ...snapshot, id: id!, createdAt: rows.now, ...counts })
     return { record: snapshotOf(row), etag: SNAPSHOT_ETAG }
   }
 }
 
 /** Returns the record of a row. */
-export function snapshotOf ({ id, createdAt, label, ...row }: Readonly<SnapshotRow>): Snapshot {
-  const counts = countsOf(({ counted }) => row[counted])
-  return { id, createdAt, counts, ...label === null ? {} : { label } }
+export function snapshotOf (row: Readonly<SnapshotRow>): Snapshot {
+  return recordOf(SnapshotSchema, { ...row, counts: countsOf(({ counted }) => row[counted]) })
 }
 
 /** Returns the number of the rows of a snapshot, and how much they count for the stored bytes of its account. */
