@@ -11,20 +11,33 @@ import { ROOT } from '../support/cli.ts'
 import { database, freshDatabase } from '../support/database.ts'
 import { differenceOf } from '../support/schema-difference.ts'
 
-const MODEL = 'prisma/models/pets.prisma'
-const SCHEMAS = 'src/pets/schemas.ts'
 const TABLES = 'src/generated/tables.ts'
 
-/** A new field as a maintainer writes it: what stands in the file, and what replaces it. */
+const COLUMN = '$&\n$1color String?'
+const SCHEMA = "color: Type.Optional(Type.String({ description: 'Color', example: 'black' })),"
+const FIELD = `$&\n$1${SCHEMA}`
+
+/**
+ * A new field of several resources as a maintainer writes it: what stands in the file, and what replaces it. The
+ * schemas of pets share their fields; those of others name an optional field in each body and in the record.
+ */
 const CHANGES: Record<string, Array<[before: RegExp, after: string]>> = {
-  [MODEL]: [[/^( +)name .*$/m, '$&\n$1color String?']],
-  [SCHEMAS]: [[/^( +)name: .*$/m, "$&\n$1color: Type.Optional(Text(1, 20, 'Color of the fur', 'black')),"]]
+  'prisma/models/accounts.prisma': [[/^( +)email .*$/m, COLUMN], [/^( +)label .*$/m, COLUMN]],
+  'prisma/models/limits.prisma': [[/^( +)fields .*$/m, COLUMN]],
+  'prisma/models/pets.prisma': [[/^( +)name .*$/m, COLUMN]],
+  'prisma/models/webhooks.prisma': [[/^( +)url .*$/m, COLUMN]],
+  'src/accounts/schemas.ts': [[/^( +)email: .*$/mg, FIELD], [/^( +)label: .*$/mg, FIELD]],
+  'src/limits/schemas.ts': [[/^( +)requests,$/mg, FIELD]],
+  'src/pets/schemas.ts': [[/^( +)name: .*$/m, FIELD]],
+  'src/webhooks/schemas.ts': [[/^( +)(?:url|url: Type.String\(ADDRESS\)),$/mg, FIELD], [/\{ url, /, `$&${SCHEMA} `]]
 }
+
+const TABLE_NAMES = ['accounts', 'api_keys', 'account_limits', 'pets', 'webhooks']
 
 /** The part of the service that is copied. */
 const PARTS = ['package.json', 'prisma', 'prisma.config.ts', 'scripts/tables-generator.mjs', 'src']
 
-t.test('a field takes a line of its model, a line of the schemas of the API, and a migration', async (t) => {
+t.test('a field takes a line of its model, the schemas of the API, and a migration', async (t) => {
   const copy = mkdtempSync(join(tmpdir(), 'petstore-field-'))
   t.teardown(() => { rmSync(copy, { recursive: true }) })
   for (const part of PARTS) cpSync(join(ROOT, part), join(copy, part), { recursive: true, verbatimSymlinks: true })
@@ -38,14 +51,15 @@ t.test('a field takes a line of its model, a line of the schemas of the API, and
     const known = new Set(textOf(ROOT, file).split('\n'))
     return textOf(copy, file).split('\n').filter((line) => !known.has(line))
   }
-  t.equal(added(MODEL).length, 1)
-  t.equal(added(SCHEMAS).length, 1)
+  t.same(Object.keys(CHANGES).map((file) => added(file).length), [2, 1, 1, 1, 4, 2, 1, 3])
 
   const prisma = join(ROOT, 'node_modules/prisma/build/index.js')
   execFileSync(process.execPath, [prisma, 'generate', '--generator=tables'], { cwd: copy, stdio: 'pipe' })
-  t.match(added(TABLES), [/^ +color: string \| null$/, /^ +color: \{ name: 'color', type: 'text'.* \},?$/])
+  t.match(added(TABLES), TABLE_NAMES.flatMap(() =>
+    [/^ +color: string \| null$/, /^ +color: \{ name: 'color', type: 'text'.* \},?$/]))
   const migration = await differenceOf('file::memory:', modelsOf(ROOT), modelsOf(copy))
-  t.match(migration, /^-- AlterTable\nALTER TABLE "pets" ADD COLUMN "color" TEXT;\n$/, 'on PostgreSQL as well')
+  t.equal(migration, TABLE_NAMES.map((name) => `-- AlterTable\nALTER TABLE "${name}" ADD COLUMN "color" TEXT;\n`)
+    .join('\n'), 'on PostgreSQL as well')
   const folder = join(copy, `prisma/${database}/migrations/99991231000000_color`)
   mkdirSync(folder)
   writeFileSync(join(folder, 'migration.sql'), migration)
@@ -62,7 +76,7 @@ t.test('a field takes a line of its model, a line of the schemas of the API, and
   t.teardown(async () => { await app.close() })
   let key = ''
   const send = async (
-    method: 'GET' | 'POST' | 'PATCH', url: string, body?: object | string, type = 'application/json'
+    method: 'GET' | 'POST' | 'PUT' | 'PATCH', url: string, body?: object | string, type = 'application/json'
   ): Promise<{ body: any, text: string }> => {
     const authorization = key === '' ? {} : { authorization: `Bearer ${key}` }
     const content = body === undefined ? {} : { 'content-type': type }
@@ -73,7 +87,10 @@ t.test('a field takes a line of its model, a line of the schemas of the API, and
     if (statusCode >= 300) throw new Error(`${method} ${url}: ${statusCode} ${text}`)
     return { text, body: /^application\/json/.test(String(headers['content-type'])) ? JSON.parse(text) : text }
   }
-  key = (await send('POST', '/accounts', { name: 'Ada' })).body.apiKey
+  const { body: { apiKey, ...account } } = await send('POST', '/accounts', { name: 'Ada', color: 'black' })
+  key = apiKey
+  t.match(account, { name: 'Ada', color: 'black' })
+  t.same((await send('GET', '/account')).body, account)
   const { body: { id: categoryId } } = await send('POST', '/categories', { name: 'Cats' })
   const { body: pet } = await send('POST', '/pets', { name: 'Felix', categoryId, color: 'black' })
   t.match(pet, { name: 'Felix', color: 'black', status: 'available' })
@@ -101,6 +118,19 @@ t.test('a field takes a line of its model, a line of the schemas of the API, and
   await send('POST', `/lab/snapshots/${imported.id}/restore`)
   t.match((await send('GET', '/pets')).body, [{ name: 'Felix', color: 'red' }])
   t.equal((await send('GET', '/lab/state')).body.contentHash, contentHash)
+
+  const { body: { apiKey: _apiKey, ...other } } = await send('POST', '/account/keys', { color: 'black' })
+  t.match(other, { readOnly: false, color: 'black' })
+  t.same((await send('GET', `/account/keys/${other.id}`)).body, other)
+  const target = { url: 'https://example.com/', color: 'black' }
+  const { body: { secret: _secret, ...webhook } } = await send('POST', '/webhooks', target)
+  t.match(webhook, { ...target, enabled: true })
+  t.same((await send('PATCH', `/webhooks/${webhook.id}`, { color: 'white' })).body, { ...webhook, color: 'white' })
+  t.same((await send('GET', '/webhooks')).body, [{ ...webhook, color: 'white' }])
+  const limits = { requests: 9, windowSeconds: 60 }
+  t.match((await send('PUT', '/lab/limits', { ...limits, color: 'black' })).body, { ...limits, color: 'black' })
+  t.notOk('color' in (await send('PUT', '/lab/limits', limits)).body, 'PUT replaces all fields')
+  t.notOk('color' in (await send('GET', '/lab/limits')).body)
 })
 
 function modelsOf (folder: string): Array<{ path: string, content: string }> {
