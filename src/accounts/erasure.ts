@@ -1,9 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
-import { startSweep } from '../database/sweep.ts'
+import { startJob } from '../database/job.ts'
 import { columnOf, type Table } from '../database/table.ts'
 import { KEY_CACHE_TTL_MS } from './api-key.ts'
 import { findAccountsBy } from './queries.ts'
@@ -12,14 +11,6 @@ const INTERVAL_MS = 5_000
 
 /** Limits the rows that one transaction erases: few enough that no other write waits noticeably. */
 const ROWS_PER_STEP = 500
-
-/** A step is followed by a pause of this many times its duration, so that erasing takes a small part of the time. */
-const PAUSE_PER_STEP = 3
-
-/** @param began the begin of the step, as a time of `performance.now()` */
-export async function pauseAfterStep (began: number): Promise<void> {
-  await sleep(PAUSE_PER_STEP * (performance.now() - began), undefined, { ref: false })
-}
 
 /** Limits the accounts that one search finds. The next search finds the others. */
 const ACCOUNTS_PER_SEARCH = 100
@@ -106,34 +97,33 @@ export const erasure = fp<Pick<Config, 'REQUEST_TIMEOUT_MS'>>(async function era
   // Until then, a request with a cached key may arrive and wait for the database, and must not see a part of the rows.
   const keptMs = KEY_CACHE_TTL_MS + 2 * REQUEST_TIMEOUT_MS
 
-  startSweep(app, eraseDeletedAccounts, { intervalMs: INTERVAL_MS, failure: 'cannot erase deleted accounts' })
-
-  async function eraseDeletedAccounts (stopped: AbortSignal): Promise<void> {
-    let erased: boolean
-    do {
-      erased = false
-      const accounts = await findDeletedAccounts(app.read, Date.now() - keptMs)
-      for (const account of accounts) {
-        try {
-          erased = await eraseAll(account, stopped) || erased
-        } catch (error) {
-          // The others do not wait for it.
-          app.log.error({ err: error, account }, 'cannot erase a deleted account')
-        }
+  let found: EraseInput[] = []
+  let hasErased = false
+  startJob(app, {
+    every: INTERVAL_MS,
+    async step () {
+      if (found.length === 0) {
+        const accounts = await findDeletedAccounts(app.read, Date.now() - keptMs)
+        found = accounts.map((account) => ({ account, position: START }))
+        hasErased = false
       }
-    } while (erased && !stopped.aborted)
-  }
+      const next = found.shift()
+      if (next !== undefined) await eraseSome(next)
+      // A search finds 100 accounts at most: once some of them are erased, the next one may find others.
+      return found.length > 0 || hasErased
+    },
+    failure: 'cannot erase deleted accounts'
+  })
 
-  /** @returns whether the account is erased */
-  async function eraseAll (account: number, stopped: AbortSignal): Promise<boolean> {
-    let position = START
-    while (!stopped.aborted) {
-      const began = performance.now()
-      const { record: progress } = await app.commit(eraseRows, { account, position }, { account: null })
-      await pauseAfterStep(began)
-      if (progress.state !== 'erasing') return progress.state === 'erased'
-      position = progress.position
+  async function eraseSome (input: EraseInput): Promise<void> {
+    const { account } = input
+    try {
+      const { record: progress } = await app.commit(eraseRows, input, { account: null })
+      if (progress.state === 'erasing') found.unshift({ account, position: progress.position })
+      if (progress.state === 'erased') hasErased = true
+    } catch (error) {
+      // The others do not wait for it.
+      app.log.error({ err: error, account }, 'cannot erase a deleted account')
     }
-    return false
   }
 }, { name: 'erasure', dependencies: ['database'] })

@@ -1,9 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { startSweep } from '../database/sweep.ts'
+import { startJob } from '../database/job.ts'
 import { isApiError } from '../errors.ts'
 import { deleteAccount } from './commands.ts'
-import { pauseAfterStep } from './erasure.ts'
 import { findAccountsBy } from './queries.ts'
 
 const INTERVAL_MS = 5_000
@@ -15,17 +14,14 @@ export const findExpiredAccounts = findAccountsBy('expires_at', ACCOUNTS_PER_STE
 
 /** Deletes accounts that have expired, in every process. Their API keys have ended before, at the time itself. */
 export const expiry = fp(async function expiry (app: FastifyInstance) {
-  startSweep(app, deleteExpired, { intervalMs: INTERVAL_MS, failure: 'cannot delete expired accounts' })
-
-  async function deleteExpired (stopped: AbortSignal): Promise<void> {
-    let deleted: boolean
-    do {
-      const began = performance.now()
+  startJob(app, {
+    every: INTERVAL_MS,
+    async step () {
       const accounts = await findExpiredAccounts(app.read, Date.now())
-      deleted = (await Promise.all(accounts.map(deleteOne))).includes(true)
-      if (deleted) await pauseAfterStep(began)
-    } while (deleted && !stopped.aborted)
-  }
+      return (await Promise.all(accounts.map(deleteOne))).includes(true)
+    },
+    failure: 'cannot delete expired accounts'
+  })
 
   /** @returns false if another process has deleted it */
   async function deleteOne (account: number): Promise<boolean> {

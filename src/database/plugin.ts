@@ -9,12 +9,12 @@ import type { Changes } from './unit-of-work/success.ts'
 import { Committer, type Commit, type CommitterOptions } from './group-commit/committer.ts'
 import { deleteExpiredIdempotencyRecords } from './group-commit/idempotency-records.ts'
 import { FINISHED_MIGRATIONS, migrationNames } from './migrations/history.ts'
+import { startJob } from './job.ts'
 import { openDatabase } from './open-database.ts'
 import { type Database, type DatabaseOptions } from './database.ts'
 import { createReads } from './read-batching.ts'
 import type { Read, ReadView } from './reads/query.ts'
 import { queryRows, type Run } from './statements.ts'
-import { startSweep } from './sweep.ts'
 import type { Table } from './table.ts'
 
 declare module 'fastify' {
@@ -42,7 +42,7 @@ type ChangeListener = (changes: Changes, isHint: boolean) => void
 type DatabasePluginOptions = DatabaseOptions &
   Required<Pick<CommitterOptions, 'queueLimit' | 'storedBytesLimit' | 'tables' | 'eventLog' | 'changeLog'>>
 
-const SWEEP_INTERVAL_MS = 60_000
+const EXPIRY_INTERVAL_MS = 60_000
 
 /** Refused connections are named in the log at this interval at most: a busy service tries another every 0.1 s. */
 const REFUSALS_LOG_MS = 60_000
@@ -105,14 +105,11 @@ export const database = fp(async function database (app: FastifyInstance, option
     }
   })
 
-  startSweep(app, deleteAllExpired, {
-    intervalMs: SWEEP_INTERVAL_MS, failure: 'cannot delete expired idempotency records'
+  startJob(app, {
+    every: EXPIRY_INTERVAL_MS,
+    step: async () => (await commit(deleteExpiredIdempotencyRecords, {}, { account: null })).record,
+    failure: 'cannot delete expired idempotency records'
   })
-
-  /** Deletes a few records at a time: between two steps, waiting writes get their turn. */
-  async function deleteAllExpired (): Promise<void> {
-    while ((await commit(deleteExpiredIdempotencyRecords, {}, { account: null })).record) continue
-  }
 
   app.addHook('onClose', async () => {
     await committer.close()

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Command } from '../database/group-commit/command.ts'
-import { startSweep } from '../database/sweep.ts'
+import { startJob } from '../database/job.ts'
 
-/** Limits the deliveries that one transaction removes, so that writes between two steps get their turn. */
+/** Limits the deliveries that one transaction removes: few enough that no write waits noticeably for it. */
 const STEP_SIZE = 500
 
 /** Time for which a delivery that was accepted stays in its table. */
@@ -40,15 +40,14 @@ export const deleteSettledDeliveries: Command<Expired, boolean> = {
  * its event, so that a client can have it sent again.
  */
 export const deliveryCleanup = fp(async function deliveryCleanup (app: FastifyInstance, { days }: { days: number }) {
-  startSweep(app, deleteAllSettled, { intervalMs: CLEANUP_INTERVAL_MS, failure: 'cannot delete finished deliveries' })
+  startJob(app, {
+    every: CLEANUP_INTERVAL_MS,
+    step: async () => await deleteSome('delivered', KEPT_MS) || await deleteSome('failed', days * DAY_MS),
+    failure: 'cannot delete finished deliveries'
+  })
 
-  async function deleteAllSettled (): Promise<void> {
-    const now = Date.now()
-    await deleteAll({ state: 'delivered', before: now - KEPT_MS })
-    await deleteAll({ state: 'failed', before: now - days * DAY_MS })
-  }
-
-  async function deleteAll (expired: Expired): Promise<void> {
-    while ((await app.commit(deleteSettledDeliveries, expired, { account: null })).record) continue
+  async function deleteSome (state: Expired['state'], keptMs: number): Promise<boolean> {
+    const before = Date.now() - keptMs
+    return (await app.commit(deleteSettledDeliveries, { state, before }, { account: null })).record
   }
 }, { name: 'delivery-cleanup', dependencies: ['database'] })

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AccountClocks } from '../database/account-clocks.ts'
+import { createPace } from '../database/job.ts'
 import type { Read } from '../database/reads/query.ts'
 import { deliverUnsubscribedMessages } from '../messages/delivery-status.ts'
 import { createCompletionBuffer } from './completion-buffer.ts'
 import type { DispatchContext, SendingOptions, WebhookDispatcher } from './dispatch-context.ts'
-import { createEndingPace } from './ending-pace.ts'
 import { findDueWork, type DueWebhook } from './find-due.ts'
 import { createRequestSlots } from './request-slots.ts'
 import { createWebhookDispatcher } from './webhook-dispatcher.ts'
@@ -105,7 +105,7 @@ export function createDeliveryWorker (options: WorkerOptions): DeliveryWorker {
     retrySchedule,
     stopped: stop.signal,
     slots: createRequestSlots(),
-    endingPace: createEndingPace(),
+    runEnding: createPace(stop.signal),
     complete: createCompletionBuffer(commit, log, stop.signal),
     track (work) {
       pending.add(work)

@@ -1,9 +1,9 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Commit } from '../database/group-commit/committer.ts'
+import type { RunSteps } from '../database/job.ts'
 import type { Instrumentation } from '../monitoring/instrumentation.ts'
 import type { Complete } from './completion-buffer.ts'
 import type { AroundCall } from './delivery-attempt.ts'
-import type { EndingPace } from './ending-pace.ts'
 import type { WebhookClient } from './http-client.ts'
 import type { RequestSlots } from './request-slots.ts'
 
@@ -43,7 +43,8 @@ export interface DispatchContext extends SendingOptions {
   stopped: AbortSignal
   /** The requests in flight in this process. */
   slots: RequestSlots
-  endingPace: EndingPace
+  /** The pace of steps that end deliveries, for all webhooks together. */
+  runEnding: RunSteps
   complete: Complete
   /** Makes a stop of the worker wait for the work. */
   track: (work: Promise<void>) => void

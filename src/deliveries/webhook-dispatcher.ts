@@ -129,7 +129,7 @@ function claimMore (dispatch: Dispatch): void {
 function enqueueClaimed (dispatch: Dispatch, { claimed, hasMore, ending, isBusy }: ClaimResult): void {
   const isOutdated = dispatch.claim === 'outdated'
   dispatch.claim = 'idle'
-  if (ending === 'all' || (ending === 'expired' && dispatch.mayHaveExpired)) endSome(dispatch)
+  if (ending === 'all' || (ending === 'expired' && dispatch.mayHaveExpired)) endUnsendable(dispatch)
   dispatch.mayHaveMore ||= hasMore
   dispatch.inFlight += claimed.length
   dispatch.queue.push(...claimed)
@@ -139,20 +139,16 @@ function enqueueClaimed (dispatch: Dispatch, { claimed, hasMore, ending, isBusy 
   sendQueued(dispatch)
 }
 
-/** Ends some of the deliveries that will not be sent. The next step waits for its turn. */
-function endSome (dispatch: Dispatch): void {
-  const { webhookId, account, context: { commit, endingPace, stopped, track, log } } = dispatch
+/** Ends the deliveries that will not be sent. */
+function endUnsendable (dispatch: Dispatch): void {
+  const { webhookId, account, context: { commit, runEnding, track, log } } = dispatch
   dispatch.claim = 'ending'
   dispatch.mayHaveExpired = false
-  const began = performance.now()
-  track(commit(endDeliveries, { webhookId, account }, { account: null }).then(({ record: hasMore }) => {
-    if (stopped.aborted) return
-    if (hasMore) {
-      setTimeout(() => { endSome(dispatch) }, endingPace.reserve(performance.now() - began)).unref()
-    } else {
-      dispatch.claim = 'idle'
-      sendQueued(dispatch)
-    }
+  const step = async (): Promise<boolean> =>
+    (await commit(endDeliveries, { webhookId, account }, { account: null })).record
+  track(runEnding(step).then(() => {
+    dispatch.claim = 'idle'
+    sendQueued(dispatch)
   }, (error: unknown) => {
     dispatch.claim = 'idle'
     pause(dispatch)

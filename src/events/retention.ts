@@ -4,18 +4,15 @@ import type { Command } from '../database/group-commit/command.ts'
 import { deleteExpiredRecordsOfAccount } from '../database/group-commit/idempotency-records.ts'
 import { bytesSql } from '../database/unit-of-work/stored-bytes.ts'
 import { events } from '../generated/tables.ts'
-import { startSweep } from '../database/sweep.ts'
+import { startJob } from '../database/job.ts'
 
 export interface RetentionOptions {
   /** Number of days for which events are stored. */
   days: number
 }
 
-/** Interval of the timer. The first sweep begins after one tick. */
-const TICK_MS = 60_000
-
-/** Only one tick in this many sweeps, because a sweep reads the oldest event of every account. */
-const TICKS_PER_SWEEP = 60
+/** A pass reads the oldest event of every account. */
+const INTERVAL_MS = 3_600_000
 
 /** Limit the accounts that one transaction checks and the events that it deletes: no write waits noticeably. */
 const ACCOUNTS_PER_STEP = 200
@@ -87,31 +84,45 @@ declare module 'fastify' {
  * clock that was moved. Others are deleted in real time.
  */
 export const retention = fp(async function retention (app: FastifyInstance, { days }: RetentionOptions) {
-  let ticks = 0
   app.decorate('deleteExpiredOf', async (account) => {
-    let after: string | undefined = ''
-    while (after !== undefined) {
-      after = (await app.commit(deleteExpiredRecordsOfAccount, { account, after }, { account: null })).record
+    // A request waits for it, so its steps have no pauses.
+    let key: string | undefined = ''
+    while (key !== undefined) {
+      key = (await app.commit(deleteExpiredRecordsOfAccount, { account, after: key }, { account: null })).record
     }
-    await deleteExpired(beforeOf(app.clocks.now(account)), account)
+    const before = beforeOf(app.clocks.now(account))
+    let after: number | undefined = account - 1
+    while (after !== undefined) after = await deleteSome({ after, before, only: account })
   })
-  startSweep(app, deleteAllExpired, { intervalMs: TICK_MS, failure: 'cannot delete expired events' })
 
-  async function deleteAllExpired (): Promise<void> {
-    if (ticks++ % TICKS_PER_SWEEP !== 0) return
-    await deleteExpired(beforeOf(Date.now()))
-    for (const account of app.clocks.movedAccounts()) await app.deleteExpiredOf(account)
-  }
+  let position = 0
+  startJob(app, {
+    every: INTERVAL_MS,
+    async step () {
+      const after = await deleteSome({ after: position, before: beforeOf(Date.now()) })
+      position = after ?? 0
+      return after !== undefined
+    },
+    failure: 'cannot delete expired events'
+  })
+
+  let moved: number[] = []
+  startJob(app, {
+    every: INTERVAL_MS,
+    async step () {
+      if (moved.length === 0) moved = app.clocks.movedAccounts()
+      const account = moved.pop()
+      if (account !== undefined) await app.deleteExpiredOf(account)
+      return moved.length > 0
+    },
+    failure: 'cannot delete what has expired by a moved clock'
+  })
 
   function beforeOf (now: number): string {
     return new Date(now - days * DAY_MS).toISOString()
   }
 
-  async function deleteExpired (before: string, only?: number): Promise<void> {
-    let after: number | undefined = only === undefined ? 0 : only - 1
-    while (after !== undefined) {
-      const input: StepInput = only === undefined ? { after, before } : { after, before, only }
-      after = (await app.commit(deleteExpiredEvents, input, { account: null })).record.after
-    }
+  async function deleteSome (input: StepInput): Promise<number | undefined> {
+    return (await app.commit(deleteExpiredEvents, input, { account: null })).record.after
   }
 }, { name: 'retention', dependencies: ['database'] })

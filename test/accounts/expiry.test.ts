@@ -8,7 +8,7 @@ import { freshDatabase } from '../support/database.ts'
 import { newCategory } from '../support/fixtures.ts'
 import { eventually } from '../support/receiver.ts'
 import { openStream } from '../support/stream.ts'
-import { startSweepAlone } from '../support/sweeps.ts'
+import { startJobAlone } from '../support/jobs.ts'
 
 /** Opens an account whose time is over: as if it had been opened long ago. Its key is in no cache. */
 async function openExpired ({ app, openAccount }: TestApp): Promise<Client> {
@@ -88,7 +88,7 @@ t.test('an account that has expired is deleted, and its neighbours stay', async 
   assertError(t, await ada.post('/categories', { name: 'Dogs' }), 401, 'unauthorized', /has expired|was revoked/)
 
   const { read, commit } = store.app
-  const pass = await startSweepAlone(t, { read, commit }, (app) => app.register(expiry))
+  const pass = await startJobAlone(t, { read, commit }, (app) => app.register(expiry))
   // More than one step.
   const crowd = await Promise.all(Array.from({ length: 12 }, async () => await openExpired(store)))
   pass(5_000)
@@ -115,7 +115,7 @@ t.test('accounts that expire together are deleted a few at a time', async (t) =>
     left.delete(account)
     return { record: undefined }
   }) as unknown as Commit
-  const pass = await startSweepAlone(t, { read, commit }, (app) => app.register(expiry))
+  const pass = await startJobAlone(t, { read, commit }, (app) => app.register(expiry))
   pass(5_000)
   await eventually(() => steps.length === 5)
   t.same(steps, [10, 10, 10, 5, 0])

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
-import { createEndingPace } from '../../src/deliveries/ending-pace.ts'
 import { createRequestSlots, hostOf, type Caller } from '../../src/deliveries/request-slots.ts'
 import { startApp } from '../support/app.ts'
 import { DELIVERING, send } from '../support/delivery.ts'
@@ -104,10 +103,4 @@ t.test('webhooks of several accounts call one host 20 times at once', { timeout:
     held[answered]!.writeHead(204).end()
   }
   t.ok(receiver.most >= 2 && receiver.most <= 21, `${receiver.most} at once`)
-})
-
-t.test('steps that end deliveries take turns, with pauses between them', async (t) => {
-  const pace = createEndingPace()
-  const waits = [1_000, 1_000, 2_000].map((durationMs) => Math.round(pace.reserve(durationMs) / 1_000))
-  t.same(waits, [3, 6, 12])
 })

@@ -1,10 +1,10 @@
 import { setMaxListeners } from 'node:events'
 import type { FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
+import { createPace } from '../../src/database/job.ts'
 import { completeDeliveries } from '../../src/deliveries/complete.ts'
 import { createDeliveryWorker, type DeliveryWorker, type WorkerOptions } from '../../src/deliveries/delivery-worker.ts'
 import type { DispatchContext } from '../../src/deliveries/dispatch-context.ts'
-import { createEndingPace } from '../../src/deliveries/ending-pace.ts'
 import { createWebhookClient } from '../../src/deliveries/http-client.ts'
 import { createRequestSlots } from '../../src/deliveries/request-slots.ts'
 
@@ -54,7 +54,7 @@ export function dispatchContext (
     log,
     stopped: stop.signal,
     slots,
-    endingPace: createEndingPace(),
+    runEnding: createPace(stop.signal),
     complete: async (completion) => { await commit(completeDeliveries, completion, { account: null }) },
     track (work) { pending.push(work) },
     schedulePollWithin () {}

@@ -2,7 +2,7 @@ import t from 'tap'
 import { deleteExpiredEvents, retention } from '../../src/events/retention.ts'
 import { startApp, type TestApp } from '../support/app.ts'
 import { eventually } from '../support/receiver.ts'
-import { startSweepAlone } from '../support/sweeps.ts'
+import { startJobAlone } from '../support/jobs.ts'
 
 const HOUR = 3_600_000
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()
@@ -59,7 +59,7 @@ t.test('the hourly sweep deletes what expired by the clock of its account', asyn
   await database.prisma.idempotencyRecord.updateMany({ data: { expiresAt: ago(-5 * 24 * HOUR) } })
   // 25 days old, and 35 by the clock that is 10 days ahead.
   await database.prisma.event.updateMany({ data: { timestamp: ago(25 * 24 * HOUR) } })
-  const pass = await startSweepAlone(t, { commit, clocks }, (app) => app.register(retention, { days: 30 }))
+  const pass = await startJobAlone(t, { commit, clocks }, (app) => app.register(retention, { days: 30 }))
   pass(60_000)
   await eventually(async () => (await ada.get('/events')).body.length === 0)
   t.equal((await bob.get('/events')).body.length, 1)

@@ -6,13 +6,13 @@ import type { Test } from 'tap'
 type Parts = Partial<Pick<FastifyInstance, 'commit' | 'clocks' | 'read'>>
 
 /**
- * Starts an app with nothing but a sweep.
+ * Starts an app with nothing but a plugin with a job.
  *
- * @param register registers the sweep
- * @param database what the sweep uses of the database plugin
- * @returns a function that lets the time until the next sweep pass
+ * @param register registers the plugin
+ * @param database what the job uses of the database plugin
+ * @returns a function that lets the time until its next run pass
  */
-export async function startSweepAlone (
+export async function startJobAlone (
   t: Test, database: Parts, register: (app: FastifyInstance) => PromiseLike<unknown>
 ): Promise<(ms: number) => void> {
   mock.timers.enable({ apis: ['setInterval'] })
