@@ -56,10 +56,10 @@ interface Worker {
   disabledCheckedAt: Map<number, number>
   /** Number of these that the current poll may still check. The next passes check the others. */
   checksLeft: number
-  /** Delivery of messages without webhooks. It runs beside the polls, because a backlog takes a while. */
+  /** Delivery of messages without webhooks, beside the polls, which start it. */
   unsubscribed: {
     state: 'idle' | 'running'
-    /** Position of the newest message that a poll has seen since the last pass began; 0 without one. */
+    /** Position of the newest message that a poll has seen since it began; 0 without one. */
     upTo: number
   }
   /** Its times are by `performance.now()`: the clock of the machine may be set. */
@@ -188,9 +188,8 @@ async function poll (worker: Worker): Promise<void> {
   polls.seen = found.newest
   worker.checksLeft = MAX_CHECKS_PER_POLL
   for (const webhook of [...webhooks, ...fresh].toSorted((a, b) => a.at - b.at)) notifyWhenDue(worker, webhook)
-  if (newestMessage === 0) return
-  unsubscribed.upTo = Math.max(unsubscribed.upTo, newestMessage)
-  if (unsubscribed.state === 'idle') context.track(deliverUnsubscribed(worker))
+  unsubscribed.upTo = newestMessage
+  if (newestMessage > 0 && unsubscribed.state === 'idle') context.track(deliverUnsubscribed(worker))
 }
 
 function notifyWhenDue (worker: Worker, webhook: DueWebhook): void {
@@ -216,21 +215,19 @@ function checksDisabled (worker: Worker, { id, disabled }: DueWebhook): boolean 
   return true
 }
 
-/** Repeats while polls see new messages; a pass that fails is left to a later poll. */
-async function deliverUnsubscribed ({ unsubscribed, context, stop: { signal } }: Worker): Promise<void> {
-  const { commit, log } = context
+/**
+ * Delivers some of the messages that no webhook subscribes to; the next poll goes on. It must keep up with clients, so
+ * it has no pause of its own: with that of jobs, 3,900 messages waited after 9 s of 1,500 a second (PostgreSQL).
+ */
+async function deliverUnsubscribed ({ unsubscribed, context }: Worker): Promise<void> {
+  const { upTo } = unsubscribed
   unsubscribed.state = 'running'
-  while (unsubscribed.upTo > 0 && !signal.aborted) {
-    const { upTo } = unsubscribed
-    unsubscribed.upTo = 0
-    try {
-      let hasMore = true
-      while (hasMore && !signal.aborted) {
-        hasMore = (await commit(deliverUnsubscribedMessages, { upTo }, { account: null })).record
-      }
-    } catch (error) {
-      log.warn({ err: error }, 'cannot deliver messages that no webhook subscribes to')
-    }
+  unsubscribed.upTo = 0
+  try {
+    const { record: hasMore } = await context.commit(deliverUnsubscribedMessages, { upTo }, { account: null })
+    if (hasMore || unsubscribed.upTo > 0) context.schedulePollWithin(0)
+  } catch (error) {
+    context.log.warn({ err: error }, 'cannot deliver messages that no webhook subscribes to')
   }
   unsubscribed.state = 'idle'
 }

@@ -1,5 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { mock } from 'node:test'
+import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { LEASE_MS } from '../../src/deliveries/claim.ts'
 import { REQUEST_TIMEOUT_MS } from '../../src/deliveries/http-client.ts'
@@ -8,6 +10,7 @@ import { build, CLI } from '../support/cli.ts'
 import { backlog, becomes, send } from '../support/delivery.ts'
 import { database, emptyDatabase } from '../support/database.ts'
 import { eventually } from '../support/receiver.ts'
+import { startDeliveryWorker } from './workers.ts'
 
 t.before(build)
 
@@ -83,4 +86,24 @@ t.test('a worker process does not start on a database without migrations', async
   worker.stderr!.setEncoding('utf8').on('data', (chunk: string) => { output += chunk })
   t.same(await once(worker, 'close'), [1, null])
   t.match(output, /^The database misses \d+ migration\(s\): .* petstore migrate\n$/)
+})
+
+t.test('while there are more messages without webhooks, a worker polls again at once', async (t) => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => { mock.timers.reset() })
+  const steps: unknown[] = []
+  const service = {
+    read: async () => ({ messages: 7n }),
+    commit: async (_command: unknown, input: unknown) => {
+      steps.push(input)
+      return { record: steps.length < 3 }
+    }
+  } as unknown as FastifyInstance
+  startDeliveryWorker(t, service, {})
+  // Far less than the interval of polls without work.
+  for (let ms = 0; ms <= 2_000; ms += 500) {
+    mock.timers.tick(500)
+    await new Promise(setImmediate)
+  }
+  t.same(steps, Array.from({ length: 3 }, () => ({ upTo: 7 })))
 })
