@@ -1,4 +1,5 @@
 import { LAST_INSTANT, timeText } from '../database/account-clocks.ts'
+import { recordOf } from '../database/record.ts'
 import { runCommand, type Command, type CommandResult } from '../database/group-commit/command.ts'
 import { distinct, type Transaction } from '../database/group-commit/transaction.ts'
 import type { AccountNeeds } from '../database/unit-of-work/load.ts'
@@ -11,7 +12,7 @@ import type { Effect } from './effects.ts'
 import { FaultLimitReached, FaultNotFound, UnknownApiKey } from './errors.ts'
 import { faultEtag, faultRecord, lasts } from './queries.ts'
 import { isOpen, judge, type OpenFault, type Target } from './rules.ts'
-import { faultEvents, type Fault, type NewFault } from './schemas.ts'
+import { FaultSchema, faultEvents, type Fault, type NewFault } from './schemas.ts'
 
 /** Maximum number of open faults of an account. */
 const MAX_OPEN_FAULTS = 100
@@ -76,41 +77,34 @@ export const createFault: Command<{ account: number, fault: NewFault }, Fault> =
 }
 
 /** @returns the record of the fault */
-function addFault (tx: Transaction, account: number, id: number, fault: NewFault): Fault {
-  const { operation, effect, after = 0, forSeconds, rate, seed = 0, keyId } = fault
+function addFault (
+  tx: Transaction, account: number, id: number, { effect, times = 1, rate, seed = 0, ...fault }: NewFault
+): Fault {
+  const { forSeconds } = fault
   const endsAt = forSeconds === undefined ? null : tx.now(account, forSeconds * 1_000)
   return faultOf(tx.rows(account).insert(tables.faults, {
+    after: 0,
+    ...fault,
     id,
-    operation,
     effect: JSON.stringify(effect),
-    after,
-    times: forSeconds === undefined ? fault.times ?? 1 : ANY_NUMBER,
-    forSeconds: forSeconds ?? null,
+    times: forSeconds === undefined ? times : ANY_NUMBER,
     // Where the clock stops, the fault would have ended before its first request.
     endsAt: endsAt === LAST_TIME ? null : endsAt,
     rate: rate === undefined ? null : JSON.stringify(rate),
     seed: rate === undefined ? null : seed,
-    keyId: keyId ?? null,
     createdAt: tx.now(account)
   }))
 }
 
-/** Returns the record of a fault, as its list has it: the members in the same order. */
 function faultOf (row: Readonly<tables.FaultRow>): Fault {
-  const { id, operation, effect, after, times, forSeconds, rate, seed, keyId, passed, spared, hits, createdAt } = row
-  return {
-    id,
-    operation,
+  const { effect, times, forSeconds, rate, passed, spared } = row
+  return recordOf(FaultSchema, {
+    ...row,
     effect: JSON.parse(effect) as Effect,
-    after,
-    ...forSeconds === null ? { times } : { forSeconds },
-    ...rate === null ? {} : { rate: Number(rate) },
-    ...seed === null ? {} : { seed },
-    ...keyId === null ? {} : { keyId },
-    passed: passed + spared,
-    hits,
-    createdAt
-  }
+    times: forSeconds === null ? times : null,
+    rate: rate === null ? null : Number(rate),
+    passed: passed + spared
+  })
 }
 
 /** @returns how many faults are open, by account */

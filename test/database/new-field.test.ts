@@ -23,16 +23,18 @@ const FIELD = `$&\n$1${SCHEMA}`
  */
 const CHANGES: Record<string, Array<[before: RegExp, after: string]>> = {
   'prisma/models/accounts.prisma': [[/^( +)email .*$/m, COLUMN], [/^( +)label .*$/m, COLUMN]],
+  'prisma/models/lab.prisma': [[/^( +)operation .*$/m, COLUMN]],
   'prisma/models/limits.prisma': [[/^( +)fields .*$/m, COLUMN]],
   'prisma/models/pets.prisma': [[/^( +)name .*$/m, COLUMN]],
   'prisma/models/webhooks.prisma': [[/^( +)url .*$/m, COLUMN]],
   'src/accounts/schemas.ts': [[/^( +)email: .*$/mg, FIELD], [/^( +)label: .*$/mg, FIELD]],
+  'src/lab/schemas.ts': [[/^( +)operation,$/mg, FIELD]],
   'src/limits/schemas.ts': [[/^( +)requests,$/mg, FIELD]],
   'src/pets/schemas.ts': [[/^( +)name: .*$/m, FIELD]],
   'src/webhooks/schemas.ts': [[/^( +)(?:url|url: Type.String\(ADDRESS\)),$/mg, FIELD], [/\{ url, /, `$&${SCHEMA} `]]
 }
 
-const TABLE_NAMES = ['accounts', 'api_keys', 'account_limits', 'pets', 'webhooks']
+const TABLE_NAMES = ['accounts', 'api_keys', 'faults', 'account_limits', 'pets', 'webhooks']
 
 /** The part of the service that is copied. */
 const PARTS = ['package.json', 'prisma', 'prisma.config.ts', 'scripts/tables-generator.mjs', 'src']
@@ -51,7 +53,7 @@ t.test('a field takes a line of its model, the schemas of the API, and a migrati
     const known = new Set(textOf(ROOT, file).split('\n'))
     return textOf(copy, file).split('\n').filter((line) => !known.has(line))
   }
-  t.same(Object.keys(CHANGES).map((file) => added(file).length), [2, 1, 1, 1, 4, 2, 1, 3])
+  t.same(Object.keys(CHANGES).map((file) => added(file).length), [2, 1, 1, 1, 1, 4, 2, 2, 1, 3])
 
   const prisma = join(ROOT, 'node_modules/prisma/build/index.js')
   execFileSync(process.execPath, [prisma, 'generate', '--generator=tables'], { cwd: copy, stdio: 'pipe' })
@@ -127,6 +129,11 @@ t.test('a field takes a line of its model, the schemas of the API, and a migrati
   t.match(webhook, { ...target, enabled: true })
   t.same((await send('PATCH', `/webhooks/${webhook.id}`, { color: 'white' })).body, { ...webhook, color: 'white' })
   t.same((await send('GET', '/webhooks')).body, [{ ...webhook, color: 'white' }])
+  const { body: fault } = await send('POST', '/lab/faults', {
+    operation: 'placeOrder', effect: { type: 'lose_answer' }, color: 'black'
+  })
+  t.match(fault, { color: 'black', after: 0, times: 1 })
+  t.same((await send('GET', '/lab/faults')).body, [fault])
   const limits = { requests: 9, windowSeconds: 60 }
   t.match((await send('PUT', '/lab/limits', { ...limits, color: 'black' })).body, { ...limits, color: 'black' })
   t.notOk('color' in (await send('PUT', '/lab/limits', limits)).body, 'PUT replaces all fields')
