@@ -4,11 +4,10 @@ import { MAX_BATCH, type AnyQuery, type Call } from './query.ts'
 import type { StatementRunner } from './statement-runner.ts'
 
 /**
- * A statement of a costly query starts when it has this number of inputs, or a quarter of the reads that wait, if that
- * is more. PostgreSQL works on it while the service handles the other requests of the turn. SQLite works in this
- * thread.
+ * A statement of a costly query starts when it has this number of inputs: PostgreSQL works on it while the service
+ * handles the other requests of the turn. SQLite works in this thread.
  */
-const MIN_COSTLY_BATCH: Record<DatabaseName, number> = { sqlite: MAX_BATCH, postgresql: 16 }
+const COSTLY_BATCH: Record<DatabaseName, number> = { sqlite: MAX_BATCH, postgresql: 16 }
 
 /**
  * Collects the calls of each query in one turn of the event loop, which share a statement, or a few. Tells reads that
@@ -16,7 +15,7 @@ const MIN_COSTLY_BATCH: Record<DatabaseName, number> = { sqlite: MAX_BATCH, post
  */
 export class SharedReads {
   readonly #runner: StatementRunner
-  readonly #minCostlyBatch: number
+  readonly #costlyBatch: number
   /** The calls of this turn, by their queries. */
   #open = new Map<AnyQuery, Call[]>()
   #readsInTurn = 0
@@ -25,7 +24,7 @@ export class SharedReads {
 
   constructor (runner: StatementRunner, database: DatabaseName) {
     this.#runner = runner
-    this.#minCostlyBatch = MIN_COSTLY_BATCH[database]
+    this.#costlyBatch = COSTLY_BATCH[database]
   }
 
   /** Counts a read of any kind. Returns whether it is the first of this turn and no others are expected. */
@@ -47,8 +46,7 @@ export class SharedReads {
   }
 
   #fullSizeOf ({ isCostly }: AnyQuery): number {
-    if (isCostly !== true) return MAX_BATCH
-    return Math.min(MAX_BATCH, Math.max(this.#minCostlyBatch, this.#runner.waiting / 4))
+    return isCostly === true ? this.#costlyBatch : MAX_BATCH
   }
 
   #endTurn (): void {
