@@ -23,11 +23,11 @@ const CONFLICTS = new Set(['40001', '40P01', '55P03', '0A000'])
  */
 const UNAVAILABLE_CLASSES = new Set(['53', '57', '58', '08'])
 
-/**
- * PostgreSQL: read_only_sql_transaction (after a failover, the server accepts reads only) and insufficient_privilege (a
- * right was revoked).
- */
-const REFUSED = new Set(['25006', '42501'])
+/** PostgreSQL: read_only_sql_transaction. After a failover, the server accepts reads only. */
+const READ_ONLY = '25006'
+
+/** PostgreSQL: insufficient_privilege. The role has lost a right, mostly for one table. */
+const NO_RIGHT = '42501'
 
 /** PostgreSQL: too_many_connections. The server, or this user, has no connection left. */
 export const TOO_MANY_CONNECTIONS = '53300'
@@ -49,7 +49,7 @@ export function classifyError (error: unknown): ErrorKind {
   if (error instanceof DatabaseUnavailable || error instanceof OperationalError) return 'unavailable'
   const { code, message } = traits(error)
   if (CONFLICTS.has(code)) return 'conflict'
-  if (UNAVAILABLE_SQLITE.test(code) || REFUSED.has(code)) return 'unavailable'
+  if (UNAVAILABLE_SQLITE.test(code) || code === READ_ONLY) return 'unavailable'
   if (/^[0-9A-Z]{5}$/.test(code) && UNAVAILABLE_CLASSES.has(code.slice(0, 2))) return 'unavailable'
   if (UNREACHABLE.test(`${code} ${message}`) || LOST_CONNECTION.test(message)) return 'unavailable'
   return 'statement error'
@@ -57,7 +57,8 @@ export function classifyError (error: unknown): ErrorKind {
 
 /** Returns the error for those who wait for a statement or a transaction that failed. */
 export function failureOf (error: unknown): unknown {
-  return classifyError(error) === 'statement error' ? error : new DatabaseUnavailable({ cause: error })
+  const isOfStatement = classifyError(error) === 'statement error' && traits(error).code !== NO_RIGHT
+  return isOfStatement ? error : new DatabaseUnavailable({ cause: error })
 }
 
 /** Returns the first code of an error and its causes, and all of their messages. */

@@ -18,25 +18,24 @@ type Step = () => Promise<boolean>
 export type RunSteps = (step: Step) => Promise<void>
 
 interface Job {
-  /** Interval of the runs in ms. A run that takes longer delays the next one. */
+  /** Interval of the runs in ms, of whole minutes if longer than one. A run that takes longer delays the next one. */
   every: number
   step: Step
   /** The log message of a failed step. The next run tries again. */
   failure: string
 }
 
-/** Creates a pace: the steps of all that run by it take turns, with a pause after each. */
+/** Creates a pace: of all that run by it, the further steps take turns, with a pause before each. */
 export function createPace (stopped: AbortSignal): RunSteps {
   /** Time in ms, as `performance.now()`, at which the next turn begins. */
   let nextTurn = 0
   return async (step) => {
-    let hasMore = true
-    while (hasMore && !stopped.aborted) {
+    while (!stopped.aborted) {
       const began = performance.now()
-      hasMore = await step()
+      if (!await step()) return
       const now = performance.now()
       nextTurn = Math.max(nextTurn, now) + PAUSE_PER_STEP * (now - began)
-      if (hasMore) await sleep(nextTurn - now, undefined, { ref: false, signal: stopped }).catch(() => {})
+      await sleep(nextTurn - now, undefined, { ref: false, signal: stopped }).catch(() => {})
     }
   }
 }

@@ -15,7 +15,7 @@ export function recordOf<Schema extends TObject> ({ properties }: Schema, row: o
   return record
 }
 
-/** Tells whether a schema is that of an array or an object, which a column contains as JSON. */
+/** Tells whether a schema is that of an array or an object, which a column contains as JSON. No `ref` is. */
 export function isStructured ({ type }: TSchema): boolean {
   return type === 'array' || type === 'object'
 }

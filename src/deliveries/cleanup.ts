@@ -42,7 +42,10 @@ export const deleteSettledDeliveries: Command<Expired, boolean> = {
 export const deliveryCleanup = fp(async function deliveryCleanup (app: FastifyInstance, { days }: { days: number }) {
   startJob(app, {
     every: CLEANUP_INTERVAL_MS,
-    step: async () => await deleteSome('delivered', KEPT_MS) || await deleteSome('failed', days * DAY_MS),
+    async step () {
+      const haveMore = await Promise.all([deleteSome('delivered', KEPT_MS), deleteSome('failed', days * DAY_MS)])
+      return haveMore.includes(true)
+    },
     failure: 'cannot delete finished deliveries'
   })
 

@@ -141,6 +141,22 @@ t.test('a pause ends when the work stops', async (t) => {
   t.equal(steps, 1)
 })
 
+t.test('a run that ends after a step leaves no pause to the others', async (t) => {
+  let now = 0
+  mock.method(performance, 'now', () => now)
+  t.teardown(() => { mock.restoreAll() })
+  const runSteps = createPace(new AbortController().signal)
+  await Promise.all(Array.from({ length: 10 }, async () => {
+    await runSteps(async () => {
+      now += 60 * MINUTE
+      return false
+    })
+  }))
+  let steps = 0
+  await runSteps(async () => ++steps < 2)
+  t.equal(steps, 2)
+})
+
 t.test('the steps of all that run by one pace take turns', async (t) => {
   const runSteps = createPace(new AbortController().signal)
   const steps: Array<{ began: number, ended: number }> = []

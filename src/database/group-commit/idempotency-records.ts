@@ -10,7 +10,7 @@ import type { Transaction } from './transaction.ts'
 export const LIFETIME_MS = 24 * 60 * 60 * 1000
 
 /** Maximum number of expired records removed in one transaction: few enough that no write waits noticeably for it. */
-const SWEEP_SIZE = 500
+const STEP_SIZE = 500
 
 /** How much a record counts for the stored bytes of its account, in SQL. */
 export const RECORD_BYTES = bytesSql(idempotencyRecords, 'idempotency_records')
@@ -25,10 +25,10 @@ export const deleteExpiredIdempotencyRecords: Command<object, boolean> = {
       DELETE FROM idempotency_records WHERE (account_id, key) IN (
         SELECT r.account_id, r.key FROM idempotency_records r
         WHERE r.expires_at < (SELECT ${dialect.toTime('i.now')} FROM ${dialect.jsonRows('i', { now: 'text' })})
-        LIMIT ${SWEEP_SIZE} ${dialect.locking('FOR UPDATE SKIP LOCKED')})
+        LIMIT ${STEP_SIZE} ${dialect.locking('FOR UPDATE SKIP LOCKED')})
       RETURNING account_id AS account, ${RECORD_BYTES} AS bytes`, [{ now }])
     for (const { account, bytes } of deleted) storedBytes.add(account, -bytes)
-    return { record: deleted.length === SWEEP_SIZE }
+    return { record: deleted.length === STEP_SIZE }
   }
 }
 
@@ -55,7 +55,7 @@ export const deleteExpiredRecordsOfAccount: Command<{ account: number, after: st
         SELECT i.account, i.after, ${dialect.toTime('i.now')} AS now
         FROM ${dialect.jsonRows('i', { account: 'bigint', after: 'text', now: 'text' })})
       SELECT r.key, r.expires_at < (SELECT i.now FROM i) AS expired
-      FROM idempotency_records r WHERE ${where} ORDER BY ${orderBy} LIMIT ${SWEEP_SIZE}`,
+      FROM idempotency_records r WHERE ${where} ORDER BY ${orderBy} LIMIT ${STEP_SIZE}`,
     [{ account, after, now: now(account) }])
     const expired = rows.filter(({ expired }) => Boolean(expired))
     // A request that has taken a record over may wait for rows that this transaction holds.
@@ -67,6 +67,6 @@ export const deleteExpiredRecordsOfAccount: Command<{ account: number, after: st
         ${dialect.locking('FOR UPDATE OF r SKIP LOCKED')})
       RETURNING account_id AS account, ${RECORD_BYTES} AS bytes`, expired.map(({ key }) => ({ account, key, now: now(account) })))
     for (const { bytes } of deleted) storedBytes.add(account, -bytes)
-    return { record: rows.length === SWEEP_SIZE ? rows.at(-1)!.key : undefined }
+    return { record: rows.length === STEP_SIZE ? rows.at(-1)!.key : undefined }
   }
 }

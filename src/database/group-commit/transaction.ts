@@ -3,7 +3,7 @@ import type { Dialect } from '../dialect.ts'
 import { completeRow, idOf, type Table } from '../table.ts'
 import { queryRows, type Run } from '../statements.ts'
 import type { AccountRows } from '../unit-of-work/account-rows.ts'
-import { insertOf } from '../unit-of-work/save.ts'
+import { insertSql } from '../unit-of-work/row-statements.ts'
 import type { StoredBytes } from '../unit-of-work/stored-bytes.ts'
 
 /** One database transaction, shared by all commands of a group. */
@@ -44,6 +44,9 @@ export function createTransaction (
 ): Transaction {
   const query = async <Row>(sql: string, ...inputs: Array<readonly object[]>): Promise<Row[]> =>
     await queryRows<Row>(run, sql, inputs.map((list) => JSON.stringify(list)))
+  const execute: Transaction['execute'] = async (sql, inputs) => {
+    if (inputs.length > 0) await query(sql, inputs)
+  }
   return {
     dialect,
     tables,
@@ -52,13 +55,13 @@ export function createTransaction (
     ...times,
     run,
     query,
-    async execute (sql, inputs) {
-      if (inputs.length > 0) await query(sql, inputs)
-    },
+    execute,
     allocateIds: async (table, count) =>
       idsOf(await queryRows<IdRange>(run, dialect.newIds(table.name, idOf(table)), [count])),
     async insert (table, rows) {
-      if (rows.length > 0) await run([insertOf(dialect, table, rows.map((row) => completeRow(table, row)))])
+      // All columns, so that a table has one statement.
+      const sql = insertSql(dialect, table, Object.keys(table.columns))
+      await execute(sql, rows.map((row) => completeRow(table, row)))
     }
   }
 }

@@ -76,7 +76,10 @@ export class ConnectionPool extends pg.Pool {
   }
 
   /** Runs statements on one connection, outside a transaction. */
-  readonly run = async (statements: readonly OwnStatement[], retries = this.#size): Promise<object[][]> => {
+  readonly run = async (statements: readonly OwnStatement[]): Promise<object[][]> =>
+    await this.#run(statements, this.#size)
+
+  async #run (statements: readonly OwnStatement[], retries: number): Promise<object[][]> {
     const client = await this.#connect()
     try {
       const rows = await this.#runOn(client, statements)
@@ -85,7 +88,7 @@ export class ConnectionPool extends pg.Pool {
     } catch (error) {
       this.#release(client, error as Error)
       // Nothing of the message had an effect. Each connection with such a statement is replaced.
-      if (isStalePlan(error) && retries > 0) return await this.run(statements, retries - 1)
+      if (isStalePlan(error) && retries > 0) return await this.#run(statements, retries - 1)
       throw error
     }
   }

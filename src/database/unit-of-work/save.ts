@@ -32,7 +32,7 @@ export function savesOf (dialect: Dialect, tables: readonly string[], map: Ident
 }
 
 /** Returns the statement that inserts rows. It sends the fields of which a row has another value than the default. */
-export function insertOf (dialect: Dialect, table: Table, rows: readonly Row[]): OwnStatement {
+function insertOf (dialect: Dialect, table: Table, rows: readonly Row[]): OwnStatement {
   const fields = Object.keys(table.columns).filter((field) => {
     const { default: known = null } = table.columns[field]!
     return rows.some((row) => row[field] !== known)
