@@ -1,24 +1,30 @@
 // Only on PostgreSQL: SQLite has no server.
 
 import pg from 'pg'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { migrate } from '../../../src/database/migrations/migrate.ts'
 import { startApp } from '../../support/app.ts'
 import { database } from '../../support/database.ts'
 import { startPostgres } from '../../support/postgres.ts'
 import { eventually } from '../../support/receiver.ts'
 
+/** Starts a server of its own with an empty store, and a connection as its superuser. */
+async function startServer (t: Test): Promise<{ url: string, admin: pg.Client }> {
+  const { url, stop } = await startPostgres()
+  t.teardown(stop)
+  const admin = new pg.Client({ connectionString: url })
+  await admin.connect()
+  t.teardown(async () => { await admin.end() })
+  await migrate(url)
+  return { url, admin }
+}
+
 t.test(
   'writes to a server that turned read-only get 503, reads continue, and writes work again afterwards',
   { skip: database === 'sqlite' && 'SQLite has no server' },
   async (t) => {
-    const server = await startPostgres()
-    t.teardown(server.stop)
-    const admin = new pg.Client({ connectionString: server.url })
-    await admin.connect()
-    await migrate(server.url)
-    const { openAccount, nobody } = await startApp(t, { DATABASE_URL: server.url })
-    t.teardown(async () => { await admin.end() })
+    const { url, admin } = await startServer(t)
+    const { openAccount, nobody } = await startApp(t, { DATABASE_URL: url })
     const store = await openAccount()
     t.equal((await store.post('/messages', { message: 'Before' })).status, 201)
     t.equal((await nobody.get('/readyz')).status, 200)
@@ -45,18 +51,12 @@ t.test(
   'a write whose right was revoked gets 503, and works again once it is granted',
   { skip: database === 'sqlite' && 'SQLite has no server' },
   async (t) => {
-    const server = await startPostgres()
-    t.teardown(server.stop)
-    const admin = new pg.Client({ connectionString: server.url })
-    await admin.connect()
-    await migrate(server.url)
+    const { url, admin } = await startServer(t)
     await admin.query('CREATE ROLE clerk LOGIN PASSWORD \'secret\'')
     await admin.query('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk')
     await admin.query('GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO clerk')
-    const url = new URL(server.url)
-    Object.assign(url, { username: 'clerk', password: 'secret' })
-    const { openAccount } = await startApp(t, { DATABASE_URL: url.href })
-    t.teardown(async () => { await admin.end() })
+    const ofClerk = Object.assign(new URL(url), { username: 'clerk', password: 'secret' })
+    const { openAccount } = await startApp(t, { DATABASE_URL: ofClerk.href })
     const store = await openAccount()
 
     await admin.query('REVOKE INSERT ON messages FROM clerk')
