@@ -50,7 +50,7 @@ export const categoryRoutes: FastifyPluginAsyncTypebox = async function category
     },
     config: { errors: [CategoryNotFound] }
   }, async (request, reply) =>
-    await sendChanged(request, reply, updateCategory, { ...request.params, patch: request.body }))
+    await sendChanged(request, reply, updateCategory, { patch: request.body, ...request.params }))
 
   app.delete('/categories/:categoryId', {
     schema: {

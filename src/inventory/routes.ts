@@ -51,7 +51,7 @@ export const inventoryRoutes: FastifyPluginAsyncTypebox = async function invento
     },
     config: { errors: [PetNotFound] }
   }, async (request, reply) => {
-    const { params, body } = request
-    return await sendChanged(request, reply, updateInventory, { ...params, ...body })
+    const { params: { petId }, body } = request
+    return await sendChanged(request, reply, updateInventory, { petId, ...body })
   })
 }

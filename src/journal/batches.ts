@@ -68,7 +68,7 @@ export async function addRequests (tx: Transaction, journal: LockedBatches, requ
   const open = newest !== undefined && hasRoom(newest) ? newest : undefined
   const hashes = requests.map(({ attemptHash }) => attemptHash)
   const loaded = await loadBatches(tx, account, batchesWith(new Set(hashes), journal), open)
-  const added = requests.map(({ facts }): StoredFacts => ({ ...facts, id: ++journal.lastId }))
+  const added = requests.map(({ facts }): StoredFacts => ({ id: ++journal.lastId, ...facts }))
   const linked = linkAll(loaded, journal.firstId, added, hashes)
   const created = fill(loaded.find(({ data }) => data !== null), added, requests)
   const changed = loaded.filter(({ facts }) => facts.some((request) => linked.has(request)))

@@ -153,7 +153,7 @@ function describe (pieces: Pieces): EndedRequest {
   const isUnique = pieces.isBodyMissing && idempotencyKey === undefined
   return {
     text: hideSecrets(JSON.stringify(record)),
-    facts: { ...facts, path },
+    facts: { path, ...facts },
     attemptHash: hash('sha256', isUnique ? randomBytes(16) : content, 'base64url').slice(0, HASH_LENGTH)
   }
 }

@@ -18,9 +18,9 @@ export const createMessage: Write<NewMessageInput, Message> = {
   decide ({ message, secret, id: knownId }, rows) {
     const position = rows.newId(messages)
     const id = knownId ?? messageId(position, secret)
-    const record = recordOf(MessageSchema, rows.insert(messages, { ...message, position, id, createdAt: rows.now }))
+    const record = recordOf(MessageSchema, rows.insert(messages, { position, id, createdAt: rows.now, ...message }))
     return {
-      record, etag: etagOf(1), events: [{ ...messageEvents.created({ message: record }), tracks: position }]
+      record, etag: etagOf(1), events: [{ tracks: position, ...messageEvents.created({ message: record }) }]
     }
   }
 }

@@ -37,7 +37,7 @@ export const deliverUnsubscribedMessages: Command<{ upTo: number }, boolean> = {
     for (const { id, ahead } of clocks) advanceClock(id, ahead * 1000)
     delivered.sort((a, b) => a.position - b.position)
     const events = delivered.map(({ account, record }) =>
-      ({ ...messageEvents.delivered({ message: JSON.parse(record) as Message }), account }))
+      ({ account, ...messageEvents.delivered({ message: JSON.parse(record) as Message }) }))
     return { record: delivered.length === SETTLE_SIZE, events }
   }
 }
@@ -87,7 +87,7 @@ export async function updateMessageStatuses (tx: Transaction, steps: MessageStep
     const { account, status, record } = after.get(message.position)!
     if (status === message.status) return []
     const createEvent = messageEvents[status as Exclude<keyof typeof messageEvents, 'created'>]
-    return [{ ...createEvent({ message: { ...JSON.parse(record) as Message, status } }), account }]
+    return [{ account, ...createEvent({ message: { ...JSON.parse(record) as Message, status } }) }]
   })
 }
 

@@ -22,14 +22,15 @@ export const placeOrder: Write<{ order: NewOrder }, Order> = {
   ],
   creates: [orders],
   decide (input, rows) {
-    const { petId, quantity = 1, shipDate, complete = false } = input.order
+    const { quantity = 1, shipDate, ...others } = input.order
+    const { petId, complete = false } = others
     const pet = rows.get(pets, petId)
     if (pet === undefined) throw new UnknownPet()
     const before = stockOf(rows, pet, complete && rows.has(orders, openOrders(petId)) ? 1 : 0)
     const stock = reserveStock(before, quantity, complete)
     if (stock === 'pet_not_available') throw new PetNotAvailable(pet.status)
     if (stock === 'insufficient_stock') throw new InsufficientStock(shortage(before.quantity, quantity))
-    const order = rows.insert(orders, { ...input.order, quantity, shipDate: instant(shipDate) })
+    const order = rows.insert(orders, { quantity, shipDate: instant(shipDate), ...others })
     const updated = applyStock(rows, pet, stock) ? [petUpdated(rows, petId)] : []
     const record = recordOf(OrderSchema, order)
     const data = { order: record, inventory: currentInventory(rows, petId) }

@@ -68,7 +68,7 @@ export const orderRoutes: FastifyPluginAsyncTypebox = async function orderRoutes
     },
     config: { errors: [OrderNotFound, OrderAlreadyShipped] }
   }, async (request, reply) =>
-    await sendChanged(request, reply, updateOrder, { ...request.params, patch: request.body }))
+    await sendChanged(request, reply, updateOrder, { patch: request.body, ...request.params }))
 
   app.delete('/store/orders/:orderId', {
     schema: {

@@ -93,7 +93,7 @@ export function petRoutes ({ sunset }: PetOptions): FastifyPluginAsyncTypebox {
       },
       config: { errors: [PetNotFound, InvalidStatusTransition, UnknownCategory] }
     }, async (request, reply) =>
-      await sendChanged(request, reply, updatePet, { ...request.params, patch: request.body }))
+      await sendChanged(request, reply, updatePet, { patch: request.body, ...request.params }))
 
     app.delete('/pets/:petId', {
       schema: {

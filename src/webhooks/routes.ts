@@ -92,7 +92,7 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
     }, async (request, reply) => {
       const { params, body: patch } = request
       checkTarget(patch.url, allowPrivate)
-      return await sendChanged(request, reply, updateWebhook, { ...params, patch })
+      return await sendChanged(request, reply, updateWebhook, { patch, ...params })
     })
 
     app.delete('/webhooks/:webhookId', {
@@ -121,7 +121,7 @@ export function webhookRoutes ({ eventTypes, allowPrivate }: WebhookOptions): Fa
       config: { errors: [WebhookNotFound], secret: true }
     }, async (request, reply) => {
       reply.header('cache-control', 'no-store')
-      return await sendChanged(request, reply, rotateSecret, { ...request.params, secret: webhookSecret() })
+      return await sendChanged(request, reply, rotateSecret, { secret: webhookSecret(), ...request.params })
     })
 
     await app.register(deliveryRoutes)
