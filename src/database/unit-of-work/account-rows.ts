@@ -149,7 +149,7 @@ export class AccountRows {
     const [before, after] = [row as Row, changes as Row]
     if (Object.keys(after).every((field) => before[field] === after[field])) return row
     const version = nextVersion(before['version'] as number, (before['versionFloor'] ?? 0) as number)
-    return this.amend(table, row, 'version' in table.columns ? { version, ...changes } : changes)
+    return this.amend(table, row, 'version' in table.columns ? Object.assign({}, changes, { version }) : changes)
   }
 
   /** Changes what is no part of the record: the row keeps its version. */
