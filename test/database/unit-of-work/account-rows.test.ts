@@ -46,6 +46,15 @@ t.test('a row of another account is not there', (t) => {
   t.end()
 })
 
+t.test('the version of a changed row is that of the engine, whatever the change says', (t) => {
+  const { rows } = loaded()
+  const changed = rows.update(pets, rows.get(pets, 7)!, { name: 'Max', version: 99 })
+  t.equal(changed.version, 2)
+  t.equal(rows.get(pets, 7), changed)
+  t.equal(rows.update(pets, changed, { name: 'Max' }), changed, 'nothing differs')
+  t.end()
+})
+
 t.test('each table and kind of change has one statement, and rows that did not change have none', (t) => {
   const { map, rows } = loaded()
   cancelOrder.decide({ orderId: 5, conditions: {} }, rows)
