@@ -26,9 +26,9 @@ const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT'])
  * @throws ValidationFailed if it is malformed, or if the operation takes none
  */
 export function parseIdempotencyKey (request: FastifyRequest): string | undefined {
-  const { method, routeOptions: { config } } = request
-  const field = request.headers['idempotency-key']
-  if (field === undefined || REPEATABLE_METHODS.has(method) || config.readsOnly === true) return undefined
+  if (request.headers['idempotency-key'] === undefined || REPEATABLE_METHODS.has(request.method)) return undefined
+  const { config } = request.routeOptions
+  if (config.readsOnly === true) return undefined
   const refuse = (message: string, rule: string): Error =>
     withProblem(new ValidationFailed(message), '/headers/Idempotency-Key', rule)
   if (config.secret === true) {

@@ -78,10 +78,10 @@ function countRequests (app: FastifyInstance, registers: Registry[]): void {
   })
 
   onRequestEnd(app, (request, reply) => {
-    const operation = operationOf(request)
+    const { operation, isDeprecated } = operationOf(request)
     requests.inc({ operation, status: reply.raw.headersSent ? reply.statusCode : 'none' })
     if (!isStream(reply)) duration.observe({ operation }, reply.elapsedTime / 1000)
-    if (isDeprecated(request)) deprecated.inc({ operation })
+    if (isDeprecated) deprecated.inc({ operation })
   })
 }
 
@@ -89,17 +89,14 @@ function countRequests (app: FastifyInstance, registers: Registry[]): void {
  * Returns the operationId, or the pattern of a route without one. All requests without a route share the name "none":
  * otherwise clients could create any number of names.
  */
-function operationOf ({ is404, routeOptions: { schema, url } }: FastifyRequest): string {
-  if (is404 || url === undefined || url === '*') return 'none'
-  return (schema as { operationId?: string } | undefined)?.operationId ?? url
+function operationOf ({ is404, routeOptions: { schema, url } }: FastifyRequest) {
+  if (is404 || url === undefined || url === '*') return { operation: 'none', isDeprecated: false }
+  const { operationId = url, deprecated = false } = (schema ?? {}) as { operationId?: string, deprecated?: boolean }
+  return { operation: operationId, isDeprecated: deprecated }
 }
 
 function isStream (reply: FastifyReply): boolean {
   return String(reply.getHeader('content-type')).startsWith('text/event-stream')
-}
-
-function isDeprecated ({ routeOptions: { schema } }: FastifyRequest): boolean {
-  return (schema as { deprecated?: boolean } | undefined)?.deprecated === true
 }
 
 function createInstrumentation (registers: Registry[]): Instrumentation {

@@ -12,7 +12,7 @@ export function onRequestEnd (app: FastifyInstance, end: RequestEnd): void {
   app.addHook('onRequest', (request, reply, done) => {
     // `writableFinished` stays false for requests that the service injects, as those of tools.
     let isComplete = false
-    reply.raw.once('finish', () => { isComplete = true }).once('close', () => { end(request, reply, isComplete) })
+    reply.raw.on('finish', () => { isComplete = true }).on('close', () => { end(request, reply, isComplete) })
     done()
   })
 }

@@ -294,7 +294,8 @@ export const admission = fp(async function admission (app: FastifyInstance) {
   app.addHook('onSend', (request, _reply, payload, done) => {
     const began = performance.now()
     done(null, payload)
-    if (!isHealthCheck(request)) admission.charge(accountOf(request), began)
+    const account = accountOf(request)
+    if (account !== STRANGERS || !isHealthCheck(request)) admission.charge(account, began)
   })
 }, { name: 'admission' })
 

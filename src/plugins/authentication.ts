@@ -126,9 +126,12 @@ export const authentication = fp(async function authentication (app: FastifyInst
   }
 }, { name: 'authentication', dependencies: ['admission', 'database', 'request-logging'] })
 
-const requireWriteAccess: onRequestHookHandler = ({ auth, method, routeOptions: { config } }, _reply, done) => {
-  const writes = method !== 'GET' && method !== 'HEAD' && config.readsOnly !== true
-  done(auth.readOnly && writes ? new ReadOnlyKey() : undefined)
+const requireWriteAccess: onRequestHookHandler = (request, _reply, done) => {
+  done(request.auth.readOnly && writes(request) ? new ReadOnlyKey() : undefined)
+}
+
+function writes ({ method, routeOptions: { config } }: FastifyRequest): boolean {
+  return method !== 'GET' && method !== 'HEAD' && config.readsOnly !== true
 }
 
 /** Sets the challenge of RFC 6750 section 3. It has an error code only if the request sent a bearer credential. */

@@ -186,7 +186,7 @@ class Connections {
 
   #begin (connection: Connection, request: CountedRequest, response: ServerResponse): void {
     connection.response = response
-    response.once('close', () => { this.#handleNext(connection) })
+    response.on('close', () => { this.#handleNext(connection) })
     this.#handle(request, response)
   }
 

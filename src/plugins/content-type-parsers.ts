@@ -69,7 +69,7 @@ function requireJsonContentType (
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity', 'content-length': length = 0 } =
     request.raw.headers
   const isPatch = request.method === 'PATCH'
-  const { hasLines } = request.routeOptions.config
+  const { config: { hasLines }, bodyLimit } = request.routeOptions
   const isJson = IS_JSON.test(type) || (isPatch && IS_MERGE_PATCH.test(type))
   const isAllowed = hasLines === true ? IS_NDJSON.test(type) : isJson
   if (!isAllowed || encoding.toLowerCase() !== 'identity') {
@@ -78,7 +78,7 @@ function requireJsonContentType (
     throw new InvalidContentType(hasLines === true ? NDJSON : json)
   }
   // Fastify refuses a longer body by its announced length.
-  if (Number(length) <= request.routeOptions.bodyLimit) sendContinue(reply.raw)
+  if (Number(length) <= bodyLimit) sendContinue(reply.raw)
   done()
 }
 

@@ -168,7 +168,7 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
   ): Promise<void> {
     const success = await performWithin(tx, account, command, { ...input, account } as Input)
     for (const event of success.events ?? []) events.push({ ...event, account })
-    mergeChanges(changes, success.changes ?? {})
+    mergeChanges(changes, success.changes)
   }
 
   const categories = await make(createCategory, [...ANIMALS, EMPTY_CATEGORY].map(({ name, description }) => (

@@ -89,7 +89,7 @@ export async function runInTransaction (
 
     const { completed, refused } = outcomes
     const changes: Changes = {}
-    for (const { success } of completed) mergeChanges(changes, success.changes ?? {})
+    for (const { success } of completed) mergeChanges(changes, success.changes)
     // The events of commands can be of accounts that only their statements know. A subscriber that another transaction
     // adds meanwhile begins with the next events.
     const mayBeSubscribed = isSubscribed || performs.length > 0 ||

@@ -39,7 +39,13 @@ export function loadsOf (
   ]
 }
 
-interface Children { account: number, where: WantedValues }
+/** Values of an account. */
+interface Children {
+  account: number
+  where: WantedValues
+  /** What a statement gets for each value: the id of the row that has it, or the value. */
+  sent: Array<number | string | boolean>
+}
 
 /** What a group needs of a table. */
 interface TableNeeds {
@@ -47,7 +53,8 @@ interface TableNeeds {
   lock: RowLock
   /** Accounts and ids, by the link that has the ids. Those without a link are of the table itself. */
   ids: Map<string, { link: Link | undefined, inputs: Map<string, Row> }>
-  children: Map<string, Children>
+  /** Values by account and what is sent for them, by their fields and their link. */
+  children: Map<string, Map<string, Children>>
   /** The accounts of which all rows are needed. */
   all: Set<number>
 }
@@ -59,11 +66,12 @@ function groupByTable (needed: readonly AccountNeeds[]): Map<Table, TableNeeds> 
       const ofTable = getOrAdd(byTable, need.table, (): TableNeeds =>
         ({ lock: 'KEY SHARE', ids: new Map(), children: new Map(), all: new Set() }))
       if (need.kind === 'children') {
-        const wanted = { account, where: need.where }
+        const { where } = need
+        const sent = Object.values(where).map((value) => typeof value === 'object' ? value.id : value)
         // The ids of two tables can be the same number.
-        const values = Object.entries(need.where).map(([field, value]) => [field, sent(value)])
-        const key = `${account} ${linkKey(linkOf(wanted))} ${JSON.stringify(values)}`
-        ofTable.children.set(key, wanted)
+        const shape = `${Object.keys(where).join()} ${linkKey(linkOf(where))}`
+        getOrAdd(ofTable.children, shape, () => new Map<string, Children>())
+          .set(`${account} ${JSON.stringify(sent)}`, { account, where, sent })
       } else if (need.kind === 'all') {
         ofTable.all.add(account)
       } else {
@@ -100,19 +108,18 @@ function rowLoads (dialect: Dialect, table: Table, { lock, ids, all }: TableNeed
 function childrenLoads (dialect: Dialect, table: Table, { children, ids }: TableNeeds, map: IdentityMap): Load[] {
   if (children.size === 0) return []
   const known = JSON.stringify([...ids.get('')?.inputs.values() ?? []])
-  const byShape = new Map<string, Children[]>()
-  for (const wanted of children.values()) {
-    const shape = `${Object.keys(wanted.where).join()} ${linkKey(linkOf(wanted))}`
-    getOrAdd(byShape, shape, (): Children[] => []).push(wanted)
-  }
-  return [...byShape.values()].map((list) => {
-    const fields = Object.keys(list[0]!.where)
-    const inputs = list.map(({ account, where }, position) => ({
-      position, account, ...Object.fromEntries(fields.map((field) => [field, sent(where[field]!)]))
-    }))
+  return Array.from(children.values(), (byValues) => {
+    const list = [...byValues.values()]
+    const { where } = list[0]!
+    const fields = Object.keys(where)
+    const inputs = list.map(({ account, sent }, position) => {
+      const input: Row = { position, account }
+      for (const [i, field] of fields.entries()) input[field] = sent[i]
+      return input
+    })
     return {
       statement: {
-        sql: childrenSql(dialect, table, fields, linkOf(list[0]!)),
+        sql: childrenSql(dialect, table, fields, linkOf(where)),
         values: [JSON.stringify(inputs), known]
       },
       onRows: (rows) => {
@@ -125,14 +132,9 @@ function childrenLoads (dialect: Dialect, table: Table, { children, ids }: Table
   })
 }
 
-function linkOf ({ where }: Children): Through | undefined {
+function linkOf (where: WantedValues): Through | undefined {
   const [first] = Object.values(where)
   return typeof first === 'object' ? first : undefined
-}
-
-/** Returns what a statement gets for a value: the id of the row that has it, or the value. */
-function sent (value: WantedValues[string]): number | string | boolean {
-  return typeof value === 'object' ? value.id : value
 }
 
 function idLoad (dialect: Dialect, table: Table, count: number, map: IdentityMap): Load {

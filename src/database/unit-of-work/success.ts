@@ -23,6 +23,6 @@ export interface NewEvent {
 }
 
 /** Adds changes to others, channel by channel. */
-export function mergeChanges (into: Changes, from: Changes): void {
-  for (const [channel, ids] of Object.entries(from)) into[channel] = [...into[channel] ?? [], ...ids]
+export function mergeChanges (into: Changes, from: Changes = {}): void {
+  for (const [channel, ids] of Object.entries(from)) (into[channel] ??= []).push(...ids)
 }
