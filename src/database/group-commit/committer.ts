@@ -5,7 +5,7 @@ import type { Database } from '../database.ts'
 import { idempotencyScope, type Command, type QueuedCommand, type WriteContext, type WriteResult } from './command.ts'
 import type { Changes } from '../unit-of-work/success.ts'
 import { GroupRunner, rejectAll } from './group-runner.ts'
-import { PART_OF_CROWD, nextStep, type Step } from './group-start.ts'
+import { isCrowd, nextStep, type Step } from './group-start.ts'
 import type { CommittedGroup, GroupTransactionOptions } from './group-transaction.ts'
 import { idempotencyRecords } from '../../generated/tables.ts'
 import type { Write } from '../unit-of-work/write.ts'
@@ -50,7 +50,7 @@ export class Committer {
   readonly #runner: GroupRunner
 
   /** What the groups so far say about the next one. */
-  readonly #groups = { inFlight: 0, sharedInFlight: 0, lastSize: 0, answeredAt: 0 }
+  readonly #groups = { inFlight: 0, sharedInFlight: 0, unanswered: 0, lastSize: 0, answeredAt: 0 }
   #isGathering = false
   #delayTimer: NodeJS.Timeout | undefined
   /** Resolves `close` when the last write is done. */
@@ -115,10 +115,11 @@ export class Committer {
 
   #nextStep (ticks: number): Step {
     // A copy by `...` costs a lone write a tenth of its processor time.
-    const { inFlight, sharedInFlight, lastSize, answeredAt } = this.#groups
+    const { inFlight, sharedInFlight, unanswered, lastSize, answeredAt } = this.#groups
     return nextStep(this.#database.dialect.name, {
       inFlight,
       sharedInFlight,
+      unanswered,
       lastSize,
       answeredAt,
       now: performance.now(),
@@ -156,6 +157,7 @@ export class Committer {
     this.#groups.inFlight++
     if (isShared) {
       this.#groups.sharedInFlight++
+      this.#groups.unanswered += group.length
       this.#groups.lastSize = group.length
     }
     instrumentation?.batchStarted('commit', started - group[0]!.since)
@@ -175,9 +177,10 @@ export class Committer {
         if (!this.#database.dialect.isServer) this.#options.charge?.(accounts, started)
       }
       instrumentation?.batchFinished('commit', group.length, performance.now() - started)
-      if (this.#queue.size >= PART_OF_CROWD[this.#database.dialect.name]) this.#startGroups()
+      if (isCrowd(this.#database.dialect.name, this.#queue.size + this.#groups.unanswered)) this.#startGroups()
       if (committed !== undefined) this.#announce(committed)
     }).catch((error: unknown) => { rejectAll(group, error) }).finally(() => {
+      if (isShared) this.#groups.unanswered -= group.length
       this.#groups.answeredAt = performance.now()
       if (this.#queue.size > 0) this.#startGathering()
       else if (this.#groups.inFlight === 0) this.#onDrained?.()
@@ -199,12 +202,11 @@ export class Committer {
     if (Object.keys(changes).length > 0) this.#options.onChange?.(changes)
   }
 
-  /** Half of the answers of a crowd wait for the next turn: the reply to the next group's message is read before. */
+  /** While another group is in flight, half of the answers wait for the next turn: its reply is read before. */
   #giveAnswers (answers: ReadonlyArray<() => void>): void {
-    const isCrowd = answers.length > PART_OF_CROWD[this.#database.dialect.name]
-    const now = isCrowd ? Math.ceil(answers.length / 2) : answers.length
+    const now = this.#groups.sharedInFlight > 0 ? Math.ceil(answers.length / 2) : answers.length
     for (const answer of answers.slice(0, now)) answer()
-    if (isCrowd) setImmediate(() => { for (const answer of answers.slice(now)) answer() })
+    if (now < answers.length) setImmediate(() => { for (const answer of answers.slice(now)) answer() })
   }
 
   #rejectLateWrites (): void {
