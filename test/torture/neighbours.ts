@@ -22,7 +22,7 @@ const MAX_GROWTH = 3
 
 /**
  * An attack beside which the victim misses a rate or a time is repeated, and must not cost it more than once: a machine
- * can lose half of its speed for seconds. The short form repeats none.
+ * can lose its speed for seconds.
  */
 const REPETITIONS = 2
 
@@ -124,8 +124,8 @@ async function attackAll (context: ScenarioContext, databaseUrl: string, process
       alone = after
       report.rounds++
       // Before those that the client reports, of which there can be many.
-      report.violations.unshift(...broken, ...hasMissed || quick ? missed : [])
-      hasMissed ||= missed.length > 0 && !quick
+      report.violations.unshift(...broken, ...hasMissed ? missed : [])
+      hasMissed ||= missed.length > 0
       for (const service of services) if (service.exitReason() !== undefined) await service.start()
     }
   }
