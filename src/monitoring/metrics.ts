@@ -86,10 +86,12 @@ function countRequests (app: FastifyInstance, registers: Registry[]): void {
 }
 
 /**
- * Returns the operationId, or the pattern of a route without one. All requests without a route share the name "none":
- * otherwise clients could create any number of names.
+ * Returns the operationId, or the pattern of a route without one, and whether it is deprecated. All requests without a
+ * route share the name "none": otherwise clients could create any number of names.
  */
-function operationOf ({ is404, routeOptions: { schema, url } }: FastifyRequest) {
+function operationOf (
+  { is404, routeOptions: { schema, url } }: FastifyRequest
+): { operation: string, isDeprecated: boolean } {
   if (is404 || url === undefined || url === '*') return { operation: 'none', isDeprecated: false }
   const { operationId = url, deprecated = false } = (schema ?? {}) as { operationId?: string, deprecated?: boolean }
   return { operation: operationId, isDeprecated: deprecated }

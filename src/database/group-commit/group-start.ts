@@ -37,8 +37,8 @@ const MAX_TICKS = 12
 
 /**
  * Maximum time of these ticks, in ms: each tick of a process that answers many reads takes about 2 ms. With 4 ms on
- * PostgreSQL, the p99 of a mixed load of 32 connections takes 20 % longer; with 1 ms on SQLite, 16 have 9 % fewer
- * requests/s.
+ * PostgreSQL, the p99 of a mixed load of 32 connections takes 20 % longer; with 1 ms on SQLite, one of 16 has
+ * 9 % fewer requests/s.
  */
 const MAX_GATHERING_MS: Record<DatabaseName, number> = { sqlite: 4, postgresql: 1 }
 
