@@ -169,7 +169,9 @@ const timestamp = fc.oneof(
 /** Generates values that do not match the schema. */
 export function invalidValue (schema: Schema, resolve: Resolve): fc.Arbitrary<unknown> {
   const found = { ...resolve(schema), ...schema }
-  const values: unknown[] = [{}, [], [1]]
+  const values: unknown[] = found.type === 'array'
+    ? [{}, 5, 'text', [], ...isEmptyObjectValid(resolve(found.items!)) ? [] : [[{}]]]
+    : [[], [1], ...isEmptyObjectValid(found) ? [] : [{}]]
   if (found.nullable !== true) values.push(null)
   if (found.enum !== undefined) values.push('', 'nothing', 5, true, String(found.enum[0]).toUpperCase())
   else if (found.type === 'integer') {
@@ -190,6 +192,10 @@ export function invalidValue (schema: Schema, resolve: Resolve): fc.Arbitrary<un
     }
     if (found.format === 'uri') values.push('', 'pets.example', 'ftp://pets.example', 'http://')
   }
-  if (found.type === 'array') values.splice(1, 2, 5, 'text', [], [{}])
   return fc.constantFrom(...values)
+}
+
+/** Whether an object without members matches the schema, as that of a search without conditions. */
+function isEmptyObjectValid ({ type, required = [], minProperties = 0 }: Schema): boolean {
+  return type === 'object' && required.length === 0 && minProperties === 0
 }
