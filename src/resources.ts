@@ -5,6 +5,7 @@ import type { ChangeLog, EventLog } from './database/group-commit/command.ts'
 import type { Table } from './database/table.ts'
 import { webhookSubscribers } from './deliveries/enqueue.ts'
 import { events } from './events/resource.ts'
+import { idempotencyRecords } from './generated/tables.ts'
 import { inventory } from './inventory/resource.ts'
 import { journal } from './journal/resource.ts'
 import { lab } from './lab/resource.ts'
@@ -32,7 +33,8 @@ export function commitOptions (
   resources: Resource[]
 ): { tables: Table[], eventLog: EventLog, changeLog: ChangeLog | undefined } {
   return {
-    tables: resources.flatMap(({ tables }) => tables),
+    // Group commits write the records of idempotency keys by themselves. Those of a deleted account are erased as well.
+    tables: [...resources.flatMap(({ tables }) => tables), idempotencyRecords],
     eventLog: resources.find(({ eventLog }) => eventLog !== undefined)!.eventLog!,
     changeLog: resources.find(({ changeLog }) => changeLog !== undefined)?.changeLog
   }

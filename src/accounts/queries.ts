@@ -47,10 +47,9 @@ export function findAccountsBy (
 ): (read: Read, until: number) => Promise<number[]> {
   // Not a model call: the first one in a process loads Prisma's query compiler, and blocks all requests for 60 ms.
   const accounts: Query<{ until: string }, { ids: string }> = {
-    isNeverRefused: true,
     sql: (dialect) => `
       SELECT i.ord, (
-        SELECT '[' || coalesce(${dialect.join('CAST(x.id AS text)', `x.${column}`)}, '') || ']' FROM (
+        SELECT '[' || coalesce(string_agg(CAST(x.id AS text), ',' ORDER BY x.${column}), '') || ']' FROM (
           SELECT a.id, a.${column} FROM accounts a WHERE a.${column} <= ${dialect.toTime('i.until')}
           ORDER BY a.${column} LIMIT ${limit}) AS x
       ) AS ids
@@ -77,7 +76,6 @@ const ofAccount = (value: string): string => `(SELECT ${value} FROM accounts a W
 const ofLiveAccount = ofAccount('a.deleted_at IS NULL')
 
 const keyByHash: Query<{ hash: string }, KeyRow> = {
-  isNeverRefused: true,
   sql: (dialect) => `
     SELECT i.ord, k.account_id AS account, k.id AS key, k.prefix, k.read_only AS "readOnly",
       ${dialect.time('k.expires_at')} AS "expiresAt", ${dialect.time('k.last_used_at')} AS "lastUsedAt",
@@ -110,7 +108,6 @@ export function hasExpiredAccount ({ accountExpiresAt }: ApiKeyCredential): bool
 }
 
 const keyById: Query<{ key: number }, { id: bigint }> = {
-  isNeverRefused: true,
   sql: (dialect) => `
     SELECT i.ord, k.id FROM ${dialect.jsonRows('i', { ord: 'ordinality', key: 'bigint' })}
     JOIN api_keys k ON k.id = i.key AND ${ofLiveAccount}`

@@ -14,12 +14,8 @@ export class AccountClocks {
   /** How far clocks are ahead, in ms. Accounts in real time have no entry. */
   readonly #offsets = new Map<number, number>()
 
-  readonly #listeners: Array<(account: number) => void> = []
-
-  /** Calls the listener whenever this process learns that a clock was moved. */
-  onAdvance (listener: (account: number) => void): void {
-    this.#listeners.push(listener)
-  }
+  /** Called whenever this process learns that a clock was moved. */
+  onAdvance = (): void => {}
 
   /** Returns the accounts whose clocks were moved. */
   movedAccounts (): number[] {
@@ -40,7 +36,7 @@ export class AccountClocks {
   advance (account: number, offsetMs: number): void {
     if (offsetMs <= this.offsetOf(account)) return
     this.#offsets.set(account, offsetMs)
-    for (const listener of this.#listeners) listener(account)
+    this.onAdvance()
   }
 
   /** Forgets the clock of an account that was deleted. */

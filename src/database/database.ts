@@ -20,8 +20,6 @@ export interface Database {
   writers: number
   /** Prisma Client, for rare reads: those of the command line and the demo store. All writes are group commits. */
   readonly prisma: Client
-  /** Returns false while a server accepts reads only, as after a failover. */
-  acceptsWrites: () => Promise<boolean>
   /**
    * Calls the listener when a server refuses another connection, with the number of those that are open for the same
    * purpose. Exists where there is a server.

@@ -20,12 +20,8 @@ export interface Dialect {
   toTime: (text: string) => string
   /** An RFC 3339 text, some seconds later, as the value of a date-time column; not after the last instant. */
   later: (text: string, seconds: string) => string
-  /** The instant one millisecond after a stored one. */
-  nextInstant: (column: string) => string
   /** A text as a value of a PostgreSQL enum; SQLite stores the text. */
   toEnum: (text: string, type: string) => string
-  /** An enum as its text. */
-  fromEnum: (column: string) => string
   /**
    * Keyset pagination that walks one index: the rows with the given values, after a position, in its order. A planner
    * with wrong estimates would walk the whole table by its key and filter.
@@ -50,8 +46,6 @@ export interface Dialect {
   fromByIds: (table: string, alias: string, column: string, ids: string) => string
   /** The text of a member of a JSON object, or NULL. */
   jsonMember: (object: string, name: string) => string
-  /** Concatenates texts in the given order, separated by commas or by `separator`. */
-  join: (text: string, orderBy: string, separator?: string) => string
   /**
    * Whether the database is a server: its rows can be locked, which SQLite's single writer does not need. A statement
    * may contain others that write (data-modifying CTEs), one round trip for several, and a FROM item may refer to those
@@ -78,7 +72,7 @@ export type Keyset = (
 
 export type DatabaseName = 'sqlite' | 'postgresql'
 
-/** `ordinality` is no member of the objects: it numbers them, from 1. */
+/** `ordinality` is the type of `ord`, which is no member of the objects: it numbers them, from 1. */
 export type InputType = 'bigint' | 'text' | 'boolean' | 'json' | 'ordinality'
 
 /** Returns the database that a `DATABASE_URL` names. */

@@ -18,13 +18,11 @@ export type ErrorKind = 'unavailable' | 'conflict' | 'statement error'
 const CONFLICTS = new Set(['40001', '40P01', '55P03', '0A000'])
 
 /**
- * PostgreSQL: insufficient resources, operator intervention (57014 is statement_timeout), system error, connection
- * exception.
+ * PostgreSQL: connection exception, insufficient resources, operator intervention (57014 is statement_timeout), system
+ * error, and read_only_sql_transaction: after a failover, the server accepts reads only. SQLite: each code that
+ * `SqliteError` names, but that of statements.
  */
-const UNAVAILABLE_CLASSES = new Set(['53', '57', '58', '08'])
-
-/** PostgreSQL: read_only_sql_transaction. After a failover, the server accepts reads only. */
-const READ_ONLY = '25006'
+const UNAVAILABLE = /^((08|53|57|58)[0-9A-Z]{3}|25006|SQLITE_(?!ERROR).*)$/
 
 /** PostgreSQL: insufficient_privilege. The role has lost a right, mostly for one table. */
 const NO_RIGHT = '42501'
@@ -32,55 +30,36 @@ const NO_RIGHT = '42501'
 /** PostgreSQL: too_many_connections. The server, or this user, has no connection left. */
 export const TOO_MANY_CONNECTIONS = '53300'
 
-/** SQLite: BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL, NOTADB. */
-const UNAVAILABLE_SQLITE = /^SQLITE_(BUSY|LOCKED|READONLY|IOERR|CORRUPT|FULL|CANTOPEN|PROTOCOL|NOTADB)/
-
-/** Node's error codes for a server that cannot be reached, or whose connection was lost. */
-const UNREACHABLE = /\b(E(CONN|HOST|NET|AI_)[A-Z]+|EPIPE|ETIMEDOUT|ENOTFOUND)\b/
-
-/** node-postgres reports a lost or slow connection in plain errors without a code. */
-const LOST_CONNECTION = new RegExp([
-  'connection terminated', 'timeout exceeded', 'query read timeout', 'client has encountered a connection error',
-  'not queryable'
-].join('|'), 'i')
+/**
+ * A server that cannot be reached, or whose connection was lost: codes of Node, and plain errors of node-postgres
+ * without a code.
+ */
+const UNREACHABLE = /\b(E(CONN|HOST|NET|AI_)[A-Z]+|EPIPE|ETIMEDOUT|ENOTFOUND)\b|connection terminated|not queryable/i
 
 export function classifyError (error: unknown): ErrorKind {
   // A new connection that cannot serve: its schema is gone.
   if (error instanceof DatabaseUnavailable || error instanceof OperationalError) return 'unavailable'
-  const { code, message } = traits(error)
+  const code = codeOf(error)
   if (CONFLICTS.has(code)) return 'conflict'
-  if (UNAVAILABLE_SQLITE.test(code) || code === READ_ONLY) return 'unavailable'
-  if (/^[0-9A-Z]{5}$/.test(code) && UNAVAILABLE_CLASSES.has(code.slice(0, 2))) return 'unavailable'
-  if (UNREACHABLE.test(`${code} ${message}`) || LOST_CONNECTION.test(message)) return 'unavailable'
-  return 'statement error'
+  const text = `${code} ${(error as Error | undefined)?.message}`
+  return UNAVAILABLE.test(code) || UNREACHABLE.test(text) ? 'unavailable' : 'statement error'
 }
 
 /** Returns the error for those who wait for a statement or a transaction that failed. */
 export function failureOf (error: unknown): unknown {
-  const isOfStatement = classifyError(error) === 'statement error' && traits(error).code !== NO_RIGHT
+  const isOfStatement = classifyError(error) === 'statement error' && codeOf(error) !== NO_RIGHT
   return isOfStatement ? error : new DatabaseUnavailable({ cause: error })
 }
 
-/** Returns the first code of an error and its causes, and all of their messages. */
-function traits (error: unknown): { code: string, message: string } {
-  const found = { code: '', message: '' }
-  for (let at = error as Nested | undefined, depth = 0; at instanceof Object && depth < 6; depth++) {
-    if (typeof at.code === 'string') found.code ||= at.code
-    found.message += ` ${at.message ?? ''}`
-    at = at.cause
-  }
-  return found
-}
-
-interface Nested {
-  code?: unknown
-  message?: string
-  cause?: Nested
+/** Returns the code of an error; empty without one. */
+function codeOf (error: unknown): string {
+  const { code } = (error ?? {}) as { code?: unknown }
+  return typeof code === 'string' ? code : ''
 }
 
 /** Returns true if another process holds SQLite's lock. */
 export function isLocked (error: unknown): boolean {
-  return traits(error).code.startsWith('SQLITE_BUSY')
+  return codeOf(error) === 'SQLITE_BUSY'
 }
 
 /**

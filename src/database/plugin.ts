@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { idempotencyRecords } from '../generated/tables.ts'
 import { AccountClocks } from './account-clocks.ts'
 import { ACCOUNT_TABLES } from './account-tables.ts'
 import { createNotifier } from './change-notifications.ts'
@@ -14,7 +13,7 @@ import { openDatabase } from './open-database.ts'
 import { type Database, type DatabaseOptions } from './database.ts'
 import { createReads } from './read-batching.ts'
 import type { Read, ReadView } from './reads/query.ts'
-import { queryRows, type Run } from './statements.ts'
+import { queryRows } from './statements.ts'
 import type { Table } from './table.ts'
 
 declare module 'fastify' {
@@ -61,7 +60,7 @@ export const database = fp(async function database (app: FastifyInstance, option
     app.log.warn({ open }, 'PostgreSQL refuses further connections: requests wait for those that are open. ' +
       'Raise its max_connections, or lower DATABASE_POOL')
   })
-  checkTables([...options.tables, idempotencyRecords])
+  checkTables(options.tables)
 
   const listeners: ChangeListener[] = []
   const notifyListeners: ChangeListener = (changes, isHint) => {
@@ -95,11 +94,14 @@ export const database = fp(async function database (app: FastifyInstance, option
   app.decorate('readView', readView)
   app.decorate('commit', commit)
   const expected = await migrationNames(opened.dialect.name)
+  // A transaction is read-only on a standby, and where `default_transaction_read_only` says so. Then none counts.
+  const isWritable = opened.dialect.isServer ? "current_setting('transaction_read_only') = 'off'" : 'true'
+  const finishedSql = `${FINISHED_MIGRATIONS} AND ${isWritable}`
   app.decorate('isReady', async () => {
     try {
-      const checks = Promise.all([finishedMigrations(opened.read), opened.acceptsWrites()])
-      const [finished, acceptsWrites] = await withDeadline(checks, options.timeout)
-      return acceptsWrites && expected.every((name) => finished.has(name))
+      const rows = await withDeadline(queryRows<{ name: string }>(opened.read, finishedSql), options.timeout)
+      const finished = new Set(rows.map(({ name }) => name))
+      return expected.every((name) => finished.has(name))
     } catch {
       return false
     }
@@ -123,9 +125,4 @@ function checkTables (tables: readonly Table[]): void {
   const registered = new Set(tables.map(({ name }) => name))
   const missing = ACCOUNT_TABLES.filter((name) => !registered.has(name))
   if (missing.length > 0) throw new Error(`no resource registers the table ${missing.join(', ')}`)
-}
-
-async function finishedMigrations (read: Run): Promise<Set<string>> {
-  const rows = await queryRows<{ name: string }>(read, FINISHED_MIGRATIONS)
-  return new Set(rows.map(({ name }) => name))
 }

@@ -22,14 +22,12 @@ export class QueueLimit<Account> {
   /**
    * Counts a further request. One of an account with nothing waiting may always wait.
    *
-   * @param account `undefined` for what belongs to no account and may fill the queue
    * @throws Overloaded if it may not wait
    */
   enter (account: Account): void {
     const ofAccount = this.#counts.get(account) ?? 0
-    const share = account === undefined ? Infinity : Math.max(1, Math.floor(this.#limit * ACCOUNT_SHARE))
-    const isFirst = account !== undefined && ofAccount === 0
-    if (!isFirst && (this.#all >= this.#limit || ofAccount >= share)) throw new Overloaded()
+    const share = Math.max(1, Math.floor(this.#limit * ACCOUNT_SHARE))
+    if (ofAccount > 0 && (this.#all >= this.#limit || ofAccount >= share)) throw new Overloaded()
     this.#counts.set(account, ofAccount + 1)
     this.#all++
   }

@@ -1,9 +1,9 @@
 import type { Database } from './database.ts'
-import { LargeReads } from './reads/large-reads.ts'
+import { createLargeReads } from './reads/large-reads.ts'
 import type { Call, Query, Read, ReadView } from './reads/query.ts'
-import { SharedReads } from './reads/shared-reads.ts'
+import { createSharedReads } from './reads/shared-reads.ts'
 import { StatementRunner, type RunnerOptions } from './reads/statement-runner.ts'
-import { Views } from './reads/views.ts'
+import { createViews } from './reads/views.ts'
 
 /**
  * Returns a function that batches reads, and one for reads of one moment, which share their limits. All calls of one
@@ -15,21 +15,15 @@ import { Views } from './reads/views.ts'
  */
 export function createReads (database: Database, options: RunnerOptions): { read: Read, readView: ReadView } {
   const runner = new StatementRunner(database, options)
-  const shared = new SharedReads(runner, database.dialect.name)
-  const large = new LargeReads(runner, options)
-  const views = new Views(database, runner, large, options)
-  return { read, readView: async (account, use) => await views.run(account, use) }
+  const shared = createSharedReads(runner, database.dialect.name)
+  const addLarge = createLargeReads(runner, options)
+  const runOne = (call: Call): void => { void runner.run([call]) }
+  return { read, readView: createViews(database, runner, addLarge, options) }
 
   async function read<Input extends object, Row> (query: Query<Input, Row>, input: Input): Promise<Row | undefined> {
     const isLarge = query.maxRowBytes !== undefined
     const isAtOnce = shared.isAlone() && !isLarge
     if (isAtOnce && database.readRow !== undefined) return runner.runAtOnce(query, input) as Row
-    runner.admit(query, input)
-    return await new Promise<Row | undefined>((resolve, reject) => {
-      const call = { query, input, since: performance.now(), resolve, reject } as Call
-      if (isAtOnce) void runner.run([call])
-      else if (isLarge) large.add(call)
-      else shared.add(call)
-    })
+    return await runner.admit(query, input, isLarge ? addLarge : isAtOnce ? runOne : shared.add)
   }
 }

@@ -52,3 +52,8 @@ export function columnOf ({ columns, name }: Table, field: string): string {
 export function idOf (table: Table): string {
   return columnOf(table, table.id)
 }
+
+/** Returns how values of a column are sent in JSON. */
+export function inputType ({ type }: Column): Exclude<ColumnType, 'time' | object> {
+  return typeof type === 'object' || type === 'time' ? 'text' : type
+}

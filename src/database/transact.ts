@@ -15,16 +15,13 @@ export interface ReservedConnection {
   release: (failure?: Error) => void
 }
 
-export interface TransactOptions {
-  /** The statement that begins a transaction. */
-  begin: OwnStatement
-  /** Maximum time of a transaction, in ms; by default there is none. */
-  timeout?: number
-}
-
-/** Returns a function that runs transactions, each on a connection that `reserve` returns. */
+/**
+ * Returns a function that runs transactions, each on a connection that `reserve` returns.
+ *
+ * @param timeout maximum time of a transaction, in ms; by default there is none
+ */
 export function createTransact (
-  reserve: () => Promise<ReservedConnection>, { begin, timeout }: TransactOptions
+  reserve: () => Promise<ReservedConnection>, begin: OwnStatement, timeout?: number
 ): Transact {
   return async function transact (work) {
     const { run, release } = await reserve()

@@ -144,9 +144,7 @@ async function claim (
       lease: leases.get(webhook)!,
       body: row.event === 0 ? testBody(row, now) : undefined
     }
-    const others = claimed.get(webhook)
-    if (others === undefined) claimed.set(webhook, [delivery])
-    else others.push(delivery)
+    getOrAdd(claimed, webhook, (): ClaimedDelivery[] => []).push(delivery)
   }
   return claimed
 }

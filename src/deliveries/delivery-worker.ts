@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AccountClocks } from '../database/account-clocks.ts'
+import { getOrAdd } from '../database/get-or-add.ts'
 import { createPace } from '../database/job.ts'
 import type { Read } from '../database/reads/query.ts'
 import { deliverUnsubscribedMessages } from '../messages/delivery-status.ts'
@@ -233,12 +234,8 @@ async function deliverUnsubscribed ({ unsubscribed, context }: Worker): Promise<
 }
 
 function dispatcherOf ({ dispatchers, context }: Worker, { id: webhookId, account }: DueWebhook): WebhookDispatcher {
-  let dispatcher = dispatchers.get(webhookId)
-  if (dispatcher === undefined) {
-    dispatcher = createWebhookDispatcher({ webhookId, account }, context, () => { dispatchers.delete(webhookId) })
-    dispatchers.set(webhookId, dispatcher)
-  }
-  return dispatcher
+  return getOrAdd(dispatchers, webhookId, () =>
+    createWebhookDispatcher({ webhookId, account }, context, () => { dispatchers.delete(webhookId) }))
 }
 
 async function close (worker: Worker): Promise<void> {

@@ -52,12 +52,12 @@ const LEASE_ELSEWHERE = `(
 
 /** Selects a text for each webhook of a FROM item, which has it as `walk.webhook`: what `parseWebhook` reads. */
 const describe = (dialect: Dialect, webhooks: string): string => `
-  SELECT ${dialect.join(`
+  SELECT string_agg(
     walk.webhook || ' ' || f.account_id || ' ' ||
     CASE WHEN w.id IS NULL OR (w.gone AND f.event_id <> 0) THEN ''
       WHEN w.enabled OR f.event_id = 0
         THEN ${dialect.time('f.next_try_at')} || coalesce(' ' || ${dialect.time(LEASE_ELSEWHERE)}, '')
-      ELSE ${dialect.time('f.give_up_at')} || ' disabled' END`, 'walk.webhook')}
+      ELSE ${dialect.time('f.give_up_at')} || ' disabled' END, ',' ORDER BY walk.webhook)
   FROM ${webhooks}
   JOIN deliveries f ON f.id = (${firstPending('= walk.webhook', 'id')})
   LEFT JOIN webhooks w ON w.id = walk.webhook`
@@ -66,7 +66,6 @@ interface DueRow { messages: bigint | null, newest: bigint | null, fresh: string
 
 /** Skips in the index from webhook to webhook: its cost does not depend on the number of pending deliveries. */
 const dueQuery: Query<{ worker: string, after: number, seen: number }, DueRow> = {
-  isNeverRefused: true,
   sql: (dialect) => `
     SELECT i.ord,
       (SELECT m.position FROM messages m WHERE m.status = 'queued' AND m.waiting = 0

@@ -42,6 +42,6 @@ export const delivery = fp(async function delivery (app: FastifyInstance, option
     if (deliveries !== undefined || webhooks !== undefined) worker.wake(webhooks ?? [])
   })
   // Deliveries may be due by the new time.
-  clocks.onAdvance(() => { worker.wake([]) })
+  clocks.onAdvance = () => { worker.wake([]) }
   app.addHook('preClose', worker.close)
 }, { name: 'delivery', dependencies: ['database'] })

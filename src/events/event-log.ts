@@ -1,4 +1,5 @@
 import { oncePerDialect, type Dialect } from '../database/dialect.ts'
+import { getOrAdd } from '../database/get-or-add.ts'
 import type { CompletedCommand, EventLog, EventWrites } from '../database/group-commit/command.ts'
 import type { Changes, NewEvent } from '../database/unit-of-work/success.ts'
 import type { OwnStatement } from '../database/statements.ts'
@@ -94,9 +95,7 @@ function eventsByAccount (completed: readonly CompletedCommand[]): Map<number, N
     for (const event of events) {
       const account = event.account ?? context.account
       if (account === null) continue
-      const list = byAccount.get(account)
-      if (list === undefined) byAccount.set(account, [event])
-      else list.push(event)
+      getOrAdd(byAccount, account, (): NewEvent[] => []).push(event)
     }
   }
   return byAccount

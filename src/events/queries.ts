@@ -70,7 +70,7 @@ function eventPageQuery (event: EventText, separator: string, { events, dataByte
         FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', after: 'bigint', limit: 'bigint' })})
       SELECT i.ord, a.last_event_id AS newest,
         (SELECT e.id FROM events e WHERE e.account_id = i.account ORDER BY e.id LIMIT 1) AS oldest,
-        (SELECT ${dialect.join('x.text', 'x.id', separator)}
+        (SELECT string_agg(x.text, '${separator}' ORDER BY x.id)
           FROM (SELECT e.id, ${event(dialect)} AS text ${rows} AND e.id <= i.last) AS x) AS text,
         i.last
       FROM i JOIN accounts a ON a.id = i.account AND a.deleted_at IS NULL`

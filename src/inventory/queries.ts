@@ -15,7 +15,7 @@ interface ItemRow { version: bigint | null, status: string, record: string | nul
 /** Returns a row also for a pet that has never been counted: without a record. */
 const itemByPet: Query<{ account: number, id: number }, ItemRow> = {
   sql: (dialect) => `
-    SELECT i.ord, s.version, ${dialect.fromEnum('p.status')} AS status, ${record(dialect)} AS record
+    SELECT i.ord, s.version, CAST(p.status AS text) AS status, ${record(dialect)} AS record
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
     JOIN pets p ON p.id = i.id AND p.account_id = i.account
     LEFT JOIN inventory_items s ON s.pet_id = p.id`

@@ -23,7 +23,7 @@ export function journalEtag ({ version, requests, bytes, dropped }: Omit<StoredJ
   return `"${version}-${requests}-${bytes}-${dropped}"`
 }
 
-const journalByAccount: Query<{ account: number }, Record<keyof StoredJournal, bigint> & { record: string }> = {
+const journalByAccount: Query<{ account: number }, StoredJournal & { record: string }> = {
   sql: (dialect) => `
     SELECT i.ord, j.version, j.keep, ${REQUESTS} AS requests, j.bytes, j.dropped, ${journalRecord(dialect)} AS record
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint' })}
@@ -33,12 +33,7 @@ const journalByAccount: Query<{ account: number }, Record<keyof StoredJournal, b
 /** @returns `undefined` when the journal is off */
 export async function findJournal (read: Read, account: number): Promise<SerializedRecord | undefined> {
   const row = await read(journalByAccount, { account })
-  if (row === undefined) return undefined
-  const { version, requests, bytes, dropped, record } = row
-  const etag = journalEtag({
-    version: Number(version), requests: Number(requests), bytes: Number(bytes), dropped: Number(dropped)
-  })
-  return { record, etag }
+  return row && { record: row.record, etag: journalEtag(row) }
 }
 
 /**

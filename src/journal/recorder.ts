@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
+import { getOrAdd } from '../database/get-or-add.ts'
 import type { Commit } from '../database/group-commit/committer.ts'
 import { classifyError } from '../database/error-classification.ts'
 import { Overloaded, Unauthorized } from '../errors.ts'
@@ -72,11 +73,8 @@ export function createRecorder ({ commit, log, charge }: Options): Recorder {
   let timer: NodeJS.Timeout | undefined
 
   function add (account: number, request: CapturedRequest, keep: number): void {
-    let waiting = accounts.get(account)
-    if (waiting === undefined) {
-      waiting = { requests: [], bytes: 0, since: performance.now(), isOverfull: false, dropped: 0, writing: undefined }
-      accounts.set(account, waiting)
-    }
+    const waiting = getOrAdd(accounts, account, (): Waiting =>
+      ({ requests: [], bytes: 0, since: performance.now(), isOverfull: false, dropped: 0, writing: undefined }))
     waiting.requests.push(request)
     resize(waiting, request.bytes)
     // The journal would delete it at once. Among few, later attempts still find it.

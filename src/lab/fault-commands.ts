@@ -233,11 +233,11 @@ async function loadOpenFaults (
   { dialect, query, now }: Transaction, inputs: Array<{ account: number }>
 ): Promise<LoadedFault[]> {
   const rows = await query<Omit<LoadedFault, 'rate'> & { rate: string | null }>(`
-    SELECT f.id, f.account_id AS account, f.operation, f.key_id AS "keyId", f.after, f.times, f.passed, f.spared, f.hits,
-      ${dialect.time('f.ends_at')} AS "endsAt", f.rate, f.seed, ${faultRecord(dialect)} AS record
-    FROM ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })} CROSS JOIN faults f
-    WHERE f.account_id = i.account AND f.hits < f.times AND ${lasts(dialect, 'f', 'i.now')}
-    ORDER BY f.id ${dialect.locking('FOR UPDATE')}`, distinct(inputs.map(({ account }) => ({ account, now: now(account) }))))
+    SELECT r.id, r.account_id AS account, r.operation, r.key_id AS "keyId", r.after, r.times, r.passed, r.spared, r.hits,
+      ${dialect.time('r.ends_at')} AS "endsAt", r.rate, r.seed, ${faultRecord(dialect)} AS record
+    FROM ${dialect.jsonRows('i', { account: 'bigint', now: 'text' })} CROSS JOIN faults r
+    WHERE r.account_id = i.account AND r.hits < r.times AND ${lasts(dialect, 'r', 'i.now')}
+    ORDER BY r.id ${dialect.locking('FOR UPDATE')}`, distinct(inputs.map(({ account }) => ({ account, now: now(account) }))))
   return rows.map((row) => ({ ...row, rate: row.rate === null ? null : Number(row.rate) }))
 }
 

@@ -5,7 +5,8 @@ import { conditionsOf, STALE_EXAMPLE } from '../http/conditional-requests.ts'
 import { arrayOf, NoContent, ref } from '../http/common-schemas.ts'
 import { writeContext } from '../http/idempotency.ts'
 import { pageLinks, pageRequest } from '../http/pagination.ts'
-import { sendPage, sendRecord, sendWriteResult } from '../http/responses.ts'
+import { sendFound } from '../http/record-routes.ts'
+import { sendPage, sendWriteResult } from '../http/responses.ts'
 import { WEBHOOK } from './delivery-faults.ts'
 import { isEffectOfAnswers, isEffectOfCalls, type Effect } from './effects.ts'
 import { FaultLimitReached, FaultNotFound, UnknownApiKey } from './errors.ts'
@@ -110,12 +111,7 @@ export const faultRoutes: FastifyPluginAsyncTypebox = async function faultRoutes
       response: { 200: ref(FaultSchema) }
     },
     config: { errors: [FaultNotFound] }
-  }, async (request, reply) => {
-    const { auth: { account }, params: { faultId } } = request
-    const fault = await findFault(app.read, account, faultId)
-    if (fault === undefined) throw new FaultNotFound()
-    return sendRecord(request, reply, fault)
-  })
+  }, async (request, reply) => await sendFound(request, reply, findFault, request.params.faultId, FaultNotFound))
 
   app.delete('/lab/faults/:faultId', {
     schema: {

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { getOrAdd } from '../database/get-or-add.ts'
 import { ValidationFailed } from '../errors.ts'
 import { NO_ADDITIONAL_PROPERTIES } from '../http/common-schemas.ts'
 import { buildValidatorCompiler } from '../http/validator-compiler.ts'
@@ -19,15 +20,12 @@ type Validate = (value: unknown) => { value: unknown } | { error: Error }
 const validators = new Map<StoredTable, Validate>()
 
 function validatorOf (table: StoredTable): Validate {
-  let validate = validators.get(table)
-  if (validate === undefined) {
+  return getOrAdd(validators, table, () => {
     const compile = buildValidatorCompiler({ PetStatus: PetStatusSchema, MessageStatus: MessageStatusSchema })
     const { schema, imported } = table
     const properties = { ...schema.properties, ...imported }
-    validate = compile({ schema: { ...schema, properties, ...NO_ADDITIONAL_PROPERTIES } as object, httpPart: 'body' })
-    validators.set(table, validate)
-  }
-  return validate
+    return compile({ schema: { ...schema, properties, ...NO_ADDITIONAL_PROPERTIES } as object, httpPart: 'body' })
+  })
 }
 
 /** Validates each line of a file by itself. @throws ValidationFailed */

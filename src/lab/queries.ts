@@ -1,19 +1,19 @@
 import type { Dialect } from '../database/dialect.ts'
 import { etagOf } from '../database/record.ts'
 import type { Query, Read } from '../database/reads/query.ts'
-import { integer, json, jsonObject, optional, type SerializedRecord } from '../database/sql/json-object.ts'
+import { integer, json, jsonObject, optional } from '../database/sql/json-object.ts'
 import type { ListDefinition } from '../database/sql/keyset-pagination.ts'
-import { listRecords, membersOf } from '../database/sql/record-queries.ts'
+import { findRecord, listOf, listRecords, membersOf } from '../database/sql/record-queries.ts'
 import { faults, snapshots } from '../generated/tables.ts'
 import { FaultSchema, SnapshotSchema } from './schemas.ts'
 import { StoreCountsSchema } from './stored-tables.ts'
 
-export const faultRecord = (dialect: Dialect): string => jsonObject(dialect, membersOf(faults, FaultSchema, 'f', {
-  effect: json('f.effect'),
+export const faultRecord = (dialect: Dialect): string => jsonObject(dialect, membersOf(faults, FaultSchema, 'r', {
+  effect: json('r.effect'),
   // A fault that lasts has no number of them.
-  times: optional(integer('CASE WHEN f.for_seconds IS NULL THEN f.times END')),
-  rate: optional(json('f.rate')),
-  passed: integer('(f.passed + f.spared)')
+  times: optional(integer('CASE WHEN r.for_seconds IS NULL THEN r.times END')),
+  rate: optional(json('r.rate')),
+  passed: integer('(r.passed + r.spared)')
 }))
 
 /** Returns the condition of the faults that have not ended at a time of the account's clock. */
@@ -23,65 +23,39 @@ export const lasts = (dialect: Dialect, fault: string, now: string): string =>
 /** A fault that has hit all its requests, or has ended, is not listed. */
 export const faultList: ListDefinition = {
   name: 'faults',
-  from: 'faults f',
+  from: 'faults r',
   record: faultRecord,
   filters: {
-    openAt: { type: 'text', column: 'f.ends_at', condition: (dialect, now) => lasts(dialect, 'f', now) }
+    openAt: { type: 'text', column: 'r.ends_at', condition: (dialect, now) => lasts(dialect, 'r', now) }
   },
   indexes: [{
-    name: 'faults_open_idx', columns: ['f.account_id'], position: 'f.id', where: 'f.hits < f.times'
+    name: 'faults_open_idx', columns: ['r.account_id'], position: 'r.id', where: 'r.hits < r.times'
   }]
 }
 
 export const listFaults = listRecords(faultList)
-
-interface FaultRow { passed: bigint, hits: bigint, record: string }
-
-const faultById: Query<{ account: number, id: number }, FaultRow> = {
-  sql: (dialect) => `
-    SELECT i.ord, f.passed + f.spared AS passed, f.hits, ${faultRecord(dialect)} AS record
-    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
-    JOIN faults f ON f.id = i.id AND f.account_id = i.account`
-}
 
 /** Returns the entity tag of a fault, of which only the counters change. */
 export function faultEtag ({ passed, hits }: { passed: number | bigint, hits: number | bigint }): string {
   return etagOf(Number(passed) + Number(hits) + 1)
 }
 
-export async function findFault (read: Read, account: number, id: number): Promise<SerializedRecord | undefined> {
-  const row = await read(faultById, { account, id })
-  return row && { record: row.record, etag: faultEtag(row) }
-}
+export const findFault = findRecord(faults, FaultSchema, {
+  record: faultRecord, version: 'r.passed + r.spared + r.hits + 1'
+})
 
-const snapshotRecord = (dialect: Dialect): string => jsonObject(dialect, membersOf(snapshots, SnapshotSchema, 's', {
-  counts: json(`(${jsonObject(dialect, membersOf(snapshots, StoreCountsSchema, 's'))})`)
+const snapshotRecord = (dialect: Dialect): string => jsonObject(dialect, membersOf(snapshots, SnapshotSchema, 'r', {
+  counts: json(`(${jsonObject(dialect, membersOf(snapshots, StoreCountsSchema))})`)
 }))
 
-export const snapshotList: ListDefinition = {
-  name: 'snapshots',
-  from: 'snapshots s',
-  record: snapshotRecord,
-  filters: {},
-  indexes: [{ name: 'snapshots_account_id_id_idx', columns: ['s.account_id'], position: 's.id' }]
-}
+export const snapshotList: ListDefinition = { ...listOf(snapshots, SnapshotSchema), record: snapshotRecord }
 
 export const listSnapshots = listRecords(snapshotList)
 
 /** Nothing of a snapshot ever changes. */
 export const SNAPSHOT_ETAG = etagOf(1)
 
-const snapshotById: Query<{ account: number, id: number }, { record: string }> = {
-  sql: (dialect) => `
-    SELECT i.ord, ${snapshotRecord(dialect)} AS record
-    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: 'bigint' })}
-    JOIN snapshots s ON s.id = i.id AND s.account_id = i.account`
-}
-
-export async function findSnapshot (read: Read, account: number, id: number): Promise<SerializedRecord | undefined> {
-  const row = await read(snapshotById, { account, id })
-  return row && { record: row.record, etag: SNAPSHOT_ETAG }
-}
+export const findSnapshot = findRecord(snapshots, SnapshotSchema, { record: snapshotRecord, version: '1' })
 
 const clockByAccount: Query<{ account: number }, { offset: bigint }> = {
   sql: (dialect) => `
@@ -109,22 +83,21 @@ export interface AccountState {
 
 const stateOf = (dialect: Dialect, account: string, offset: string): string => `
   '{"account":' || ${account} || ',"offsetSeconds":' || ${offset} || ',"faults":[' || coalesce(
-    (SELECT ${dialect.join(`'{"operation":' || ${dialect.quote('f.operation')} || ',"keyId":' ||
+    (SELECT string_agg('{"operation":' || ${dialect.quote('f.operation')} || ',"keyId":' ||
       coalesce(CAST(f.key_id AS text), 'null') || ',"endsAt":' ||
-      coalesce('"' || ${dialect.time('f.ends_at')} || '"', 'null') || '}'`, 'f.id')}
+      coalesce('"' || ${dialect.time('f.ends_at')} || '"', 'null') || '}', ',' ORDER BY f.id)
     FROM faults f WHERE f.account_id = ${account} AND f.hits < f.times), '') || '],"journal":' || coalesce((
     SELECT CAST(j.keep AS text) FROM journals j WHERE j.account_id = ${account}), 'null') ||
     ',"limits":' || CASE WHEN EXISTS (
     SELECT 1 FROM account_limits l WHERE l.account_id = ${account}) THEN 'true' ELSE 'false' END || '}'`
 
-const list = (dialect: Dialect, states: string): string =>
-  `(SELECT '[' || coalesce(${dialect.join('x.state', 'x.account')}, '') || ']' FROM (${states}) AS x)`
+const list = (states: string): string =>
+  `(SELECT '[' || coalesce(string_agg(x.state, ',' ORDER BY x.account), '') || ']' FROM (${states}) AS x)`
 
 /** Reads the accounts with a moved clock, an open fault, a journal or limits, by the indexes that hold nothing else. */
 const activeStates: Query<object, { states: string }> = {
-  isNeverRefused: true,
   sql: (dialect) => `
-    SELECT i.ord, ${list(dialect, `
+    SELECT i.ord, ${list(`
       SELECT a.id AS account, ${stateOf(dialect, 'a.id', 'a.clock_offset_seconds')} AS state FROM accounts a
       WHERE ${dialect.inSubquery('a.id', `
         SELECT m.id FROM accounts m WHERE m.clock_offset_seconds > 0
@@ -135,9 +108,8 @@ const activeStates: Query<object, { states: string }> = {
 }
 
 const movedClocks: Query<object, { clocks: string }> = {
-  isNeverRefused: true,
   sql: (dialect) => `
-    SELECT i.ord, ${list(dialect, `
+    SELECT i.ord, ${list(`
       SELECT a.id AS account, '{"account":' || a.id || ',"offsetSeconds":' || a.clock_offset_seconds || '}' AS state
       FROM accounts a WHERE a.clock_offset_seconds > 0 AND a.deleted_at IS NULL`)} AS clocks
     FROM ${dialect.jsonRows('i', { ord: 'ordinality' })}`
@@ -158,22 +130,20 @@ export interface StateChange {
 }
 
 const changesSince: Query<{ since: string }, { changes: string }> = {
-  isNeverRefused: true,
   sql: (dialect) => `
-    SELECT i.ord, ${list(dialect, `
+    SELECT i.ord, ${list(`
       SELECT l.account_id AS account,
         '{"account":' || l.account_id || ',"changedAt":"' || ${dialect.time('l.changed_at')} || '"}' AS state
       FROM lab_states l WHERE l.changed_at >= ${dialect.toTime('i.since')}`)} AS changes
     FROM ${dialect.jsonRows('i', { ord: 'ordinality', since: 'text' })}`
 }
 
-const statesOfAccounts: Query<{ account: number }, { states: string }> = {
-  isNeverRefused: true,
+const statesOfAccounts: Query<{ id: number }, { states: string }> = {
   sql: (dialect) => `
-    SELECT i.ord, ${list(dialect, `
+    SELECT i.ord, ${list(`
       SELECT a.id AS account, ${stateOf(dialect, 'a.id', 'a.clock_offset_seconds')} AS state FROM accounts a
-      WHERE a.id = i.account AND a.deleted_at IS NULL`)} AS states
-    FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint' })}`
+      WHERE a.id = i.id AND a.deleted_at IS NULL`)} AS states
+    FROM ${dialect.jsonRows('i', { ord: 'ordinality', id: 'bigint' })}`
 }
 
 export async function findActiveStates (read: Read): Promise<AccountState[]> {
@@ -188,7 +158,7 @@ export async function findChanges (read: Read, since: string): Promise<StateChan
 
 /** @returns `undefined` when the account was deleted */
 export async function findStateOf (read: Read, account: number): Promise<AccountState | undefined> {
-  return statesIn(await read(statesOfAccounts, { account }))[0]
+  return statesIn(await read(statesOfAccounts, { id: account }))[0]
 }
 
 function statesIn (row: { states: string } | undefined): AccountState[] {

@@ -22,7 +22,7 @@ export async function settleRestoredMessages ({ dialect, query }: Transaction, a
     WHERE account_id IN (SELECT i.account FROM ${dialect.jsonRows('i', { account: 'bigint' })})
       AND status IN ('queued', 'processing') AND (
       ${ended('failed')} OR (waiting = 0 AND (status = 'processing' OR ${ended('delivered')})))
-    RETURNING position, ${dialect.fromEnum('status')} AS status, ${messageRecord(dialect, 'messages')} AS record`,
+    RETURNING position, CAST(status AS text) AS status, ${messageRecord(dialect, 'messages')} AS record`,
   [{ account }])
   return settled
     .sort((a, b) => a.position - b.position)

@@ -55,7 +55,7 @@ function sliceQuery (sourceOf: (dialect: Dialect) => Source, inputs: Record<stri
           SELECT i.*, ${lastWithin(SLICE_BYTES, false, first)} AS last
           FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', ...inputs, after: 'bigint' })})
         SELECT i.ord, i.last, (SELECT sum(${bytes}) ${upToLast}) AS bytes,
-          (SELECT ${dialect.join('x.line', 'x.position', '\n')}
+          (SELECT string_agg(x.line, '\n' ORDER BY x.position)
             FROM (SELECT ${id} AS position, ${line} AS line ${upToLast}) AS x) AS lines
         FROM i`
     }

@@ -3,7 +3,8 @@ import { conditionsOf } from '../http/conditional-requests.ts'
 import { arrayOf, NoContent, ref } from '../http/common-schemas.ts'
 import { recordWriteContext, writeContext } from '../http/idempotency.ts'
 import { pageRequest } from '../http/pagination.ts'
-import { sendPage, sendRecord, sendWriteResult } from '../http/responses.ts'
+import { sendFound } from '../http/record-routes.ts'
+import { sendPage, sendWriteResult } from '../http/responses.ts'
 import { SnapshotLimitReached, SnapshotNotFound, SnapshotTooLarge, StoreTooLarge } from './errors.ts'
 import { findSnapshot, listSnapshots } from './queries.ts'
 import { resetStore } from './reset-command.ts'
@@ -78,12 +79,8 @@ export const snapshotRoutes: FastifyPluginAsyncTypebox = async function snapshot
       response: { 200: ref(SnapshotSchema) }
     },
     config: { errors: [SnapshotNotFound] }
-  }, async (request, reply) => {
-    const { auth: { account }, params: { snapshotId } } = request
-    const snapshot = await findSnapshot(app.read, account, snapshotId)
-    if (snapshot === undefined) throw new SnapshotNotFound()
-    return sendRecord(request, reply, snapshot)
-  })
+  }, async (request, reply) =>
+    await sendFound(request, reply, findSnapshot, request.params.snapshotId, SnapshotNotFound))
 
   app.delete('/lab/snapshots/:snapshotId', {
     schema: {

@@ -14,7 +14,7 @@ export const labChanges: ChangeLog = {
       WHERE true ORDER BY i.account
       ON CONFLICT (account_id) DO UPDATE SET changed_at =
         CASE WHEN excluded.changed_at > lab_states.changed_at THEN excluded.changed_at
-        ELSE ${dialect.nextInstant('lab_states.changed_at')} END`,
+        ELSE ${dialect.later(dialect.time('lab_states.changed_at'), '0.001')} END`,
     values: [JSON.stringify(accounts.map((account) => ({ account, now })))]
   })
 }

@@ -1,7 +1,7 @@
 import type { Command } from '../database/group-commit/command.ts'
 import type { Commit } from '../database/group-commit/committer.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
-import { ROW_BYTES } from '../database/unit-of-work/stored-bytes.ts'
+import { bytesSql } from '../database/unit-of-work/stored-bytes.ts'
 import { rowAsJson, textBytes } from './stored-rows.ts'
 import { STORED_TABLES, type StoredTable } from './stored-tables.ts'
 
@@ -42,7 +42,7 @@ export function isTooLarge ({ count, bytes }: StoreSize): boolean {
 export async function countingBytes<Result> (
   tx: Transaction, account: number, change: () => Promise<Result>
 ): Promise<Result> {
-  const bytesOf = (table: StoredTable): string => `${ROW_BYTES} + ${textBytes(table)}`
+  const bytesOf = ({ table }: StoredTable): string => bytesSql(table, 'r')
   const before = await measure(tx, account, bytesOf)
   const result = await change()
   const after = await measure(tx, account, bytesOf)

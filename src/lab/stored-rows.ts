@@ -1,14 +1,13 @@
 import type { Dialect } from '../database/dialect.ts'
-import {
-  boolean, enumText, integer, jsonObject, optional, text, time, type Member
-} from '../database/sql/json-object.ts'
+import { integer, jsonObject, optional } from '../database/sql/json-object.ts'
+import { memberOf } from '../database/sql/record-queries.ts'
 import type { ColumnType } from '../database/table.ts'
+import { bytesSql, ROW_BYTES } from '../database/unit-of-work/stored-bytes.ts'
 import { STORED_TABLES, type StoredTable } from './stored-tables.ts'
 
 /** Returns an SQL expression for the size of the texts of a row `r`, in bytes. */
-export function textBytes ({ columns }: StoredTable): string {
-  const texts = Object.keys(columns).filter((column) => columns[column] === 'text')
-  return ['0', ...texts.map((column) => `coalesce(octet_length(r.${column}), 0)`)].join(' + ')
+export function textBytes ({ table }: StoredTable): string {
+  return `(${bytesSql(table, 'r')} - ${ROW_BYTES})`
 }
 
 /** Copies all rows of a store in one statement, which sees one moment. Reads `account` and `snapshot`. */
@@ -23,15 +22,9 @@ export function copyRows (dialect: Dialect): string {
 
 /** Returns an SQL expression for the columns of a row `r` as a JSON object. */
 export function rowAsJson (dialect: Dialect, columns: StoredTable['columns']): string {
-  const members = Object.entries(columns).map(([column, type]) => [column, memberOf(`r.${column}`, type)] as const)
+  const members = Object.entries(columns).map(([column, type]) => [column, optional(memberOf(type, `r.${column}`))] as const)
   // The first member must not be optional.
   return jsonObject(dialect, { row: integer('1'), ...Object.fromEntries(members) })
-}
-
-function memberOf (column: string, type: ColumnType): Member {
-  if (typeof type === 'object') return enumText(column)
-  const kinds = { bigint: integer, text, boolean, time }
-  return optional(kinds[type](column))
 }
 
 /** Writes the rows of a snapshot over the rows with the same ids. Reads `account`, `snapshot` and `floor`. */

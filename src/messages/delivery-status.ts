@@ -93,7 +93,7 @@ export async function updateMessageStatuses (tx: Transaction, steps: MessageStep
 
 async function loadMessages ({ dialect, query }: Transaction, steps: MessageStep[]): Promise<TrackedMessage[]> {
   return await query<TrackedMessage>(`
-    SELECT m.position, m.account_id AS account, ${dialect.fromEnum('m.status')} AS status, m.waiting, m.version,
+    SELECT m.position, m.account_id AS account, CAST(m.status AS text) AS status, m.waiting, m.version,
       m.version_floor AS "versionFloor",
       ${messageRecord(dialect, 'm')} AS record
     FROM messages m WHERE m.position IN (SELECT i.position FROM ${dialect.jsonRows('i', { position: 'bigint' })})

@@ -21,5 +21,5 @@ export const messageList: ListDefinition = {
   }
 }
 
-export const findMessage = findRecord<string>(messages, MessageSchema, 'id')
+export const findMessage = findRecord<string>(messages, MessageSchema, { id: 'id' })
 export const listMessages = listRecords(messageList)

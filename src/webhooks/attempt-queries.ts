@@ -25,7 +25,7 @@ function pageQuery (limit: number): Query<PageInput, Page> {
           AND (i."eventId" IS NULL OR a.event_id = i."eventId") AND (i.status IS NULL OR a.status = i.status)
         ORDER BY a.id DESC`
       return `
-        SELECT i.ord, (SELECT '[' || coalesce(${dialect.join('x.json', 'x.id DESC')}, '') || ']'
+        SELECT i.ord, (SELECT '[' || coalesce(string_agg(x.json, ',' ORDER BY x.id DESC), '') || ']'
             FROM (SELECT a.id, ${listed(dialect)} AS json ${rows} LIMIT ${count}) AS x) AS records,
           (SELECT CASE WHEN count(*) = 2 THEN max(y.id) END
             FROM (SELECT a.id ${rows} LIMIT 2 OFFSET ${count} - 1) AS y) AS next

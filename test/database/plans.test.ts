@@ -103,7 +103,7 @@ const SMALL_SCAN = new RegExp([
 const WHOLE_ACCOUNT = /^SEARCH d USING INDEX deliveries_account_id_id_idx \(account_id=\?\)$/
 
 /** A sort. The texts of a page are joined in order: these are few. */
-const SORT = /TEMP B-TREE (?!FOR group_concat)/
+const SORT = /TEMP B-TREE (?!FOR string_agg)/
 
 /**
  * Statements whose sorts are small: of a group's inputs, of rows of which an account has at most some hundreds, of the

@@ -191,10 +191,11 @@ t.test('a large read that has waited longer than the time-out is refused without
     return await statement()
   })
   const { read } = createReads({ ...opened, read: slow }, { queueLimit: 8, timeout: 250 })
-  const query: Query<{ n: number }, object> = { ...successor(), maxRowBytes: 10_000_000 }
+  const query = { ...successor(), maxRowBytes: 10_000_000 } as Query<{ account: number, n: number }, object>
   for (let round = 0; round < 2; round++) {
     statements = 0
-    const settled = await Promise.allSettled(Array.from({ length: 8 }, async (_, n) => await read(query, { n })))
+    const settled = await Promise.allSettled(
+      Array.from({ length: 8 }, async (_, n) => await read(query, { account: n, n })))
     const reasons = settled.flatMap((result) => result.status === 'rejected' ? [result.reason.code] : [])
     t.ok(reasons.length >= 4, `${reasons.length} are refused`)
     t.same(new Set(reasons), new Set(['DATABASE_UNAVAILABLE']), 'also in the second round: each frees its place')
@@ -241,7 +242,7 @@ t.test('one account has a quarter of the queue, and one with nothing waiting is 
   const query = successor() as Query<{ account: number, n: number }, { next: unknown }>
   const fulfilled = async (accounts: number[]): Promise<number[]> => {
     // On SQLite, the first does not wait.
-    const first = read({ ...successor(), isNeverRefused: true }, { n: 0 })
+    const first = read(successor(), { n: 0 })
     const settled = await Promise.allSettled(accounts.map(async (account, n) => await read(query, { account, n })))
     const reasons = settled.flatMap((result) => result.status === 'rejected' ? [result.reason.code] : [])
     t.same(new Set(reasons), new Set(['OVERLOADED']))
@@ -253,12 +254,12 @@ t.test('one account has a quarter of the queue, and one with nothing waiting is 
   t.equal(Number((await read(query, { account: 1, n: 1 }))?.next), 2, 'and later reads succeed')
 })
 
-t.test('polls of the service are never refused, and take no room', async (t) => {
+t.test('reads of no account are never refused, and take no room', async (t) => {
   const { read } = await open(t, { queueLimit: 3 })
-  const query = successor()
-  const others = Array.from({ length: 5 }, async (_, n) => await read(query, { n }).catch(() => {}))
-  const polls = Array.from({ length: 5 }, async () => await read({ ...successor(), isNeverRefused: true }, { n: 1 }))
-  await t.rejects(read(query, { n: 1 }), { code: 'OVERLOADED' }, 'another read at that moment is refused')
+  const query = successor() as Query<{ account?: number, n: number }, { next: unknown }>
+  const others = Array.from({ length: 5 }, async (_, n) => await read(query, { account: 1, n }).catch(() => {}))
+  const polls = Array.from({ length: 5 }, async () => await read(query, { n: 1 }))
+  await t.rejects(read(query, { account: 1, n: 1 }), { code: 'OVERLOADED' }, 'another read at that moment is refused')
   t.same((await Promise.all(polls)).map((row) => Number(row?.next)), [2, 2, 2, 2, 2])
   await Promise.all(others)
 })
@@ -275,7 +276,7 @@ t.test('a read that fails frees its place in the queue', async (t) => {
   const { read } = await open(t, { queueLimit: 2 })
   const broken: Query<object, object> = { sql: () => 'SELECT nothing FROM nowhere' }
   for (let round = 0; round < 3; round++) {
-    const settled = await Promise.allSettled([read(broken, {}), read(broken, {})])
+    const settled = await Promise.allSettled([read(broken, { account: 1 }), read(broken, { account: 2 })])
     t.ok(settled.every((result) => result.status === 'rejected' && result.reason.code !== 'OVERLOADED'))
   }
   t.equal(Number((await read(successor(), { n: 1 }))?.next), 2)
@@ -289,10 +290,11 @@ t.test('a read without an answer of the database ends after the time-out, and fr
   // As a server: SQLite reads a row in this thread, and is never silent.
   const { readRow: _inThread, ...server } = opened
   const { read } = createReads({ ...server, read: slow }, { queueLimit: 2, timeout: 1_000 })
-  const query = successor()
+  const query = successor() as Query<{ account?: number, n: number }, { next: unknown }>
   const began = performance.now()
-  const reasons = await Promise.all([1, 2].map(async (n) => await Promise.race([
-    read(query, { n }).catch(({ code }: { code: string }) => code), sleep(60_000, 'it waits', { ref: false })
+  const reasons = await Promise.all([1, 2].map(async (account) => await Promise.race([
+    read(query, { account, n: 1 }).catch(({ code }: { code: string }) => code),
+    sleep(60_000, 'it waits', { ref: false })
   ])))
   const waited = performance.now() - began
   t.same(reasons, ['DATABASE_UNAVAILABLE', 'DATABASE_UNAVAILABLE'])

@@ -25,8 +25,8 @@ async function startOther (t: Test, { app }: TestApp): Promise<OtherProcess> {
   const reads: number[] = []
   let polls = 0
   const read: Read = async (query, input) => {
-    const { account, since } = input as { account?: number, since?: string }
-    if (account !== undefined) reads.push(account)
+    const { id, since } = input as { id?: number, since?: string }
+    if (id !== undefined) reads.push(id)
     const row = await app.read(query, input)
     if (since !== undefined) polls++
     return row

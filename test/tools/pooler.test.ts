@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { refuseTransactionPooler } from '../../src/database/postgresql/pooler.ts'
+import { verifyMigrations } from '../../src/database/migrations/startup-check.ts'
 import { OperationalError } from '../../src/operational-error.ts'
 import { freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/port.ts'
@@ -49,10 +49,10 @@ const skip = !hasPgBouncer && 'PgBouncer is not installed'
 
 t.test('a pooler in transaction mode is refused, and one in session mode is not', { skip }, async (t) => {
   const url = await freshDatabase(t)
-  await refuseTransactionPooler(url)
-  await refuseTransactionPooler(await startPgBouncer(t, url, 'session'))
+  await verifyMigrations(url)
+  await verifyMigrations(await startPgBouncer(t, url, 'session'))
   const pooled = await startPgBouncer(t, url, 'transaction')
-  const error = await refuseTransactionPooler(pooled).then(() => undefined, (error: unknown) => error)
+  const error = await verifyMigrations(pooled).then(() => undefined, (error: unknown) => error)
   t.ok(error instanceof OperationalError)
   t.match(error, { message: /^DATABASE_URL leads to a pooler in transaction mode.*session mode\.$/ })
 })

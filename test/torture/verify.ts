@@ -14,7 +14,7 @@ export async function verifyStore (url: string, { account, ledger }: Store, repo
   try {
     const rows = async <Row>(sql: string): Promise<Row[]> => await query<Row>(database, sql)
     const pets = await rows<{ id: number, label: string, status: string, quantity: number | null, open: number }>(`
-      SELECT p.id, p.name AS label, ${database.dialect.fromEnum('p.status')} AS status, s.quantity,
+      SELECT p.id, p.name AS label, CAST(p.status AS text) AS status, s.quantity,
         (SELECT count(*) FROM orders o WHERE o.pet_id = p.id AND NOT o.complete) AS open
       FROM pets p LEFT JOIN inventory_items s ON s.pet_id = p.id WHERE p.account_id = ${account}`)
     const messages = await rows<{ id: string, label: string }>(`

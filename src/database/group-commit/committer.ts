@@ -7,7 +7,6 @@ import type { Changes } from '../unit-of-work/success.ts'
 import { GroupRunner, rejectAll } from './group-runner.ts'
 import { isCrowd, nextStep, type Step } from './group-start.ts'
 import type { CommittedGroup, GroupTransactionOptions } from './group-transaction.ts'
-import { idempotencyRecords } from '../../generated/tables.ts'
 import type { Write } from '../unit-of-work/write.ts'
 import { WriteQueue } from './write-queue.ts'
 
@@ -45,7 +44,7 @@ export class Committer {
   readonly #options: CommitterOptions
   readonly #sweep: NodeJS.Timeout
   /** Idempotency keys of the groups in flight: a second request with one of them waits for the first. */
-  readonly #keysInFlight = new Set<string>()
+  readonly #keysInFlight = new Map<string, QueuedCommand>()
   readonly #queue: WriteQueue
   readonly #runner: GroupRunner
 
@@ -58,16 +57,9 @@ export class Committer {
 
   constructor (database: Database, options: CommitterOptions) {
     this.#database = database
-    // The one table that group commits write by themselves; the records of a deleted account are erased as well.
-    this.#options = { ...options, tables: [...options.tables, idempotencyRecords] }
+    this.#options = options
     this.#queue = new WriteQueue(options.queueLimit)
-    this.#runner = new GroupRunner(database, this.#options, {
-      onCommit: (committed) => { this.#announce(committed) },
-      onWaiterEnd: (entry) => {
-        this.#keysInFlight.delete(idempotencyScope(entry))
-        if (this.#queue.size > 0) this.#startGathering()
-      }
-    })
+    this.#runner = new GroupRunner(database, this.#options, (committed) => { this.#announce(committed) })
     this.#sweep = setInterval(() => { this.#rejectLateWrites() }, SWEEP_INTERVAL_MS).unref()
     options.instrumentation?.queue('commit', () => this.#queue.size)
   }
@@ -80,10 +72,24 @@ export class Committer {
   readonly commit: Commit = async <Input, Record>(
     command: Command<Input, Record> | Write<Input, Record>, input: Input, context: WriteContext
   ) => {
-    return await new Promise<WriteResult<Record>>((resolve, reject) => {
-      this.#queue.add({ command, input, context, since: performance.now(), resolve, reject } as QueuedCommand)
-      this.#startGathering()
-    })
+    let entry!: QueuedCommand
+    try {
+      return await new Promise<WriteResult<Record>>((resolve, reject) => {
+        entry = { command, input, context, since: performance.now(), resolve, reject } as QueuedCommand
+        this.#queue.add(entry)
+        this.#startGathering()
+      })
+    } finally {
+      this.#releaseKey(entry)
+    }
+  }
+
+  /** Lets a repetition of an answered write start. */
+  #releaseKey (entry: QueuedCommand): void {
+    const key = idempotencyScope(entry)
+    if (this.#keysInFlight.get(key) !== entry) return
+    this.#keysInFlight.delete(key)
+    if (this.#queue.size > 0) this.#startGathering()
   }
 
   /** Waits for the writes in the queue, but not longer than `CLOSE_TIMEOUT_MS`. */
@@ -114,20 +120,10 @@ export class Committer {
   }
 
   #nextStep (ticks: number): Step {
+    const { size: queued, oldestSince = 0 } = this.#queue
     // A copy by `...` costs a lone write a tenth of its processor time.
-    const { inFlight, sharedInFlight, unanswered, lastSize, answeredAt } = this.#groups
-    return nextStep(this.#database.dialect.name, {
-      inFlight,
-      sharedInFlight,
-      unanswered,
-      lastSize,
-      answeredAt,
-      now: performance.now(),
-      queued: this.#queue.size,
-      oldestSince: this.#queue.oldestSince ?? 0,
-      writers: this.#database.writers,
-      ticks
-    })
+    const now = { now: performance.now(), queued, oldestSince, writers: this.#database.writers, ticks }
+    return nextStep(this.#database.dialect.name, Object.assign(this.#groups, now))
   }
 
   #startGroups (): void {
@@ -166,7 +162,6 @@ export class Committer {
       return undefined
     })
     run.then((committed) => {
-      for (const entry of group) if (!this.#runner.isWaiting(entry)) this.#keysInFlight.delete(idempotencyScope(entry))
       this.#groups.inFlight--
       if (isShared) {
         this.#groups.sharedInFlight--
@@ -192,7 +187,7 @@ export class Committer {
       const key = idempotencyScope(entry)
       if (key === '') return true
       if (this.#keysInFlight.has(key)) return false
-      this.#keysInFlight.add(key)
+      this.#keysInFlight.set(key, entry)
       return true
     })
   }

@@ -4,7 +4,6 @@ import type { Database } from '../database.ts'
 import { classifyError, failureOf } from '../error-classification.ts'
 import type { QueuedCommand } from './command.ts'
 import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
-import { IdempotencyKeyLocked } from '../unit-of-work/first-message.ts'
 
 /** Pause before another attempt of a write that waits for a lock, in ms. */
 const RETRY_MS = 50
@@ -14,36 +13,23 @@ interface GroupRunnerOptions extends GroupTransactionOptions {
   timeout: number
 }
 
-interface Handlers {
-  /** Called with what is committed while other parts of its group still run, or after it waited. */
-  onCommit: (committed: CommittedGroup) => void
-  /** Called when a write that waited for a lock outside its group was answered. */
-  onWaiterEnd: (entry: QueuedCommand) => void
-}
-
 /** Runs groups of writes. When a group fails, its writes are separated until the one at fault is alone. */
 export class GroupRunner {
   readonly #database: Database
   readonly #options: GroupRunnerOptions
-  readonly #handlers: Handlers
+  readonly #onCommit: (committed: CommittedGroup) => void
   /**
    * Writes that met a conflict alone, with the last error of each: mostly, another process has locked their
    * Idempotency-Key or row. No group and no other write waits for them.
    */
   readonly #waiting = new Map<QueuedCommand, unknown>()
-  /** The one of them that is being tried. */
-  #retried: QueuedCommand | undefined
   #isRetrying = false
 
-  constructor (database: Database, options: GroupRunnerOptions, handlers: Handlers) {
+  /** @param onCommit called with what is committed while other parts of its group still run, or after it waited */
+  constructor (database: Database, options: GroupRunnerOptions, onCommit: (committed: CommittedGroup) => void) {
     this.#database = database
     this.#options = options
-    this.#handlers = handlers
-  }
-
-  /** Returns whether a write waits for a lock outside its group, which has ended. */
-  isWaiting (entry: QueuedCommand): boolean {
-    return entry === this.#retried || this.#waiting.has(entry)
+    this.#onCommit = onCommit
   }
 
   /** Refuses the writes that arrived at a time or before and wait for a lock. */
@@ -51,8 +37,7 @@ export class GroupRunner {
     for (const [entry, error] of this.#waiting) {
       if (entry.since > latest) continue
       this.#waiting.delete(entry)
-      entry.reject(explainFailure(error))
-      this.#handlers.onWaiterEnd(entry)
+      entry.reject(failureOf(error))
     }
   }
 
@@ -65,7 +50,7 @@ export class GroupRunner {
     const writes = group.filter(({ command }) => 'decide' in command)
     if (writes.length === 0 || writes.length === group.length) return await this.#commit(group)
     const committed = await this.#commit(writes)
-    if (committed !== undefined) this.#handlers.onCommit(committed)
+    if (committed !== undefined) this.#onCommit(committed)
     return await this.#commit(group.filter(({ command }) => !('decide' in command)))
   }
 
@@ -90,7 +75,7 @@ export class GroupRunner {
       } else if (part === group) {
         return outcome
       } else if (outcome !== undefined) {
-        this.#handlers.onCommit(outcome)
+        this.#onCommit(outcome)
       }
     }
     return undefined
@@ -101,11 +86,11 @@ export class GroupRunner {
     try {
       return await runInTransaction(this.#database, group, this.#options)
     } catch (error) {
-      const kind = classifyError(error)
+      const kind = error instanceof IdempotencyKeyInUse ? 'conflict' : classifyError(error)
       if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))
       else if (group.length > 1) return 'failed together'
       else if (kind === 'conflict') this.#wait(group[0]!, error)
-      else group[0]!.reject(explainFailure(error))
+      else group[0]!.reject(failureOf(error))
       return undefined
     }
   }
@@ -123,11 +108,8 @@ export class GroupRunner {
       await sleep(RETRY_MS)
       // It may have been refused.
       if (!this.#waiting.delete(entry)) continue
-      this.#retried = entry
       const committed = await this.#commit([entry])
-      this.#retried = undefined
-      if (committed !== undefined) this.#handlers.onCommit(committed)
-      if (!this.#waiting.has(entry)) this.#handlers.onWaiterEnd(entry)
+      if (committed !== undefined) this.#onCommit(committed)
     }
     this.#isRetrying = false
   }
@@ -147,10 +129,4 @@ function halvesOf<Item> (items: Item[]): [Item[], Item[]] {
 /** Returns the writes of half of the accounts, and those of the others. */
 function halvesByAccount (group: QueuedCommand[], accounts: Array<number | null>): QueuedCommand[][] {
   return halvesOf(accounts).map((half) => group.filter(({ context: { account } }) => half.includes(account)))
-}
-
-/** Returns the error that answers a command which failed alone in its transaction. */
-function explainFailure (error: unknown): unknown {
-  if (error instanceof IdempotencyKeyLocked) return new IdempotencyKeyInUse()
-  return failureOf(error)
 }

@@ -45,28 +45,24 @@ export interface CommittedGroup {
  * answers.
  *
  * @param group all of one sort
- * @throws IdempotencyKeyLocked when another process keeps a key of the group locked
+ * @throws IdempotencyKeyInUse when another process keeps a key of the group locked
  */
 export async function runInTransaction (
   database: Database, group: readonly QueuedCommand[],
   { tables, eventLog, changeLog, clocks = new AccountClocks(), storedBytesLimit = 0 }: GroupTransactionOptions
 ): Promise<CommittedGroup> {
   const { dialect } = database
-  const names = tables.map(({ name }) => name)
   const writes = group.filter((entry): entry is QueuedWrite => 'decide' in entry.command)
   const performs = group.filter((entry): entry is QueuedPerform => !('decide' in entry.command))
   return await database.transact(async (transaction) => {
     const map = new IdentityMap()
     const outcomes: Outcomes = { completed: [], refused: [] }
     const needed = group.flatMap(needsOf)
-    const loads = loadsOf(dialect, names, needed, createdBy(writes.map(({ command }) => command)), map)
+    const loads = loadsOf(dialect, tables, needed, createdBy(writes.map(({ command }) => command)), map)
+    const lock = performs.some(({ command }) => command.locksAccount) ? 'UPDATE' : 'KEY SHARE'
     const { replays, offsets, bytes, rows: loaded, isSubscribed } = await sendFirstMessage(
-      transaction.run, dialect, group, accountsOf(group, needed), loads.map(({ statement }) => statement), {
-        clocks,
-        lock: performs.some(({ command }) => command.locksAccount) ? 'UPDATE' : 'KEY SHARE',
-        eventLog,
-        storedBytesLimit
-      })
+      transaction.run, dialect, group, accountsOf(group, needed), loads.map(({ statement }) => statement), lock,
+      { clocks, eventLog, storedBytesLimit })
     loads.forEach(({ onRows }, i) => { onRows(loaded[i] as Row[]) })
     map.storedBytes = bytes
     const times = createTimes(clocks, offsets)
@@ -96,19 +92,15 @@ export async function runInTransaction (
       [...map.tables.keys()].some(({ name }) => name === eventLog.subscribers)
     const responses = responsesOf(dialect, completed, refused.map(({ entry }) => entry), bytes)
     const events = eventLog.write(dialect, completed, times.now, mayBeSubscribed, bytes)
-    const logged = ascending(changeLog === undefined ? [] : changes[changeLog.channel] ?? [])
+    const logged = [...new Set(changeLog && changes[changeLog.channel])].sort((a, b) => a - b)
     const saves = [
-      ...savesOf(dialect, names, map),
+      ...savesOf(dialect, tables, map),
       ...logged.length === 0 ? [] : [changeLog!.write(dialect, logged, times.startedAt)]
     ]
     const rows = await transaction.commit([...saves, ...events.statements, ...responses])
-    if (events.statements.length > 0) mergeChanges(changes, events.changesOf(rows.slice(saves.length)))
+    mergeChanges(changes, events.changesOf(rows.slice(saves.length)))
     return { answers: answersOf(replays, outcomes), changes }
   })
-}
-
-function ascending (ids: readonly number[]): number[] {
-  return [...new Set(ids)].sort((a, b) => a - b)
 }
 
 /** What became of the writes of a group that are no repetitions. */

@@ -70,11 +70,11 @@ export class WriteQueue {
     for (const isAlone of [startAlone, !startAlone]) {
       if (isAlone && delay > 0) continue
       const group: QueuedCommand[] = []
-      const shares = new GroupShares(this.#limit.counts)
+      const tryCount = countShares(this.#limit.counts)
       for (const entry of order) {
         if (group.length === maxSize) break
         if ((runsAlone(entry) !== undefined) !== isAlone || (isAlone && !mayJoin(entry, group))) continue
-        if (shares.tryCount(entry) && tryStart(entry)) group.push(entry)
+        if (tryCount(entry) && tryStart(entry)) group.push(entry)
       }
       if (group.length === 0) continue
       if (isAlone) {
@@ -114,28 +114,21 @@ export class WriteQueue {
   }
 }
 
-/** Limits the entries that one account has in a group. */
-class GroupShares {
-  /** Number of entries that wait, by lane. */
-  readonly #waiting: ReadonlyMap<Lane, number>
-  readonly #waitingOfAccounts: number
-  readonly #taken = new Map<Lane, number>()
-
-  constructor (waiting: ReadonlyMap<Lane, number>) {
-    this.#waiting = waiting
-    let ofAccounts = 0
-    for (const [lane, count] of waiting) if (typeof lane === 'number') ofAccounts += count
-    this.#waitingOfAccounts = ofAccounts
-  }
-
-  /** Counts an entry for the group. Returns false if the share of its account is used up. */
-  tryCount (entry: QueuedCommand): boolean {
+/**
+ * Returns a function that counts an entry for a group, or returns false if the share of its account is used up.
+ *
+ * @param waiting the number of entries that wait, by lane
+ */
+function countShares (waiting: ReadonlyMap<Lane, number>): (entry: QueuedCommand) => boolean {
+  let ofAccounts = 0
+  for (const [lane, count] of waiting) if (typeof lane === 'number') ofAccounts += count
+  const taken = new Map<Lane, number>()
+  return (entry) => {
     const lane = laneOf(entry)
-    const ofLane = typeof lane === 'number' ? this.#waiting.get(lane)! : 0
-    const others = this.#waitingOfAccounts - ofLane
-    const count = this.#taken.get(lane) ?? 0
+    const others = ofAccounts - (typeof lane === 'number' ? waiting.get(lane)! : 0)
+    const count = taken.get(lane) ?? 0
     if (others > 0 && count >= Math.max(MIN_SHARE_OF_GROUP, others)) return false
-    this.#taken.set(lane, count + 1)
+    taken.set(lane, count + 1)
     return true
   }
 }

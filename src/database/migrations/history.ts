@@ -51,10 +51,6 @@ export function migrationsFolder (database: DatabaseName): string {
 
 /** Connects to a database. Creates a missing SQLite file, and with the first `begin` a missing schema of PostgreSQL. */
 export async function openMigrationSession (url: string): Promise<MigrationSession> {
-  if (databaseOf(url) === 'sqlite') {
-    const { openSession } = await import('../sqlite/migration-session.ts')
-    return await openSession(url)
-  }
-  const { openSession } = await import('../postgresql/migration-session.ts')
-  return await openSession(url)
+  if (databaseOf(url) === 'sqlite') return await (await import('../sqlite/migration-session.ts')).openSession(url)
+  return await (await import('../postgresql/migration-session.ts')).openSession(url)
 }

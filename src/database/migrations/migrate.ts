@@ -25,7 +25,7 @@ export async function migrate (url: string): Promise<string[]> {
       // Another process may have migrated before the lock was this one's.
       const [next] = await pendingIn(session, database)
       if (next !== undefined) applied.push(await apply(session, database, next))
-      else await session.rollback()
+      else await session.script('ROLLBACK')
     }
   } finally {
     await session.close()
@@ -50,7 +50,7 @@ async function apply (session: MigrationSession, database: DatabaseName, name: s
     await session.commit()
   } catch (error) {
     // It fails if the connection is lost, or SQLite has rolled back by itself.
-    await session.rollback().catch(() => {})
+    await session.script('ROLLBACK').catch(() => {})
     throw new Error(`The migration ${name} failed: ${(error as Error).message}`, { cause: error })
   }
   return name

@@ -8,7 +8,6 @@ export interface MigrationSession {
   begin: () => Promise<void>
   /** @throws if the transaction leaves the database in a state that it must not have */
   commit: () => Promise<void>
-  rollback: () => Promise<void>
   close: () => Promise<void>
 }
 

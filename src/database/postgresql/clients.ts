@@ -2,7 +2,7 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import { PrismaClient } from '../../generated/postgresql/client.ts'
 import { type Database, type DatabaseOptions } from '../database.ts'
 import { createClient, type Client, type ClientOptions } from '../prisma-client.ts'
-import { BEGIN, queryRows, type OwnStatement } from '../statements.ts'
+import { BEGIN, type OwnStatement } from '../statements.ts'
 import { createTransact } from '../transact.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { schemaOf } from './connection-url.ts'
@@ -43,18 +43,13 @@ export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): 
   return {
     dialect: postgresql,
     read: reading.run,
-    view: createTransact(reading.reserve, { begin: BEGIN_VIEW }),
-    transact: createTransact(writing.reserve, { begin: BEGIN, timeout }),
+    view: createTransact(reading.reserve, BEGIN_VIEW),
+    transact: createTransact(writing.reserve, BEGIN, timeout),
     writers,
     get prisma () {
       // Prisma's statements name the schema.
       prisma ??= createClient(Generated, new PrismaPg(reading, { schema: schemaOf(url) }), timeout)
       return prisma
-    },
-    // A new transaction is read-only on a standby, and where `default_transaction_read_only` says so.
-    acceptsWrites: async () => {
-      const sql = "SELECT current_setting('transaction_read_only') AS state"
-      return (await queryRows<{ state: string }>(reading.run, sql))[0]!.state === 'off'
     },
     onRefused: (listener) => { listeners.push(listener) },
     close: async () => { await Promise.all([reading.end(), writing.end()]) }

@@ -2,13 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { DatabaseUnavailable } from '../../errors.ts'
 import { OperationalError } from '../../operational-error.ts'
-import { TOO_MANY_CONNECTIONS, withDeadline } from '../error-classification.ts'
+import { classifyError, TOO_MANY_CONNECTIONS, withDeadline } from '../error-classification.ts'
 import type { OwnStatement } from '../statements.ts'
 import type { ReservedConnection } from '../transact.ts'
 import { connectionOf } from './connection-url.ts'
 import { prepareSession } from './session.ts'
 import { PipelinedClient } from './pipelined-client.ts'
-import { isStalePlan } from './statement-batch.ts'
 
 /**
  * Every statement looks rows up by their keys or walks an index, whatever the planner estimates of the size of a
@@ -49,13 +48,12 @@ export interface PoolOptions {
  * callers wait for those that are open, or for the server to allow one.
  */
 export class ConnectionPool extends pg.Pool {
-  readonly #size: number
-  readonly #timeout: number
-  readonly #onRefused: PoolOptions['onRefused']
+  readonly #limits: PoolOptions
   /** Allows one connection more. */
   #growth: NodeJS.Timeout | undefined
 
-  constructor (url: string, { size, timeout, lockTimeout, onRefused }: PoolOptions) {
+  constructor (url: string, limits: PoolOptions) {
+    const { size, timeout, lockTimeout } = limits
     // Later than the statement's own time-out, that of a lock would never apply.
     const lockLimit = Math.min(Math.round(timeout / 2), lockTimeout)
     const settings = [...PLANNER, `statement_timeout=${timeout}`, `lock_timeout=${lockLimit}`]
@@ -69,26 +67,25 @@ export class ConnectionPool extends pg.Pool {
       // eslint-disable-next-line @typescript-eslint/no-misused-promises -- the pool waits for it
       onConnect: async (client) => { await prepareSession(client, url, { settings }) }
     })
-    this.#size = size
-    this.#timeout = timeout
-    this.#onRefused = onRefused
+    this.#limits = limits
     this.on('error', ignoreError)
+    this.on('connect', (client) => { client.on('error', ignoreError) })
   }
 
   /** Runs statements on one connection, outside a transaction. */
   readonly run = async (statements: readonly OwnStatement[]): Promise<object[][]> =>
-    await this.#run(statements, this.#size)
+    await this.#run(statements, this.#limits.size)
 
   async #run (statements: readonly OwnStatement[], retries: number): Promise<object[][]> {
     const client = await this.#connect()
     try {
       const rows = await this.#runOn(client, statements)
-      this.#release(client)
+      client.release()
       return rows
     } catch (error) {
-      this.#release(client, error as Error)
-      // Nothing of the message had an effect. Each connection with such a statement is replaced.
-      if (isStalePlan(error) && retries > 0) return await this.#run(statements, retries - 1)
+      client.release(error as Error)
+      // Nothing of the message had an effect. Each connection with an outdated statement is replaced.
+      if (classifyError(error) === 'conflict' && retries > 0) return await this.#run(statements, retries - 1)
       throw error
     }
   }
@@ -98,7 +95,7 @@ export class ConnectionPool extends pg.Pool {
     const client = await this.#connect()
     return {
       run: async (statements) => await this.#runOn(client, statements),
-      release: (failure) => { this.#release(client, failure) }
+      release: (failure) => { client.release(failure) }
     }
   }
 
@@ -107,7 +104,7 @@ export class ConnectionPool extends pg.Pool {
    * generation. Until a full collection, each would keep the statements and their rows.
    */
   async #runOn (client: PooledClient, statements: readonly OwnStatement[]): Promise<object[][]> {
-    return await withDeadline(client.run(statements), this.#timeout)
+    return await withDeadline(client.run(statements), this.#limits.timeout)
   }
 
   /** Ends a connection as soon as it is free, and so leaves it to another part of the service. */
@@ -119,12 +116,10 @@ export class ConnectionPool extends pg.Pool {
   }
 
   async #connect (): Promise<PooledClient> {
-    const latest = performance.now() + this.#timeout
+    const latest = performance.now() + this.#limits.timeout
     for (;;) {
       try {
-        const client = await this.connect() as PooledClient
-        client.on('error', ignoreError)
-        return client
+        return await this.connect() as PooledClient
       } catch (error) {
         if ((error as { code?: string }).code !== TOO_MANY_CONNECTIONS || performance.now() > latest) {
           // Whatever the reason: a changed password, a renamed database, one that is closed for maintenance.
@@ -132,23 +127,17 @@ export class ConnectionPool extends pg.Pool {
         }
       }
       this.#limitTo(this.totalCount)
-      this.#onRefused(this.totalCount)
+      this.#limits.onRefused(this.totalCount)
       await sleep(RETRY_MS)
     }
-  }
-
-  /** Gives a connection back, or closes it because of an error, also while it has not answered. */
-  #release (client: PooledClient, error?: Error): void {
-    client.off('error', ignoreError)
-    client.release(error)
   }
 
   /** Opens no more connections than the server allows, and tries one more after a time. */
   #limitTo (connections: number, retryMs = RETRY_MS): void {
     clearTimeout(this.#growth)
     // With a maximum of 0, the pool would try none.
-    this.options.max = Math.min(Math.max(1, connections), this.#size)
-    if (this.options.max === this.#size) return
+    this.options.max = Math.min(Math.max(1, connections), this.#limits.size)
+    if (this.options.max === this.#limits.size) return
     this.#growth = setTimeout(() => {
       this.#limitTo(Math.max(this.options.max, this.totalCount) + 1)
     }, retryMs).unref()

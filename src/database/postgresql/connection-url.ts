@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { ClientConfig } from 'pg'
 
 /** The parameters that a URL of PostgreSQL can have, each with an effect. Any other would be ignored in silence. */
 const PARAMETERS = [
@@ -23,18 +24,6 @@ const ONE_HOST = 'name one host and no target_session_attrs: behind several serv
 /** Maximum time to wait for a server outside of requests, for a connection or an answer. */
 export const SERVER_TIMEOUT_MS = 10_000
 
-/** How node-postgres connects. What is missing comes from its defaults, and from PGHOST and its like. */
-export interface Connection {
-  host?: string
-  port?: number
-  user?: string
-  password?: string
-  database?: string
-  ssl?: false | { ca?: string, cert?: string, key?: string, rejectUnauthorized?: false }
-  options?: string
-  application_name?: string
-}
-
 /** Returns what is wrong with a DATABASE_URL, after "must", if anything. Repeats nothing of it: it has a password. */
 export function problemOfDatabaseUrl (url: string): string | undefined {
   // Each connection to a database in memory would have one of its own.
@@ -56,7 +45,7 @@ export function problemOfDatabaseUrl (url: string): string | undefined {
   if (host !== undefined && !host.startsWith('/')) {
     return 'have the parameter host only for a folder with a socket, such as /var/run/postgresql'
   }
-  if (!isPort(port)) return 'have a port from 1 to 65535'
+  if (!/^[1-9]\d{0,4}$/.test(port) || Number(port) > 65_535) return 'have a port from 1 to 65535'
   if (sslmode !== undefined && !SSL_MODES.includes(sslmode)) {
     const reason = OPPORTUNISTIC.includes(sslmode) ? ': the other modes do not depend on what the server wants' : ''
     return `have an sslmode of ${SSL_MODES.join(', ')}${reason}`
@@ -70,12 +59,12 @@ export function problemOfDatabaseUrl (url: string): string | undefined {
 }
 
 /**
- * Returns how to connect to a PostgreSQL. Not by the parser of node-postgres: it ignores what it does not know, and
- * guesses where percent-encoding is wrong.
+ * Returns how to connect to a PostgreSQL. What is missing comes from the defaults of node-postgres, and from PGHOST and
+ * its like. Not by its parser, which ignores what it does not know, and guesses where percent-encoding is wrong.
  *
  * @throws if it names a file that cannot be read
  */
-export function connectionOf (url: string): Connection {
+export function connectionOf (url: string): ClientConfig {
   const { hostname, port, username, password, pathname, searchParams } = parse(url)
   const given = {
     host: searchParams.get('host') ?? decodeURIComponent(hostname).replace(/^\[(.*)\]$/, '$1'),
@@ -91,7 +80,7 @@ export function connectionOf (url: string): Connection {
 }
 
 /** `require` and `verify-ca` check as much as `verify-full`, and no less. */
-function encryptionOf (parameters: URLSearchParams): Connection['ssl'] {
+function encryptionOf (parameters: URLSearchParams): ClientConfig['ssl'] {
   const mode = parameters.get('sslmode')
   if (mode === 'disable') return false
   const files = FILES.filter(([name]) => parameters.has(name))
@@ -135,8 +124,4 @@ function isWellFormed (url: string): boolean {
 /** PostgreSQL would cut a longer name, and keeps those with this prefix for itself. */
 function isSchemaName (name: string): boolean {
   return name !== '' && Buffer.byteLength(name) <= 63 && !name.startsWith('pg_') && !name.includes('\0')
-}
-
-function isPort (text: string): boolean {
-  return /^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535
 }

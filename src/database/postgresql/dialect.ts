@@ -21,15 +21,13 @@ const keyset: Keyset = (columns, position, after, descending) => {
 
 export const postgresql: Dialect = {
   name: 'postgresql',
-  jsonRows: (alias, columns, parameter = 1) => {
-    const names = Object.keys(columns)
-    const members = names.filter((name) => columns[name] !== 'ordinality')
+  jsonRows: (alias, { ord, ...columns }, parameter = 1) => {
+    const members = Object.keys(columns)
     const array = `$${parameter}::json`
     const typed = members.map((name) => `"${name}" ${columns[name]}`).join(', ')
-    if (members.length === names.length) return `json_to_recordset(${array}) AS ${alias}(${typed})`
-    const ordinality = names.find((name) => columns[name] === 'ordinality')
-    if (members.length === 0) return `json_array_elements(${array}) WITH ORDINALITY AS ${alias}(value, "${ordinality}")`
-    const all = [...members, ordinality].map((name) => `"${name}"`).join(', ')
+    if (ord === undefined) return `json_to_recordset(${array}) AS ${alias}(${typed})`
+    if (members.length === 0) return `json_array_elements(${array}) WITH ORDINALITY AS ${alias}(value, "ord")`
+    const all = [...members, 'ord'].map((name) => `"${name}"`).join(', ')
     return `ROWS FROM (json_to_recordset(${array}) AS (${typed})) WITH ORDINALITY AS ${alias}(${all})`
   },
   quote: (text) => `to_json(${text})::text`,
@@ -38,9 +36,7 @@ export const postgresql: Dialect = {
   toTime: (text) => `CAST(${text} AS timestamp)`,
   later: (text, seconds) =>
     `LEAST(CAST(${text} AS timestamp) + ${seconds} * INTERVAL '1 second', TIMESTAMP '9999-12-31 23:59:59.999')`,
-  nextInstant: (column) => `${column} + INTERVAL '1 millisecond'`,
   toEnum: (text, type) => `CAST(${text} AS ${type})`,
-  fromEnum: (column) => `${column}::text`,
   keyset,
   useIndex: (from) => from,
   // Unlike =, this comparison never uses an index.
@@ -53,7 +49,6 @@ export const postgresql: Dialect = {
   rowAddress: 'ctid',
   fromByIds: (table, alias, column, ids) => `FROM ${table} ${alias} WHERE ${alias}.${column} = ANY (ARRAY(${ids}))`,
   jsonMember: (object, name) => `CAST(${object} AS json) ->> '${name}'`,
-  join: (text, orderBy, separator = ',') => `string_agg(${text}, '${separator}' ORDER BY ${orderBy})`,
   isServer: true,
   locking: (clause) => clause,
   // A sequence never returns a number again.

@@ -1,8 +1,9 @@
 import pg from 'pg'
 import { classifyError } from '../error-classification.ts'
 import { LOCK_WAIT_MS, type MigrationSession } from '../migrations/session.ts'
-import { connectionOf, SERVER_TIMEOUT_MS } from './connection-url.ts'
-import { prepareSession, quotedSchemaOf } from './session.ts'
+import { connectionOf, schemaOf, SERVER_TIMEOUT_MS } from './connection-url.ts'
+import { refuseTransactionPooler } from './pooler.ts'
+import { prepareSession } from './session.ts'
 
 /** The key of the advisory lock: that of `prisma migrate deploy`. */
 const ADVISORY_LOCK = 72707369
@@ -15,6 +16,8 @@ export async function openSession (url: string): Promise<MigrationSession> {
   const close = async (): Promise<void> => { await client.end().catch(() => {}) }
   try {
     await client.connect()
+    // Before the settings, which such a pooler loses.
+    await refuseTransactionPooler(client, url)
     // A migration takes as long as it takes, whatever the role presets.
     await prepareSession(client, url, { settings: ['statement_timeout=0', 'lock_timeout=0'], canMissSchema: true })
   } catch (error) {
@@ -33,10 +36,9 @@ export async function openSession (url: string): Promise<MigrationSession> {
         SET LOCAL lock_timeout = 0`)
       // Most users may use their schema, and create none.
       const [exists] = await rows('SELECT 1 WHERE current_schema() IS NOT NULL')
-      if (exists === undefined) await script(`CREATE SCHEMA IF NOT EXISTS ${quotedSchemaOf(url)}`)
+      if (exists === undefined) await script(`CREATE SCHEMA IF NOT EXISTS ${client.escapeIdentifier(schemaOf(url))}`)
     },
     commit: async () => { await script('COMMIT') },
-    rollback: async () => { await script('ROLLBACK') },
     close
   }
 }

@@ -9,7 +9,7 @@ export class PipelinedClient extends pg.Client {
   /** Runs statements as `Run` says. */
   async run (statements: readonly OwnStatement[]): Promise<object[][]> {
     return await new Promise((resolve, reject) => {
-      this.query(new StatementBatch(statements, this.#prepared, resolve, reject) as unknown as pg.Submittable)
+      this.query(new StatementBatch(statements, this.#prepared, resolve, reject))
     })
   }
 }

@@ -13,11 +13,6 @@ const SETTINGS = [
   "default_transaction_isolation='read committed'"
 ]
 
-/** Returns the name of the schema with the tables as SQL writes it. */
-export function quotedSchemaOf (url: string): string {
-  return `"${schemaOf(url).replaceAll('"', '""')}"`
-}
-
 interface State { schema: string | null, encoding: string }
 
 export interface SessionOptions {
@@ -38,7 +33,7 @@ export async function prepareSession (
   client: pg.ClientBase, url: string, { settings = [], canMissSchema = false }: SessionOptions = {}
 ): Promise<void> {
   const schema = schemaOf(url)
-  const all = [...SETTINGS, `search_path=${quotedSchemaOf(url)}`, ...settings]
+  const all = [...SETTINGS, `search_path=${client.escapeIdentifier(schema)}`, ...settings]
   const state = "SELECT current_schema() AS schema, current_setting('server_encoding') AS encoding"
   const results = await client.query([state, ...all.map((setting) => `SET ${setting}`), state].join('; ')) as unknown
   const [before, after] = [0, -1].map((i) => (results as Array<pg.QueryResult<State>>).at(i)!.rows[0]!)

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Duplex } from 'node:stream'
+import type pg from 'pg'
 import { BEGIN, COMMIT, type OwnStatement } from '../statements.ts'
 
 /**
@@ -9,17 +9,6 @@ import { BEGIN, COMMIT, type OwnStatement } from '../statements.ts'
 export type PreparedStatements = Map<string, { name: string, columns: Column[] }>
 
 interface Column { name: string, parse: (text: string) => unknown }
-
-/** What the batch uses of node-postgres' connection: a function for each message of the protocol. */
-export interface Wire {
-  stream: Duplex
-  parse: (message: { name: string, text: string }) => void
-  bind: (message: { statement: string, values: readonly unknown[] }) => void
-  describe: (message: { type: 'P' }) => void
-  execute: (message: object) => void
-  close: (message: { type: 'S', name: string }) => void
-  sync: () => void
-}
 
 /**
  * Statements that travel together: one message to the server, one answer. They end with one Sync, so the server skips
@@ -33,7 +22,7 @@ export class StatementBatch {
   readonly #resolve: (rows: object[][]) => void
   readonly #reject: (error: Error) => void
   readonly #rows: object[][] = []
-  #wire: Wire | undefined
+  #wire: pg.Connection | undefined
   #current: object[] = []
   #columns: Column[] | undefined
   #failure: Error | undefined
@@ -48,7 +37,7 @@ export class StatementBatch {
     this.#reject = reject
   }
 
-  submit (wire: Wire): null {
+  submit (wire: pg.Connection): void {
     this.#wire = wire
     wire.stream.cork()
     for (const { sql, values } of this.#statements) {
@@ -56,16 +45,16 @@ export class StatementBatch {
       const name = prepared?.name ?? nameOf(sql)
       if (prepared === undefined) {
         // An attempt that failed may have left the statement. The server ignores a Close without one.
-        wire.close({ type: 'S', name })
-        wire.parse({ name, text: sql })
+        wire.close({ type: 'S', name }, true)
+        wire.parse({ name, text: sql, types: [] }, true)
       }
-      wire.bind({ statement: name, values: values.map((value) => value == null ? null : `${value as string | number}`) })
-      if (prepared === undefined) wire.describe({ type: 'P' })
-      wire.execute({})
+      const texts = values.map((value) => value == null ? null : `${value as string | number}`)
+      wire.bind({ statement: name, values: texts }, true)
+      if (prepared === undefined) wire.describe({ type: 'P' }, true)
+      wire.execute({}, true)
     }
     wire.sync()
     wire.stream.uncork()
-    return null
   }
 
   handleRowDescription ({ fields }: { fields: Array<{ name: string, dataTypeID: number }> }): void {
@@ -104,7 +93,8 @@ export class StatementBatch {
     if (this.#rows.length === this.#statements.length) return this.handleReadyForQuery()
     // Otherwise, a statement that waits behind this batch would commit by itself.
     if (this.#rows.length === 0 && this.#statements[0]!.sql.startsWith(BEGIN.sql)) this.#wire?.stream.destroy()
-    if (isStalePlan(error)) this.#prepared.clear()
+    // An ALTER TABLE has changed the types of a result.
+    if ((error as { code?: string }).code === '0A000') this.#prepared.clear()
     this.#reject(Object.assign(error, { statement: this.#rows.length }))
   }
 }
@@ -118,11 +108,6 @@ export class StatementBatch {
  */
 export function nameOf (sql: string): string {
   return `petstore_${createHash('sha256').update(sql).digest('hex').slice(0, 24)}`
-}
-
-/** Tells whether a prepared statement failed because an ALTER TABLE has changed the types of its result. */
-export function isStalePlan (error: unknown): boolean {
-  return (error as { code?: string }).code === '0A000'
 }
 
 /**

@@ -24,59 +24,43 @@ function batchSizeOf ({ maxRowBytes = 1 }: AnyQuery): number {
 }
 
 /**
- * Runs calls whose rows can be large. Accounts take turns, and one statement runs at a time, so that small reads and
- * writes find free connections on a server, and most of the time of the process.
+ * Returns a function that runs calls whose rows can be large. Accounts take turns, and one statement runs at a time, so
+ * that small reads and writes find free connections on a server, and most of the time of the process.
  */
-export class LargeReads {
-  readonly #runner: StatementRunner
-  readonly #charge: RunnerOptions['charge']
+export function createLargeReads (runner: StatementRunner, { charge }: RunnerOptions): (call: Call) => void {
   /** Calls that wait, by account. */
-  readonly #waiting = new RoundRobinQueue<unknown, Call>()
-  #isRunning = false
+  const waiting = new RoundRobinQueue<number | undefined, Call>()
+  let isRunning = false
 
-  constructor (runner: StatementRunner, { charge }: RunnerOptions) {
-    this.#runner = runner
-    this.#charge = charge
-  }
-
-  add (call: Call): void {
-    this.#waiting.add((call.input as { account?: unknown }).account, call)
-    if (!this.#isRunning) void this.#run()
-  }
-
-  async #run (): Promise<void> {
-    this.#isRunning = true
+  async function runAll (): Promise<void> {
+    isRunning = true
     for (;;) {
       // Calls of one turn of the event loop share a statement.
       await nextTurn()
-      const calls = this.#takeBatch()
-      if (calls === undefined) break
-      const ms = await this.#runner.run(calls)
-      const accounts = calls.flatMap(({ input }) => (input as { account?: number }).account ?? [])
-      this.#charge?.(accounts, performance.now() - ms)
+      const calls = takeBatch()
+      if (calls.length === 0) break
+      const ms = await runner.run(calls)
+      charge?.(calls.flatMap(({ account }) => account ?? []), performance.now() - ms)
       if (ms > LONG_STATEMENT_MS) await sleep(Math.min(PAUSE_FACTOR * ms, MAX_PAUSE_MS))
     }
-    this.#isRunning = false
+    isRunning = false
   }
 
-  #takeBatch (): [Call, ...Call[]] | undefined {
-    const first = this.#take(() => true)
-    if (first === undefined) return undefined
-    const { query, view } = first
-    const calls: [Call, ...Call[]] = [first]
-    while (calls.length < batchSizeOf(query)) {
-      const next = this.#take((other) => other.query === query && other.view === view)
-      if (next === undefined) break
-      calls.push(next)
-    }
-    return calls
-  }
-
-  /** Removes the next call if `accept` returns true for it. Refuses late ones: their rows would have no client. */
-  #take (accept: (call: Call) => boolean): Call | undefined {
+  /** Removes the next calls that can share a statement. Refuses late ones: their rows would have no client. */
+  function takeBatch (): Call[] {
+    const calls: Call[] = []
     for (;;) {
-      const call = this.#waiting.takeIf(accept)
-      if (call === undefined || !this.#runner.refuseIfLate(call)) return call
+      const [first] = calls
+      const call = waiting.takeIf(({ query, view }) =>
+        first === undefined || (query === first.query && view === first.view))
+      if (call === undefined) return calls
+      if (runner.refuseIfLate(call)) continue
+      if (calls.push(call) === batchSizeOf(call.query)) return calls
     }
+  }
+
+  return (call) => {
+    waiting.add(call.account, call)
+    if (!isRunning) void runAll()
   }
 }

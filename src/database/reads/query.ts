@@ -6,6 +6,10 @@ import type { Run } from '../statements.ts'
  *
  * `sql` reads the inputs as a FROM item with their members and `ord`, their number from 1 (`ordinality`). It must
  * select `ord`, and return at most one row per input.
+ *
+ * An input with an `account` counts for `QUEUE_LIMIT`, and can be refused. Without one it never is: what the service
+ * runs at an interval, which requests could otherwise keep from running at all, and look-ups of keys, before which
+ * nobody knows whose request it is.
  */
 export interface Query<Input extends object, Row> {
   sql: (dialect: Dialect) => string
@@ -13,11 +17,6 @@ export interface Query<Input extends object, Row> {
   maxRowBytes?: number
   /** For one input, the database can need about as much time as the service needs for the request: a list. */
   isCostly?: boolean
-  /**
-   * It neither counts for `QUEUE_LIMIT` nor is refused by it. For what the service runs at an interval, which requests
-   * could otherwise keep from running at all, and for look-ups of keys, before which nobody knows whose request it is.
-   */
-  isNeverRefused?: true
   /** Never set: it only declares the type of the statement's rows. */
   row?: Row
   input?: Input
@@ -35,12 +34,13 @@ export type AnyQuery = Query<object, unknown>
 export interface Call {
   query: AnyQuery
   input: object
+  account: number | undefined
   /** When the call arrived, as a time of `performance.now()`. */
   since: number
   resolve: (row: unknown) => void
   reject: (error: unknown) => void
   /** Runs the statements of the view that the call reads in, if it is one of several. */
-  view?: Run
+  view: Run | undefined
 }
 
 /** Maximum number of inputs in one statement: enough to share its cost, few enough for a short result. */

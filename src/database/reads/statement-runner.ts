@@ -4,8 +4,8 @@ import type { Instrumentation } from '../../monitoring/instrumentation.ts'
 import type { Database } from '../database.ts'
 import { failureOf, withDeadline } from '../error-classification.ts'
 import { QueueLimit } from '../queue-limit.ts'
-import { queryRows, type OwnStatement } from '../statements.ts'
-import type { AnyQuery, Call } from './query.ts'
+import { queryRows, type OwnStatement, type Run } from '../statements.ts'
+import type { AnyQuery, Call, Query } from './query.ts'
 
 export interface RunnerOptions {
   /** Maximum number of reads that wait for the database. The service refuses further reads. */
@@ -26,15 +26,15 @@ export class StatementRunner {
   /** The texts of queries, whose only parameter is a JSON array of inputs. */
   readonly #texts = new WeakMap<AnyQuery, string>()
   /** Number of reads that have not settled. */
-  waiting = 0
-  /** Counts the reads that have not settled, without those that are never refused. */
-  readonly #limit: QueueLimit<unknown>
+  #waiting = 0
+  /** Counts those of accounts. */
+  readonly #limit: QueueLimit<number>
 
   constructor (database: Database, options: RunnerOptions) {
     this.#database = database
     this.#options = options
     this.#limit = new QueueLimit(options.queueLimit)
-    options.instrumentation?.queue('read', () => this.waiting)
+    options.instrumentation?.queue('read', () => this.#waiting)
   }
 
   /** Runs a read for one input in this thread, where the database can. */
@@ -53,18 +53,24 @@ export class StatementRunner {
   }
 
   /**
-   * Counts a read that `run` will settle.
+   * Counts a read, and passes it to `start`, after which `run` or `refuseIfLate` settles it.
    *
    * @throws Overloaded if others of its account wait, and the queue, or the account's share of it, is full
    */
-  admit ({ isNeverRefused }: AnyQuery, input: object): void {
-    if (isNeverRefused !== true) this.#limit.enter(accountOf(input))
-    this.waiting++
+  admit<Input extends object, Result> (
+    query: Query<Input, Result>, input: Input, start: (call: Call) => void, view?: Run
+  ): Promise<Result | undefined> {
+    const { account } = input as { account?: number }
+    if (account !== undefined) this.#limit.enter(account)
+    this.#waiting++
+    return new Promise<Result | undefined>((resolve, reject) => {
+      start({ query, input, account, since: performance.now(), resolve, reject, view } as Call)
+    })
   }
 
-  #settled ({ query, input }: Call): void {
-    this.waiting--
-    if (query.isNeverRefused !== true) this.#limit.leave(accountOf(input))
+  #settled ({ account }: Call): void {
+    this.#waiting--
+    if (account !== undefined) this.#limit.leave(account)
   }
 
   /** Rejects an admitted read that has waited longer than the time-out. @returns whether it has */
@@ -102,8 +108,4 @@ export class StatementRunner {
     const sql = getOrAdd(this.#texts, query, () => query.sql(this.#database.dialect))
     return { sql, values: [JSON.stringify(inputs)] }
   }
-}
-
-function accountOf (input: object): unknown {
-  return (input as { account?: unknown }).account
 }

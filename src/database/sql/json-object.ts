@@ -20,7 +20,7 @@ export const integer = (column: string): Member => ({ column, value: () => colum
 export const json = (column: string): Member => ({ column, value: () => column })
 export const text = (column: string): Member => ({ column, value: (dialect) => dialect.quote(column) })
 export const enumText = (column: string): Member =>
-  ({ column, value: (dialect) => `'"' || ${dialect.fromEnum(column)} || '"'` })
+  ({ column, value: () => `'"' || CAST(${column} AS text) || '"'` })
 export const boolean = (column: string): Member =>
   ({ column, value: () => `CASE WHEN ${column} THEN 'true' ELSE 'false' END` })
 export const time = (column: string): Member =>

@@ -106,10 +106,6 @@ function isAccount (column: string): boolean {
   return column.endsWith('.account_id')
 }
 
-function accountColumnOf ({ indexes }: ListDefinition): string {
-  return indexes[0]!.columns.find(isAccount)!
-}
-
 function pageSql (
   dialect: Dialect, listing: ListDefinition, used: string[], descending: boolean, limit: number
 ): string {
@@ -121,7 +117,7 @@ function pageSql (
   const order = `position ${descending ? 'DESC' : 'ASC'}`
   const source = `FROM ${dialect.jsonRows('i', inputs)}`
   const records = (source: string): string => `
-    (SELECT '[' || coalesce(${dialect.join('x.json', `x.${order}`)}, '') || ']'
+    (SELECT '[' || coalesce(string_agg(x.json, ',' ORDER BY x.${order}), '') || ']'
       FROM (SELECT ${position} AS position, ${record(dialect)} AS json ${source}) AS x)`
   if (listing.recordBytes === undefined) {
     return `
@@ -165,12 +161,10 @@ function walk (
 ): Walk {
   const { from, filters } = listing
   const idList = used.find((name) => filters[name]!.type === 'json')
-  const found = idList === undefined ? indexOf(listing, used) : undefined
-  const index = found?.index
-  const columns = found?.columns ?? []
+  const { index, columns = [] } = idList === undefined ? indexOf(listing, used) : {}
   const position = index?.position ?? filters[idList!]!.column
   // The other conditions, also that on the account if the list is of ids, only filter.
-  const values = new Map(columns.length > 0 ? [] : [[accountColumnOf(listing), 'i.account']])
+  const values = new Map(columns.length > 0 ? [] : [[listing.indexes[0]!.columns.find(isAccount)!, 'i.account']])
   const conditions: string[] = []
   for (const name of used) {
     const { column, enum: enumType, condition } = filters[name]!

@@ -1,8 +1,8 @@
 import type { Static, TObject } from '@sinclair/typebox'
-import type { Dialect, InputType } from '../dialect.ts'
+import type { Dialect } from '../dialect.ts'
 import { etagOf, isStructured } from '../record.ts'
 import type { Query, Read } from '../reads/query.ts'
-import { columnOf, type Column, type Table } from '../table.ts'
+import { columnOf, inputType, type ColumnType, type Table } from '../table.ts'
 import {
   boolean, enumText, integer, json, jsonObject, optional, text, time, type Member, type SerializedRecord
 } from './json-object.ts'
@@ -30,12 +30,17 @@ export function membersOf<Schema extends TObject> (
     if (known !== undefined) return [field, known]
     const sql = `${alias}.${columnOf(table, field)}`
     const column = table.columns[field]!
-    const member = isStructured(schema) ? json(sql) : memberOf(column, sql)
+    const member = isStructured(schema) ? json(sql) : memberOf(column.type, sql)
     return [field, column.isNullable ? optional(member) : member]
   }))
 }
 
-function memberOf ({ type }: Column, sql: string): Member {
+/** Returns a function that builds the JSON text of a table's records over a row `r`. */
+const recordOf = (table: Table, schema: TObject) => (dialect: Dialect): string =>
+  jsonObject(dialect, membersOf(table, schema))
+
+/** Returns the JSON member of an SQL expression by its type. */
+export function memberOf (type: ColumnType, sql: string): Member {
   if (typeof type === 'object') return enumText(sql)
   return { bigint: integer, text, boolean, time }[type](sql)
 }
@@ -49,7 +54,7 @@ export function listOf (table: Table, schema: TObject, filters: string[] = []): 
   return {
     name: table.name,
     from: `${table.name} ${ALIAS}`,
-    record: (dialect) => jsonObject(dialect, membersOf(table, schema)),
+    record: recordOf(table, schema),
     filters: Object.fromEntries(filters.map((field) => [field, filterOf(table, field)])),
     indexes: indexesOf(table, filters)
   }
@@ -58,9 +63,8 @@ export function listOf (table: Table, schema: TObject, filters: string[] = []): 
 function filterOf (table: Table, field: string): Filter {
   const column = `${ALIAS}.${columnOf(table, field)}`
   if (field === table.order) return { type: 'json', column }
-  const { type } = table.columns[field]!
-  if (typeof type === 'object') return { type: 'text', column, enum: type.enum }
-  return { type: type === 'time' ? 'text' : type, column }
+  const known = table.columns[field]!
+  return { type: inputType(known), column, ...typeof known.type === 'object' && { enum: known.type.enum } }
 }
 
 /** Returns the indexes of the account and of filters, in the order of the list. */
@@ -85,16 +89,16 @@ function indexesOf (table: Table, filters: string[]): Index[] {
 /**
  * Returns a function that finds one record of an account by id, or `undefined` if the account has no such record.
  *
- * @param id the field with the id that clients know
+ * @param options the field with the id that clients know; in SQL over a row `r`, the record, and the number of its
+ *   entity tag
  */
 export function findRecord<Id extends number | string = number> (
-  table: Table, schema: TObject, id = table.id
+  table: Table, schema: TObject, { id = table.id, record = recordOf(table, schema), version = `${ALIAS}.version` } = {}
 ): FindRecord<Id> {
-  const idType: InputType = table.columns[id]!.type === 'text' ? 'text' : 'bigint'
-  const query: Query<{ account: number, id: Id }, { version: bigint, record: string }> = {
+  const query: Query<{ account: number, id: Id }, { version: number, record: string }> = {
     sql: (dialect: Dialect) => `
-      SELECT i.ord, ${ALIAS}.version, ${jsonObject(dialect, membersOf(table, schema))} AS record
-      FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: idType })}
+      SELECT i.ord, ${version} AS version, ${record(dialect)} AS record
+      FROM ${dialect.jsonRows('i', { ord: 'ordinality', account: 'bigint', id: inputType(table.columns[id]!) })}
       JOIN ${table.name} ${ALIAS} ON ${ALIAS}.${columnOf(table, id)} = i.id AND ${ALIAS}.account_id = i.account`
   }
   return async (read, account, id) => {

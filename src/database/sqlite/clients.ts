@@ -28,7 +28,7 @@ export async function openSqlite (
   /** A transaction that waits for a lock fails before its time-out, with the error that tells why. */
   const lockTimeout = 0.9 * timeout
   const here = statementsOn(writing, lockTimeout, (commit) => { disk.measure(commit) })
-  const thread = new WriterThread({ url, lockTimeout }, { onReady: onSlowDisk })
+  const thread = new WriterThread({ url, lockTimeout }, onSlowDisk)
   const views = statementsOn(viewing, timeout)
   const [writers, viewers] = [new Turns(), new Turns()]
   let prisma: PrismaClient | undefined
@@ -36,16 +36,15 @@ export async function openSqlite (
     dialect: sqlite,
     read: async (statements) => statements.map(({ sql, values }) => reading.all(sql, values)),
     readRow: (sql, values) => reading.all(sql, values)[0],
-    view: createTransact(async () => await reserve(viewers, () => views), { begin: BEGIN }),
+    view: createTransact(async () => await reserve(viewers, () => views), BEGIN),
     transact: createTransact(
       async () => await reserve(writers, () => (disk.isSlow() ? thread.runner() : undefined) ?? here),
-      { begin: BEGIN_IMMEDIATE, timeout }),
+      BEGIN_IMMEDIATE, timeout),
     writers: 1,
     get prisma () {
       prisma ??= createClient(PrismaClient, sqliteAdapterFactory(url, timeout), timeout)
       return prisma
     },
-    acceptsWrites: async () => true,
     close: async () => {
       await Promise.all([thread.dispose(), prisma?.$disconnect()])
       for (const connection of [reading, writing, viewing]) connection.close()

@@ -18,19 +18,14 @@ export function declaredType (declaration: string | null): ColumnType | undefine
 /** Converts an argument of Prisma Client. The driver binds no booleans and no dates. */
 export function toParameter (value: unknown, { scalarType }: ArgType): Parameter {
   if (typeof value === 'boolean') return value ? 1 : 0
-  if (value instanceof Date) return toText(value)
+  if (value instanceof Date) return value.toISOString()
   if (typeof value !== 'string') return value as Parameter
   switch (scalarType) {
     case 'int': return Number.parseInt(value)
     case 'bigint': return BigInt(value)
-    case 'datetime': return toText(new Date(value))
+    case 'datetime': return new Date(value).toISOString()
     default: return value
   }
-}
-
-/** Returns the text of a date in the format of existing databases: 2026-11-21T10:00:00.000+00:00. */
-function toText (date: Date): string {
-  return date.toISOString().replace('Z', '+00:00')
 }
 
 /**

@@ -14,9 +14,7 @@ export const sqlite: Dialect = {
   // SQLite returns NULL after the year 9999.
   later: (text, seconds) => `CASE ${seconds} WHEN 0 THEN ${text} ELSE
     coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', ${text}, ${seconds} || ' seconds'), '9999-12-31T23:59:59.999Z') END`,
-  nextInstant: (column) => `strftime('%Y-%m-%dT%H:%M:%fZ', ${column}, '+0.001 seconds')`,
   toEnum: (text) => text,
-  fromEnum: (column) => column,
   keyset,
   // After ANALYZE, the planner can prefer an index of fewer columns.
   useIndex: (from, alias, index) => from.replace(new RegExp(`\\b${alias}\\b(?!\\.)`), `${alias} INDEXED BY ${index}`),
@@ -29,7 +27,6 @@ export const sqlite: Dialect = {
   fromByIds: (table, alias, column, ids) =>
     `FROM (${ids}) AS wanted CROSS JOIN ${table} ${alias} WHERE ${alias}.${column} = wanted.id`,
   jsonMember: (object, name) => `${object} ->> '${name}'`,
-  join: (text, orderBy, separator = ',') => `group_concat(${text}, '${separator}' ORDER BY ${orderBy})`,
   isServer: false,
   locking: () => '',
   // The table has a row in sqlite_sequence once it had one itself. That table has no key.

@@ -20,7 +20,6 @@ export async function openSession (url: string): Promise<MigrationSession> {
       connection.runScript('COMMIT')
       isChanged = true
     },
-    rollback: async () => { connection.runScript('ROLLBACK') },
     close: async () => {
       // Makes the file alone a copy of the database, also while the closed connection keeps its write-ahead log.
       if (isChanged) connection.runScript('PRAGMA wal_checkpoint(TRUNCATE)')

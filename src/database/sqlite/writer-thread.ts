@@ -18,23 +18,11 @@ export interface WriterOptions {
   lockTimeout: number
 }
 
-/**
- * A message of the writer thread. The first says that it has opened the database. Each of the others is the reply to a
- * message, in their order. Of an error it has what the service reads: a message would not keep the code of an `Error`.
- */
-export type WriterReply = 'ready' | { rows: object[][] } | { error: { message: string, code?: unknown } }
+/** A reply to a message. Of an error it has what the service reads: a message would not keep the code of an `Error`. */
+type Reply = { rows: object[][] } | { error: { message: string, code?: unknown } }
 
-export interface ThreadOptions {
-  /** Called each time the thread has opened the database. */
-  onReady?: () => void
-  /** `RESTART_DELAY_MS` by default. */
-  restartDelay?: number
-}
-
-interface PendingRequest {
-  resolve: (rows: object[][]) => void
-  reject: (error: Error) => void
-}
+/** A message of the thread. The first says that it has opened the database, the others are replies, in their order. */
+export type WriterReply = 'ready' | Reply
 
 /**
  * Runs the statements of transactions in a thread of its own, so that a COMMIT which waits for a slow disk does not
@@ -47,12 +35,11 @@ export class WriterThread {
   #worker: Worker | undefined
   #isReady = false
   #startAt = 0
-  /** Those who wait for replies, which come in the order of the messages. */
-  readonly #pending: PendingRequest[] = []
+  /** Those who wait for replies, which come in the order of the messages. None comes when the thread has ended. */
+  readonly #pending: Array<(reply: Reply | undefined) => void> = []
 
-  constructor (
-    options: WriterOptions, { onReady = () => {}, restartDelay = RESTART_DELAY_MS }: ThreadOptions = {}
-  ) {
+  /** @param onReady called each time the thread has opened the database */
+  constructor (options: WriterOptions, onReady = (): void => {}, restartDelay = RESTART_DELAY_MS) {
     this.#options = options
     this.#onReady = onReady
     this.#restartDelay = restartDelay
@@ -91,40 +78,35 @@ export class WriterThread {
       // The system allows no other thread now.
       return this.#end()
     }
-    // It keeps the process alive only while a request waits.
+    // It keeps the process alive only while a message waits for its reply.
     worker.unref()
-    worker.on('message', (reply: WriterReply) => { this.#settle(reply) })
+    worker.on('message', (reply: WriterReply): void => {
+      if (reply !== 'ready') return this.#pending.shift()?.(reply)
+      this.#isReady = true
+      this.#onReady()
+    })
     // It ends after an error that it did not catch.
     worker.on('error', () => {})
     worker.on('exit', () => { this.#end() })
     this.#worker = worker
   }
 
-  #settle (reply: WriterReply): void {
-    if (reply === 'ready') {
-      this.#isReady = true
-      return this.#onReady()
-    }
-    const pending = this.#pending.shift()
-    if (this.#pending.length === 0) this.#worker?.unref()
-    if ('rows' in reply) pending?.resolve(reply.rows)
-    else pending?.reject(Object.assign(new Error(reply.error.message), { code: reply.error.code }))
-  }
-
-  /** The thread has ended: whether its last transaction was committed is unknown. */
   #end (): void {
     this.#worker = undefined
     this.#isReady = false
     this.#startAt = Math.max(this.#startAt, performance.now() + this.#restartDelay)
-    for (const { reject } of this.#pending.splice(0)) reject(new DatabaseUnavailable())
+    for (const settle of this.#pending.splice(0)) settle(undefined)
   }
 
   async #send (worker: Worker, statements: readonly OwnStatement[]): Promise<object[][]> {
-    return await new Promise((resolve, reject) => {
-      if (worker !== this.#worker) return reject(new DatabaseUnavailable())
-      worker.postMessage(statements)
-      if (this.#pending.length === 0) worker.ref()
-      this.#pending.push({ resolve, reject })
-    })
+    if (worker !== this.#worker) throw new DatabaseUnavailable()
+    worker.postMessage(statements)
+    worker.ref()
+    const reply = await new Promise<Reply | undefined>((resolve) => { this.#pending.push(resolve) })
+    if (this.#pending.length === 0) worker.unref()
+    // The thread has ended: whether its last transaction was committed is unknown.
+    if (reply === undefined) throw new DatabaseUnavailable()
+    if ('error' in reply) throw Object.assign(new Error(reply.error.message), { code: reply.error.code })
+    return reply.rows
   }
 }

@@ -1,37 +1,26 @@
+import { IdempotencyKeyInUse } from '../../errors.ts'
 import type { AccountClocks } from '../account-clocks.ts'
 import type { Dialect } from '../dialect.ts'
 import { classifyError } from '../error-classification.ts'
 import type { EventLog, QueuedCommand } from '../group-commit/command.ts'
 import type { OwnStatement, Run } from '../statements.ts'
-import { claimOf, replaysOf, unclaimedOf } from './idempotency.ts'
+import { claimOf, replaysOf } from './idempotency.ts'
 import { once } from './row-statements.ts'
 import { StoredBytes } from './stored-bytes.ts'
 import type { RowLock } from './write.ts'
-
-/** Another transaction has locked one of the keys, for longer than a group waits. */
-export class IdempotencyKeyLocked extends Error {}
-
-export interface FirstMessageOptions {
-  clocks: AccountClocks
-  /** How the accounts are locked: `UPDATE` lets no other transaction write rows of theirs. */
-  lock: RowLock
-  /** Finds out whether the accounts have subscribers of its events. */
-  eventLog: EventLog
-  /** Maximum bytes that an account stores; 0 is no limit. */
-  storedBytesLimit: number
-}
 
 /**
  * Sends what every transaction of a group begins with, and statements behind it, in one round trip: locks the accounts,
  * so that none is deleted and none of their clocks is moved until the end, and claims the Idempotency-Keys. If a key
  * was used before, its response is loaded in another round trip.
  *
- * @throws IdempotencyKeyLocked
+ * @param lock how the accounts are locked: `UPDATE` lets no other transaction write rows of theirs
+ * @throws IdempotencyKeyInUse if another transaction has locked one of the keys, for longer than a group waits
  */
 export async function sendFirstMessage (
   run: Run, dialect: Dialect, group: readonly QueuedCommand[], accounts: readonly number[],
-  behind: readonly OwnStatement[],
-  { clocks, lock, eventLog, storedBytesLimit }: FirstMessageOptions
+  behind: readonly OwnStatement[], lock: RowLock,
+  { clocks, eventLog, storedBytesLimit }: { clocks: AccountClocks, eventLog: EventLog, storedBytesLimit: number }
 ) {
   const keyed = group.filter(({ context }) => context.idempotency !== undefined)
   const claims = keyed.length === 0 ? [] : [claimOf(dialect, keyed)]
@@ -39,15 +28,10 @@ export async function sendFirstMessage (
   const locks = accounts.length === 0 ? [] : [{ sql: accountsSql(dialect, lock, eventLog), values: [ids] }]
   const statements = [...locks, ...claims, ...behind]
 
-  const rows = statements.length === 0
-    ? []
-    : await run(statements).catch((error: unknown) => {
-      const isOfClaim = claims.length > 0 && (error as { statement?: number }).statement === locks.length
-      if (isOfClaim && classifyError(error) === 'conflict') {
-        throw new IdempotencyKeyLocked('a key is in use', { cause: error })
-      }
-      throw error
-    })
+  const rows = await run(statements).catch((error: unknown) => {
+    const isOfClaim = claims.length > 0 && (error as { statement?: number }).statement === locks.length
+    throw isOfClaim && classifyError(error) === 'conflict' ? new IdempotencyKeyInUse({ cause: error }) : error
+  })
   const offsets = new Map<number, number>()
   const stored = new Map<number, number>()
   const found = accounts.length === 0 ? [] : rows[0] as AccountRow[]
@@ -57,10 +41,10 @@ export async function sendFirstMessage (
     stored.set(id, bytes)
   }
   const bytes = new StoredBytes(storedBytesLimit, stored)
-  const unclaimed = claims.length === 0 ? [] : unclaimedOf(keyed, rows[locks.length]!, bytes)
+  const claimed = claims.length === 0 ? [] : rows[locks.length]!
   return {
     /** The answers of the entries whose keys were used before. */
-    replays: await replaysOf(run, dialect, unclaimed),
+    replays: await replaysOf(run, dialect, keyed, claimed, bytes),
     /** How far the clocks of the accounts are ahead, in ms; deleted accounts are missing. */
     offsets,
     /** What the accounts store, less the expired responses that new ones replace. */

@@ -43,23 +43,20 @@ export function claimOf (dialect: Dialect, keyed: readonly QueuedCommand[]): Own
 }
 
 /**
- * Returns the writes whose keys were used before, from the rows of the claims.
+ * Returns the answers of writes whose keys were used before, without those of deleted accounts, which have none.
  *
+ * @param claimed the rows of the claims
  * @param bytes gets the sizes of expired records, which the next responses replace
  */
-export function unclaimedOf (keyed: readonly QueuedCommand[], rows: object[], bytes: StoredBytes): QueuedCommand[] {
+export async function replaysOf (
+  run: Run, dialect: Dialect, keyed: readonly QueuedCommand[], claimed: object[], bytes: StoredBytes
+): Promise<Map<QueuedCommand, Replay>> {
   const scopes = new Set<string>()
-  for (const { account, key, bytes: expired } of rows as Claimed[]) {
+  for (const { account, key, bytes: expired } of claimed as Claimed[]) {
     scopes.add(scopeOf(account, key))
     bytes.add(account, -expired)
   }
-  return keyed.filter((entry) => !scopes.has(idempotencyScope(entry)))
-}
-
-/** Returns the answers of writes whose keys were used before, without those of deleted accounts, which have none. */
-export async function replaysOf (
-  run: Run, dialect: Dialect, unclaimed: readonly QueuedCommand[]
-): Promise<Map<QueuedCommand, Replay>> {
+  const unclaimed = keyed.filter((entry) => !scopes.has(idempotencyScope(entry)))
   const replays = new Map<QueuedCommand, Replay>()
   if (unclaimed.length === 0) return replays
   const keys = unclaimed.map(({ context: { account, idempotency } }) => ({ account, key: idempotency!.key }))

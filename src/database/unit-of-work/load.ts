@@ -5,7 +5,7 @@ import { idOf, type Table } from '../table.ts'
 import type { OwnStatement } from '../statements.ts'
 import type { IdentityMap, Row, Values } from './account-rows.ts'
 import { allSql, childrenSql, linkKey, loadSql } from './row-statements.ts'
-import type { Link, Need, RowLock, Through, WantedValues } from './write.ts'
+import type { Link, Need, RowLock } from './write.ts'
 
 /** A statement, and what is done with its rows. */
 export interface Load {
@@ -24,27 +24,23 @@ export interface AccountNeeds {
  * they are given, parents first, and ids ascending. So two groups never wait for each other.
  *
  * @param created how many rows the writes create in each table at most
+ * @throws when no resource registers a table
  */
 export function loadsOf (
-  dialect: Dialect, tables: readonly string[], needed: readonly AccountNeeds[],
+  dialect: Dialect, tables: readonly Table[], needed: readonly AccountNeeds[],
   created: ReadonlyMap<Table, number>, map: IdentityMap
 ): Load[] {
-  const ordered = Array.from(groupByTable(needed), ([table, needs]) =>
-    ({ table, needs, at: positionOf(tables, table) }))
-  ordered.sort((a, b) => a.at - b.at)
+  const byTable = groupByTable(needed)
+  const ordered = tables.filter((table) => byTable.has(table)).map((table) => ({ table, needs: byTable.get(table)! }))
+  if (ordered.length < byTable.size) {
+    const { name } = [...byTable.keys()].find((table) => !tables.includes(table))!
+    throw new Error(`rows of ${name} cannot be locked: no resource registers this table`)
+  }
   return [
     ...ordered.flatMap(({ table, needs }) => rowLoads(dialect, table, needs, map)),
     ...ordered.flatMap(({ table, needs }) => childrenLoads(dialect, table, needs, map)),
     ...[...created].map(([table, count]) => idLoad(dialect, table, count, map))
   ]
-}
-
-/** Values of an account. */
-interface Children {
-  account: number
-  where: WantedValues
-  /** What a statement gets for each value: the id of the row that has it, or the value. */
-  sent: Array<number | string | boolean>
 }
 
 /** What a group needs of a table. */
@@ -53,8 +49,8 @@ interface TableNeeds {
   lock: RowLock
   /** Accounts and ids, by the link that has the ids. Those without a link are of the table itself. */
   ids: Map<string, { link: Link | undefined, inputs: Map<string, Row> }>
-  /** Values by account and what is sent for them, by their fields and their link. */
-  children: Map<string, Map<string, Children>>
+  /** Accounts and values, by their fields and the link that has the first. */
+  children: Map<string, { fields: string[], link: Link | undefined, inputs: Map<string, Row> }>
   /** The accounts of which all rows are needed. */
   all: Set<number>
 }
@@ -66,12 +62,17 @@ function groupByTable (needed: readonly AccountNeeds[]): Map<Table, TableNeeds> 
       const ofTable = getOrAdd(byTable, need.table, (): TableNeeds =>
         ({ lock: 'KEY SHARE', ids: new Map(), children: new Map(), all: new Set() }))
       if (need.kind === 'children') {
-        const { where } = need
-        const sent = Object.values(where).map((value) => typeof value === 'object' ? value.id : value)
+        const input: Row = { account }
+        let link: Link | undefined
+        for (const [field, value] of Object.entries(need.where)) {
+          if (typeof value === 'object') link = value
+          input[field] = typeof value === 'object' ? value.id : value
+        }
+        const fields = Object.keys(need.where)
         // The ids of two tables can be the same number.
-        const shape = `${Object.keys(where).join()} ${linkKey(linkOf(where))}`
-        getOrAdd(ofTable.children, shape, () => new Map<string, Children>())
-          .set(`${account} ${JSON.stringify(sent)}`, { account, where, sent })
+        const shape = `${fields.join()} ${linkKey(link)}`
+        getOrAdd(ofTable.children, shape, () => ({ fields, link, inputs: new Map<string, Row>() }))
+          .inputs.set(JSON.stringify(input), input)
       } else if (need.kind === 'all') {
         ofTable.all.add(account)
       } else {
@@ -87,7 +88,7 @@ function groupByTable (needed: readonly AccountNeeds[]): Map<Table, TableNeeds> 
 }
 
 function rowLoads (dialect: Dialect, table: Table, { lock, ids, all }: TableNeeds, map: IdentityMap): Load[] {
-  const onRows = (rows: Row[]): void => { map.addLoaded(table, dialect.isServer ? rows : withBooleans(table, rows)) }
+  const onRows = (rows: Row[]): void => { map.addLoaded(table, withBooleans(table, rows)) }
   const loads: Load[] = []
   if (all.size > 0) {
     const values = [JSON.stringify(Array.from(all, (account) => ({ account })))]
@@ -108,33 +109,16 @@ function rowLoads (dialect: Dialect, table: Table, { lock, ids, all }: TableNeed
 function childrenLoads (dialect: Dialect, table: Table, { children, ids }: TableNeeds, map: IdentityMap): Load[] {
   if (children.size === 0) return []
   const known = JSON.stringify([...ids.get('')?.inputs.values() ?? []])
-  return Array.from(children.values(), (byValues) => {
-    const list = [...byValues.values()]
-    const { where } = list[0]!
-    const fields = Object.keys(where)
-    const inputs = list.map(({ account, sent }, position) => {
-      const input: Row = { position, account }
-      for (const [i, field] of fields.entries()) input[field] = sent[i]
-      return input
-    })
-    return {
-      statement: {
-        sql: childrenSql(dialect, table, fields, linkOf(where)),
-        values: [JSON.stringify(inputs), known]
-      },
-      onRows: (rows) => {
-        for (const { position, first } of rows) {
-          const { account, where } = list[position as number]!
-          map.addOther(account, table, { ...where, [fields[0]!]: first } as Values)
-        }
+  return Array.from(children.values(), ({ fields, link, inputs }) => ({
+    statement: {
+      sql: childrenSql(dialect, table, fields, link), values: [JSON.stringify([...inputs.values()]), known]
+    },
+    onRows: (rows) => {
+      for (const { account, ...where } of withBooleans(table, rows)) {
+        map.addOther(account as number, table, where as Values)
       }
     }
-  })
-}
-
-function linkOf (where: WantedValues): Through | undefined {
-  const [first] = Object.values(where)
-  return typeof first === 'object' ? first : undefined
+  }))
 }
 
 function idLoad (dialect: Dialect, table: Table, count: number, map: IdentityMap): Load {
@@ -147,13 +131,6 @@ function idLoad (dialect: Dialect, table: Table, count: number, map: IdentityMap
 /** SQLite's booleans are 0 and 1. */
 function withBooleans ({ columns }: Table, rows: Row[]): Row[] {
   const fields = Object.keys(columns).filter((field) => columns[field]!.type === 'boolean')
-  for (const row of rows) for (const field of fields) row[field] = row[field] === 1
+  for (const row of rows) for (const field of fields) if (typeof row[field] === 'number') row[field] = row[field] === 1
   return rows
-}
-
-/** @throws when no resource registers the table */
-function positionOf (tables: readonly string[], { name }: Table): number {
-  const position = tables.indexOf(name)
-  if (position < 0) throw new Error(`rows of ${name} cannot be locked: no resource registers this table`)
-  return position
 }

@@ -1,6 +1,6 @@
 import { getOrAdd } from '../get-or-add.ts'
-import type { Dialect, InputType } from '../dialect.ts'
-import { columnOf, idOf, type Column, type Table } from '../table.ts'
+import type { Dialect } from '../dialect.ts'
+import { columnOf, idOf, inputType, type Table } from '../table.ts'
 import type { Link, RowLock } from './write.ts'
 
 /**
@@ -58,11 +58,11 @@ export function allSql (dialect: Dialect, table: Table, returns: 'rows' | 'ids')
 
 /**
  * Finds out which values have a row that is not among some known ones: the accounts and ids of these are the second
- * parameter, because an account can name the id of another one's row. Returns the positions of these inputs, and their
- * first values. With a link, the first value of the input is the id of a row of another table, which has the value.
+ * parameter, because an account can name the id of another one's row. Returns the accounts and values of these inputs.
+ * With a link, the first value of the input is the id of a row of another table, which has the value.
  *
- *     SELECT i.position, i."petId" AS first
- *     FROM json_to_recordset($1) AS i("position" bigint, "account" bigint, "petId" bigint, …)
+ *     SELECT i.account, i."petId" AS "petId", …
+ *     FROM json_to_recordset($1) AS i("account" bigint, "petId" bigint, …)
  *     WHERE (SELECT c.id FROM orders c WHERE c.pet_id = i."petId" AND … AND (c.account_id, c.id) NOT IN
  *       (SELECT k.account, k.id FROM …) ORDER BY … LIMIT 1) IS NOT NULL
  */
@@ -78,9 +78,10 @@ export function childrenSql (dialect: Dialect, table: Table, fields: string[], l
     const columns: Array<[string, string]> = [[first![0], value], ['c.account_id', 'i.account'], ...rest]
     const { where, orderBy } = dialect.keyset(columns, id, '0', false)
     const known = `SELECT k.account, k.id FROM ${dialect.jsonRows('k', { account: 'bigint', id: 'bigint' }, 2)}`
+    const selected = fields.map((field, i) => `${i === 0 ? value : `i."${field}"`} AS "${field}"`)
     return `
-      SELECT i.position, ${value} AS first
-      FROM ${dialect.jsonRows('i', { position: 'bigint', account: 'bigint', ...types })} ${linked}
+      SELECT i.account, ${selected.join(', ')}
+      FROM ${dialect.jsonRows('i', { account: 'bigint', ...types })} ${linked}
       WHERE (SELECT ${id} FROM ${table.name} c
         WHERE ${where} AND (c.account_id, ${id}) NOT IN (${known}) ORDER BY ${orderBy} LIMIT 1) IS NOT NULL`
   })
@@ -113,17 +114,13 @@ export function deleteSql (dialect: Dialect, table: Table): string {
 function columnsOf (dialect: Dialect, table: Table, alias: string): string {
   return Object.entries(table.columns).map(([field, { name, type }]) => {
     const column = `${alias}.${name}`
-    const value = typeof type === 'object' ? dialect.fromEnum(column) : type === 'time' ? dialect.time(column) : column
+    const value = typeof type === 'object' ? `CAST(${column} AS text)` : type === 'time' ? dialect.time(column) : column
     return `${value} AS "${field}"`
   }).join(', ')
 }
 
 function rowsOf (dialect: Dialect, { columns }: Table, fields: string[]): string {
   return dialect.jsonRows('i', Object.fromEntries(fields.map((field) => [field, inputType(columns[field]!)])))
-}
-
-function inputType ({ type }: Column): InputType {
-  return typeof type === 'object' || type === 'time' ? 'text' : type
 }
 
 /** Returns the value of an input as that of its column. */

@@ -39,8 +39,7 @@ async function withRows<Result> (
   tx: Transaction, account: number | null, needed: readonly AccountNeeds[], created: ReadonlyMap<Table, number>,
   use: (rows: AccountRows) => Promise<Result>
 ): Promise<Result> {
-  const { dialect } = tx
-  const tables = tx.tables.map(({ name }) => name)
+  const { dialect, tables } = tx
   const map = new IdentityMap()
   map.storedBytes = tx.storedBytes
   const loads = loadsOf(dialect, tables, needed, created, map)

@@ -8,10 +8,10 @@ import { deleteSql, insertSql, updateSql } from './row-statements.ts'
  * Returns the statements that write what the group has changed: for each table one that inserts, one that updates and
  * one that deletes. Parents are inserted first and deleted last.
  *
- * @param tables the names of the tables, parents first
+ * @param tables parents first
  */
-export function savesOf (dialect: Dialect, tables: readonly string[], map: IdentityMap): OwnStatement[] {
-  const ordered = [...map.tables].sort(([a], [b]) => tables.indexOf(a.name) - tables.indexOf(b.name))
+export function savesOf (dialect: Dialect, tables: readonly Table[], map: IdentityMap): OwnStatement[] {
+  const ordered = [...map.tables].sort(([a], [b]) => tables.indexOf(a) - tables.indexOf(b))
   const inserts: OwnStatement[] = []
   const deletes: OwnStatement[] = []
   for (const [table, entries] of ordered) {

@@ -16,18 +16,13 @@ export interface Write<Input, Record> {
   decide: (input: Input, rows: AccountRows) => CommandSuccess<Record>
 }
 
-export type Need = RowNeed | ChildrenNeed | AllNeed
+export type Need =
+  | { kind: 'row', table: Table, id: number | Through, lock: RowLock }
+  | { kind: 'children', table: Table, where: WantedValues }
+  | { kind: 'all', table: Table }
 
 /** How rows are locked: for changes, or only to refer to them. */
 export type RowLock = 'UPDATE' | 'KEY SHARE'
-
-/** A row by its id, locked. */
-interface RowNeed {
-  kind: 'row'
-  table: Table
-  id: number | Through
-  lock: RowLock
-}
 
 /** The field of a table that has the ids of rows in another one. */
 export interface Link {
@@ -38,18 +33,6 @@ export interface Link {
 /** The id is in a column of another row. */
 export interface Through extends Link {
   id: number
-}
-
-interface ChildrenNeed {
-  kind: 'children'
-  table: Table
-  where: WantedValues
-}
-
-/** All rows of the account in a table that has few, locked for changes. */
-interface AllNeed {
-  kind: 'all'
-  table: Table
 }
 
 /** Values by field. The first may be in a column of another row. */
@@ -67,5 +50,5 @@ export const through = (table: Table, id: number, field: string): Through => ({ 
 /** Needs to know whether there are rows with some values. A row that the write needs for update stands for them. */
 export const children = (table: Table, where: WantedValues): Need => ({ kind: 'children', table, where })
 
-/** Needs all rows of the account. */
+/** Needs all rows of the account, locked for changes, in a table that has few. */
 export const all = (table: Table): Need => ({ kind: 'all', table })

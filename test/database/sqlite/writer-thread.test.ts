@@ -40,7 +40,7 @@ async function open (t: Test, { lockTimeout = TIMEOUT_MS, timeout = 60_000 } = {
   t.teardown(async () => { await Promise.all([thread.dispose(), onlooker.close()]) })
   const run = await untilStarted(thread)
   const turns = new Turns()
-  const transact = createTransact(async () => await reserve(turns, () => run), { begin: BEGIN_IMMEDIATE, timeout })
+  const transact = createTransact(async () => await reserve(turns, () => run), BEGIN_IMMEDIATE, timeout)
   const names = async (): Promise<string[]> => (await onlooker.prisma.account.findMany()).map(({ name }) => name)
   return { thread, transact, onlooker, names }
 }
@@ -183,7 +183,7 @@ t.test('a thread that cannot open the database is started again after a pause', 
     worker.once('exit', () => { workers.ended++ })
   }
   process.on('worker', observe)
-  const [soon, late] = [200, 600_000].map((restartDelay) => new WriterThread(options, { restartDelay }))
+  const [soon, late] = [200, 600_000].map((restartDelay) => new WriterThread(options, () => {}, restartDelay))
   t.teardown(async () => {
     process.off('worker', observe)
     await Promise.all([soon!.dispose(), late!.dispose()])

@@ -8,7 +8,7 @@ import { inventoryItems, orders, pets } from '../../../src/generated/tables.ts'
 import { cancelOrder, placeOrder } from '../../../src/orders/commands.ts'
 
 const NOW = '2026-11-21T10:00:00.000Z'
-const TABLES = ['pets', 'inventory_items', 'orders']
+const TABLES = [pets, inventoryItems, orders]
 
 /** Returns the rows of account 1: pet 7 with 3 units, and an open order with the id 5. */
 function loaded (): { map: IdentityMap, rows: AccountRows } {
