@@ -8,7 +8,10 @@ export interface StoredBytes {
   actual: number
 }
 
-/** Returns what each account stores. The migration that began to count has the sum over all rows but the journal's. */
+/**
+ * Returns what each account stores, without those that are deleted: nothing counts for them, while their rows go. The
+ * migration that began to count has the sum over all rows but the journal's.
+ */
 export async function storedBytes ({ prisma, dialect }: Database): Promise<StoredBytes[]> {
   const migrations = join('prisma', dialect.name, 'migrations')
   const folder = readdirSync(migrations).find((name) => name.endsWith('_stored_bytes'))!
@@ -17,6 +20,6 @@ export async function storedBytes ({ prisma, dialect }: Database): Promise<Store
   const rows = await prisma.$queryRawUnsafe<Array<Record<keyof StoredBytes, bigint>>>(`
     SELECT stored_bytes AS counted,
       ${sum} + coalesce((SELECT bytes FROM journals WHERE account_id = accounts.id), 0) AS actual
-    FROM accounts ORDER BY id`)
+    FROM accounts WHERE deleted_at IS NULL ORDER BY id`)
   return rows.map(({ counted, actual }) => ({ counted: Number(counted), actual: Number(actual) }))
 }
