@@ -1,5 +1,5 @@
+import type { PrismaClient } from '../generated/sqlite/client.ts'
 import type { Dialect } from './dialect.ts'
-import type { Client } from './prisma-client.ts'
 import type { Run } from './statements.ts'
 import type { Transact } from './transact.ts'
 
@@ -18,8 +18,11 @@ export interface Database {
   transact: Transact
   /** Maximum number of transactions in flight. */
   writers: number
-  /** Prisma Client, for rare reads: those of the command line and the demo store. All writes are group commits. */
-  readonly prisma: Client
+  /**
+   * Prisma Client, for rare reads: those of the command line and the demo store. All writes are group commits. The two
+   * generated clients have the same models; SQLite's type stands for both.
+   */
+  readonly prisma: PrismaClient
   /**
    * Calls the listener when a server refuses another connection, with the number of those that are open for the same
    * purpose. Exists where there is a server.

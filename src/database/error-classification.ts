@@ -19,10 +19,22 @@ const CONFLICTS = new Set(['40001', '40P01', '55P03', '0A000'])
 
 /**
  * PostgreSQL: connection exception, insufficient resources, operator intervention (57014 is statement_timeout), system
- * error, and read_only_sql_transaction: after a failover, the server accepts reads only. SQLite: each code that
- * `SqliteError` names, but that of statements.
+ * error, and read_only_sql_transaction: after a failover, the server accepts reads only.
  */
-const UNAVAILABLE = /^((08|53|57|58)[0-9A-Z]{3}|25006|SQLITE_(?!ERROR).*)$/
+const UNAVAILABLE = /^((08|53|57|58)[0-9A-Z]{3}|25006)$/
+
+/** The code of all errors of SQLite. */
+const SQLITE = 'ERR_SQLITE_ERROR'
+
+/**
+ * SQLite: BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL and NOTADB, by their messages: `all` of
+ * @photostructure/sqlite 1.2 reports no result code. None of the messages has a value of a client.
+ */
+const UNAVAILABLE_SQLITE = new RegExp(`^${SQLITE} .*(${[
+  'database( table| schema)? is locked', 'attempt to write a readonly database', 'disk I/O error',
+  'database disk image is malformed', 'malformed database schema', 'database or disk is full',
+  'unable to open database', 'locking protocol', 'file is not a database'
+].join('|')})`)
 
 /** PostgreSQL: insufficient_privilege. The role has lost a right, mostly for one table. */
 const NO_RIGHT = '42501'
@@ -42,7 +54,8 @@ export function classifyError (error: unknown): ErrorKind {
   const code = codeOf(error)
   if (CONFLICTS.has(code)) return 'conflict'
   const text = `${code} ${(error as Error | undefined)?.message}`
-  return UNAVAILABLE.test(code) || UNREACHABLE.test(text) ? 'unavailable' : 'statement error'
+  const isUnavailable = UNAVAILABLE.test(code) || [UNREACHABLE, UNAVAILABLE_SQLITE].some((sign) => sign.test(text))
+  return isUnavailable ? 'unavailable' : 'statement error'
 }
 
 /** Returns the error for those who wait for a statement or a transaction that failed. */
@@ -59,7 +72,7 @@ function codeOf (error: unknown): string {
 
 /** Returns true if another process holds SQLite's lock. */
 export function isLocked (error: unknown): boolean {
-  return codeOf(error) === 'SQLITE_BUSY'
+  return codeOf(error) === SQLITE && (error as Error).message.startsWith('database is locked')
 }
 
 /**

@@ -5,7 +5,7 @@ import type { AccountWithKey, NewAccount } from '../accounts/schemas.ts'
 import type { Command } from '../database/group-commit/command.ts'
 import type { Commit } from '../database/group-commit/committer.ts'
 import type { Transaction } from '../database/group-commit/transaction.ts'
-import { performWithin, runWithin } from '../database/unit-of-work/run-within.ts'
+import { runWithin } from '../database/unit-of-work/run-within.ts'
 import type { CommandSuccess } from '../database/unit-of-work/success.ts'
 import { InvalidJson } from '../errors.ts'
 import { OperationalError } from '../operational-error.ts'
@@ -78,10 +78,11 @@ const openStore: Command<NewStore, { opened: AccountWithKey, counts: StoreCounts
 /** Restores the records from a snapshot, which no other transaction sees. */
 async function replaceRecords (tx: Transaction, input: Import): Promise<CommandSuccess<StoreCounts>> {
   const { account } = input
-  const saved = await performWithin(tx, account, { name: 'saveStore', run: saveStore }, input)
-  const { id: snapshotId, counts } = saved.record
+  const [saved] = await runWithin(tx, account, { name: 'saveStore', run: saveStore }, [input])
+  const { id: snapshotId, counts } = saved!.record
   const snapshot = { account, snapshotId, conditions: {} }
-  const { events = [], changes = {} } = await performWithin(tx, account, restoreSnapshot, snapshot)
-  await performWithin(tx, account, deleteSnapshot, snapshot)
+  const [restored] = await runWithin(tx, account, restoreSnapshot, [snapshot])
+  const { events = [], changes = {} } = restored!
+  await runWithin(tx, account, deleteSnapshot, [snapshot])
   return { record: counts, events, changes }
 }

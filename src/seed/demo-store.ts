@@ -1,4 +1,4 @@
-import { performWithin, runWithin } from '../database/unit-of-work/run-within.ts'
+import { runWithin } from '../database/unit-of-work/run-within.ts'
 import type { Write } from '../database/unit-of-work/write.ts'
 import type { FastifyInstance } from 'fastify'
 import { timeText } from '../database/account-clocks.ts'
@@ -157,18 +157,13 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
   const events: NewEvent[] = []
   const changes: Changes = {}
 
-  async function make<Input, Record> (write: Write<Input, Record>, inputs: Input[]): Promise<Record[]> {
-    const successes = await runWithin(tx, account, write, inputs)
+  async function make<Input, Record> (
+    command: Write<Input, Record> | Command<Input, Record>, inputs: Input[]
+  ): Promise<Record[]> {
+    const successes = await runWithin(tx, account, command, inputs)
     events.push(...successes.flatMap(({ events = [] }) => events.map((event) => ({ ...event, account }))))
+    for (const success of successes) mergeChanges(changes, success.changes)
     return successes.map(({ record }) => record)
-  }
-
-  async function perform<Input extends { account: number }, Record> (
-    command: Command<Input, Record>, input: Omit<Input, 'account'>
-  ): Promise<void> {
-    const success = await performWithin(tx, account, command, { ...input, account } as Input)
-    for (const event of success.events ?? []) events.push({ ...event, account })
-    mergeChanges(changes, success.changes)
   }
 
   const categories = await make(createCategory, [...ANIMALS, EMPTY_CATEGORY].map(({ name, description }) => (
@@ -188,10 +183,10 @@ async function fill (tx: Transaction): Promise<CommandSuccess<{ apiKey: string }
   await make(updatePet, [{ petId: ids.get('Luna')!, patch: { status: 'pending' }, conditions: {} }])
   await make(createMessage, [{ ...MESSAGE, secret: '' }])
   await make(createWebhook, [1, 2].map(() => ({ webhook: { ...WEBHOOK, enabled: false }, secret: webhookSecret() })))
-  await perform(createSnapshot, { snapshot: SNAPSHOT })
-  await perform(createFault, { fault: FAULT })
-  await perform(putJournal, { keep: KEEP, conditions: {} })
-  await perform(recordRequests, { requests: [recordedRead(Date.parse(tx.startedAt))], dropped: 0 })
+  await make(createSnapshot, [{ account, snapshot: SNAPSHOT }])
+  await make(createFault, [{ account, fault: FAULT }])
+  await make(putJournal, [{ account, keep: KEEP, conditions: {} }])
+  await make(recordRequests, [{ account, requests: [recordedRead(Date.parse(tx.startedAt))], dropped: 0 }])
   return { record: opened!.record, events, changes }
 }
 

@@ -20,23 +20,23 @@ const CAUSES: Array<[sign: RegExp, explanation: string]> = [
     'HOST is not an address of this machine. Set it to an address of this machine, such as 127.0.0.1.'
   ],
   [
-    /\bSQLITE_CANTOPEN/,
+    /unable to open database/,
     'The database file cannot be opened or created. Check that DATABASE_URL names a file in a writable folder.'
   ],
   [
-    /\b(SQLITE_READONLY|25006)/,
+    /readonly database|\b25006/,
     'The database is read-only. Make the file and its folder writable, or set DATABASE_URL to another database.'
   ],
   [
-    /\bSQLITE_(NOTADB|CORRUPT)/,
+    /file is not a database|disk image is malformed|malformed database schema/,
     'The file in DATABASE_URL is damaged or not a SQLite database. Restore a backup, or set it to another file.'
   ],
   [
-    /\b(SQLITE_BUSY|SocketTimeout|P2028)/,
+    /database is locked|\b(SocketTimeout|P2028)/,
     'The database is locked by another program, or does not respond. Stop that program, or try again.'
   ],
   [
-    /\b(SQLITE_FULL|SQLITE_IOERR|53100)/,
+    /database or disk is full|disk I\/O error|\b53100/,
     'The disk of the database is full or has failed. Free space on it, or replace it.'
   ],
   [

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { eraseRows } from '../../src/accounts/erasure.ts'
 import { ACCOUNT_TABLES } from '../../src/database/account-tables.ts'
-import type { Client as PrismaClient } from '../../src/database/prisma-client.ts'
+import type { Database } from '../../src/database/database.ts'
 import { startApp, type Client } from '../support/app.ts'
 import { assertError } from '../support/checks.ts'
 import { freshDatabase } from '../support/database.ts'
@@ -17,7 +17,7 @@ const DELETED = /was revoked|was deleted/
 /** Without what is recorded meanwhile: attempts to deliver, and requests. */
 const RECORDED = ['webhook_attempts', 'recorded_batches']
 
-async function rowsOf (client: PrismaClient, { account }: Client): Promise<number> {
+async function rowsOf (client: Database['prisma'], { account }: Client): Promise<number> {
   const counts = ACCOUNT_TABLES.filter((table) => !RECORDED.includes(table)).map((table) => `(SELECT count(*) FROM ${table} WHERE account_id = ${account})`)
   const [row] = await client.$queryRawUnsafe<Array<{ rows: bigint }>>(
     `SELECT (SELECT count(*) FROM accounts WHERE id = ${account}) + ${counts.join(' + ')} AS rows`)

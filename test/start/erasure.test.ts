@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Client as PrismaClient } from '../../src/database/prisma-client.ts'
+import type { Database } from '../../src/database/database.ts'
 import { ACCOUNT_TABLES } from '../../src/database/account-tables.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { build } from '../support/cli.ts'
@@ -29,14 +29,14 @@ async function request (origin: string, { apiKey }: Account, method = 'GET', pat
 }
 
 /** Returns the number of rows that an account has in all tables, and 1 for its own. */
-async function rowsOf (client: PrismaClient, { id }: Account): Promise<number> {
+async function rowsOf (client: Database['prisma'], { id }: Account): Promise<number> {
   const counts = ACCOUNT_TABLES.map((table) => `(SELECT count(*) FROM ${table} WHERE account_id = ${id})`)
   const [row] = await client.$queryRawUnsafe<Array<{ rows: bigint }>>(
     `SELECT (SELECT count(*) FROM accounts WHERE id = ${id}) + ${counts.join(' + ')} AS rows`)
   return Number(row!.rows)
 }
 
-async function addCategories (client: PrismaClient, { id }: Account, count: number): Promise<void> {
+async function addCategories (client: Database['prisma'], { id }: Account, count: number): Promise<void> {
   const numbers = databaseName === 'sqlite'
     ? `(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count}) SELECT i FROM n)`
     : `generate_series(1, ${count})`

@@ -49,6 +49,15 @@ interface CommandOptions<Input> {
   stores?: true
 }
 
+/** Returns the needs of a command for an input, if it has any. */
+export function needsOf<Input> (
+  command: Command<Input, unknown> | Write<Input, unknown>, input: Input, account: number | null
+): AccountNeeds[] {
+  if (command.needs === undefined) return []
+  if (!('decide' in command)) return [command.needs(input)]
+  return account === null ? [] : [{ account, needs: command.needs(input) }]
+}
+
 /** Runs a command for several requests. */
 export async function runCommand<Input, Record> (
   tx: Transaction, command: Command<Input, Record>, inputs: Input[]

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailable, IdempotencyKeyInUse } from '../../errors.ts'
 import type { Database } from '../database.ts'
 import { classifyError, failureOf } from '../error-classification.ts'
+import { Turns } from '../turns.ts'
 import type { QueuedCommand } from './command.ts'
 import { runInTransaction, type CommittedGroup, type GroupTransactionOptions } from './group-transaction.ts'
 
@@ -23,7 +24,7 @@ export class GroupRunner {
    * Idempotency-Key or row. No group and no other write waits for them.
    */
   readonly #waiting = new Map<QueuedCommand, unknown>()
-  #isRetrying = false
+  readonly #turns = new Turns()
 
   /** @param onCommit called with what is committed while other parts of its group still run, or after it waited */
   constructor (database: Database, options: GroupRunnerOptions, onCommit: (committed: CommittedGroup) => void) {
@@ -89,29 +90,23 @@ export class GroupRunner {
       const kind = error instanceof IdempotencyKeyInUse ? 'conflict' : classifyError(error)
       if (kind === 'unavailable') rejectAll(group, new DatabaseUnavailable({ cause: error }))
       else if (group.length > 1) return 'failed together'
-      else if (kind === 'conflict') this.#wait(group[0]!, error)
+      else if (kind === 'conflict') void this.#retryLater(group[0]!, error)
       else group[0]!.reject(failureOf(error))
       return undefined
     }
   }
 
-  #wait (entry: QueuedCommand, error: unknown): void {
+  /** Tries a write again: those that wait take turns, so that they use one connection. */
+  async #retryLater (entry: QueuedCommand, error: unknown): Promise<void> {
     this.#waiting.set(entry, error)
-    if (!this.#isRetrying) void this.#retryAll()
-  }
-
-  /** Tries the writes that wait, one after the other, so that they use one connection. */
-  async #retryAll (): Promise<void> {
-    this.#isRetrying = true
-    // The loop also takes those that come meanwhile, or again.
-    for (const entry of this.#waiting.keys()) {
-      await sleep(RETRY_MS)
-      // It may have been refused.
-      if (!this.#waiting.delete(entry)) continue
+    const endTurn = await this.#turns.take()
+    // It may have been refused, before its turn or meanwhile.
+    if (this.#waiting.has(entry)) await sleep(RETRY_MS)
+    if (this.#waiting.delete(entry)) {
       const committed = await this.#commit([entry])
       if (committed !== undefined) this.#onCommit(committed)
     }
-    this.#isRetrying = false
+    endTurn()
   }
 
   readonly #isLate = ({ since }: QueuedCommand): boolean => performance.now() - since > this.#options.timeout

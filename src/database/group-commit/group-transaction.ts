@@ -12,7 +12,8 @@ import type { StoredBytes } from '../unit-of-work/stored-bytes.ts'
 import { mergeChanges, type Changes } from '../unit-of-work/success.ts'
 import type { Write } from '../unit-of-work/write.ts'
 import {
-  ACCOUNT_DELETED, runCommand, type ChangeLog, type Command, type CompletedCommand, type EventLog, type QueuedCommand
+  ACCOUNT_DELETED, needsOf, runCommand, type ChangeLog, type Command, type CompletedCommand, type EventLog,
+  type QueuedCommand
 } from './command.ts'
 import { createTimes, createTransaction, type Transaction } from './transaction.ts'
 
@@ -57,7 +58,7 @@ export async function runInTransaction (
   return await database.transact(async (transaction) => {
     const map = new IdentityMap()
     const outcomes: Outcomes = { completed: [], refused: [] }
-    const needed = group.flatMap(needsOf)
+    const needed = group.flatMap(({ command, input, context: { account } }) => needsOf(command, input, account))
     const loads = loadsOf(dialect, tables, needed, createdBy(writes.map(({ command }) => command)), map)
     const lock = performs.some(({ command }) => command.locksAccount) ? 'UPDATE' : 'KEY SHARE'
     const { replays, offsets, bytes, rows: loaded, isSubscribed } = await sendFirstMessage(
@@ -129,13 +130,6 @@ function accountsOf (group: readonly QueuedCommand[], needed: readonly AccountNe
   const accounts = new Set(needed.map(({ account }) => account))
   for (const { context: { account } } of group) if (account !== null) accounts.add(account)
   return [...accounts]
-}
-
-/** Returns the needs of an entry, if it has any. */
-function needsOf ({ command, input, context: { account } }: QueuedCommand): AccountNeeds[] {
-  if (command.needs === undefined) return []
-  if (!('decide' in command)) return [command.needs(input)]
-  return account === null ? [] : [{ account, needs: command.needs(input) }]
 }
 
 /** Decides about the writes in order of arrival. */

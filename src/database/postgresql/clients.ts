@@ -1,7 +1,6 @@
 import { PrismaPg } from '@prisma/adapter-pg'
 import { PrismaClient } from '../../generated/postgresql/client.ts'
 import { type Database, type DatabaseOptions } from '../database.ts'
-import { createClient, type Client, type ClientOptions } from '../prisma-client.ts'
 import { BEGIN, type OwnStatement } from '../statements.ts'
 import { createTransact } from '../transact.ts'
 import { ConnectionPool } from './connection-pool.ts'
@@ -25,21 +24,13 @@ const BEGIN_VIEW: OwnStatement = { sql: 'BEGIN ISOLATION LEVEL REPEATABLE READ R
 export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): Promise<Database> {
   const writers = Math.min(MAX_WRITERS, Math.max(1, Math.floor(pool / 2)))
   const readers = Math.max(1, pool - writers)
-  const listeners: Array<(open: number) => void> = []
-  const poolOf = (size: number, lockTimeout: number, other: () => ConnectionPool) => new ConnectionPool(url, {
-    size,
-    timeout,
-    lockTimeout,
-    onRefused: (open) => {
-      for (const listener of listeners) listener(open)
-      // Reads cannot keep the last connection from writes, nor writes from reads.
-      if (open === 0) void other().yieldConnection()
-    }
-  })
-  const reading: ConnectionPool = poolOf(readers, 0, () => writing)
-  const writing: ConnectionPool = poolOf(writers, LOCK_TIMEOUT_MS, () => reading)
-  const Generated = PrismaClient as unknown as new (options: ClientOptions) => Client
-  let prisma: Client | undefined
+  const reading = new ConnectionPool(url, { size: readers, timeout, lockTimeout: 0 })
+  const writing = new ConnectionPool(url, { size: writers, timeout, lockTimeout: LOCK_TIMEOUT_MS })
+  // Reads cannot keep the last connection from writes, nor writes from reads.
+  for (const [refused, other] of [[reading, writing], [writing, reading]] as const) {
+    refused.refusalListeners.push((open) => { if (open === 0) void other.yieldConnection() })
+  }
+  let prisma: Database['prisma'] | undefined
   return {
     dialect: postgresql,
     read: reading.run,
@@ -48,10 +39,12 @@ export async function openPostgresql ({ url, pool, timeout }: DatabaseOptions): 
     writers,
     get prisma () {
       // Prisma's statements name the schema.
-      prisma ??= createClient(Generated, new PrismaPg(reading, { schema: schemaOf(url) }), timeout)
+      prisma ??= new PrismaClient({
+        adapter: new PrismaPg(reading, { schema: schemaOf(url) }), transactionOptions: { maxWait: timeout, timeout }
+      }) as unknown as Database['prisma']
       return prisma
     },
-    onRefused: (listener) => { listeners.push(listener) },
+    onRefused: (listener) => { for (const { refusalListeners } of [reading, writing]) refusalListeners.push(listener) },
     close: async () => { await Promise.all([reading.end(), writing.end()]) }
   }
 }

@@ -39,8 +39,6 @@ export interface PoolOptions {
   timeout: number
   /** Maximum time that a statement waits for a lock, in ms; 0 is no limit. */
   lockTimeout: number
-  /** Called when the server refuses a connection. @param open the number of those that the pool has */
-  onRefused: (open: number) => void
 }
 
 /**
@@ -49,6 +47,8 @@ export interface PoolOptions {
  */
 export class ConnectionPool extends pg.Pool {
   readonly #limits: PoolOptions
+  /** Called with the number of open connections when the server refuses another one. */
+  readonly refusalListeners: Array<(open: number) => void> = []
   /** Allows one connection more. */
   #growth: NodeJS.Timeout | undefined
 
@@ -73,19 +73,18 @@ export class ConnectionPool extends pg.Pool {
   }
 
   /** Runs statements on one connection, outside a transaction. */
-  readonly run = async (statements: readonly OwnStatement[]): Promise<object[][]> =>
-    await this.#run(statements, this.#limits.size)
-
-  async #run (statements: readonly OwnStatement[], retries: number): Promise<object[][]> {
+  readonly run = async (statements: readonly OwnStatement[]): Promise<object[][]> => {
     const client = await this.#connect()
     try {
-      const rows = await this.#runOn(client, statements)
+      const rows = await this.#runOn(client, statements).catch(async (error: unknown) => {
+        if (classifyError(error) !== 'conflict') throw error
+        // Nothing of the message had an effect, and an outdated statement is prepared anew.
+        return await this.#runOn(client, statements)
+      })
       client.release()
       return rows
     } catch (error) {
       client.release(error as Error)
-      // Nothing of the message had an effect. Each connection with an outdated statement is replaced.
-      if (classifyError(error) === 'conflict' && retries > 0) return await this.#run(statements, retries - 1)
       throw error
     }
   }
@@ -127,7 +126,7 @@ export class ConnectionPool extends pg.Pool {
         }
       }
       this.#limitTo(this.totalCount)
-      this.#limits.onRefused(this.totalCount)
+      for (const listener of this.refusalListeners) listener(this.totalCount)
       await sleep(RETRY_MS)
     }
   }

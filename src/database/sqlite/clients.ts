@@ -1,6 +1,5 @@
 import { PrismaClient } from '../../generated/sqlite/client.ts'
 import { type Database, type DatabaseOptions } from '../database.ts'
-import { createClient } from '../prisma-client.ts'
 import { BEGIN } from '../statements.ts'
 import { createTransact } from '../transact.ts'
 import { Turns } from '../turns.ts'
@@ -42,7 +41,9 @@ export async function openSqlite (
       BEGIN_IMMEDIATE, timeout),
     writers: 1,
     get prisma () {
-      prisma ??= createClient(PrismaClient, sqliteAdapterFactory(url, timeout), timeout)
+      prisma ??= new PrismaClient({
+        adapter: sqliteAdapterFactory(url, timeout), transactionOptions: { maxWait: timeout, timeout }
+      })
       return prisma
     },
     close: async () => {

@@ -4,7 +4,6 @@ import { LRUCache } from 'lru-cache'
 import { getOrAdd } from '../get-or-add.ts'
 import { declaredType, toParameter, toResultSet } from './conversions.ts'
 import { openFile } from './driver.ts'
-import { withSqliteErrors } from './errors.ts'
 
 /**
  * Maximum number of prepared statements. The service has about a hundred; Prisma Client, and the service in a few
@@ -22,8 +21,6 @@ interface Prepared {
 /**
  * A connection to a SQLite file. It prepares each statement once: to prepare one costs as much as to run a small one,
  * and leaves an object that the garbage collector must close.
- *
- * Every method throws `SqliteError` if SQLite reports an error.
  */
 export class SqliteConnection {
   readonly #database: DatabaseSyncInstance
@@ -31,37 +28,31 @@ export class SqliteConnection {
 
   /** @param options with `readBigInts` for Prisma Client */
   constructor (path: string, options: DatabaseSyncOptions = {}) {
-    this.#database = withSqliteErrors(() => openFile(path, { ...options, returnArrays: true }))
+    this.#database = openFile(path, { ...options, returnArrays: true })
   }
 
   /** Returns the rows of one of the service's own statements, none if it only writes. */
   all (sql: string, values: readonly unknown[]): object[] {
-    return withSqliteErrors(() => {
-      const { statement, names } = this.#prepare(sql)
-      return (statement.all(...values) as unknown[][]).map((row) => toObject(names, row))
-    })
+    const { statement, names } = this.#prepare(sql)
+    return (statement.all(...values) as unknown[][]).map((row) => toObject(names, row))
   }
 
   /** Runs a statement of Prisma Client, and returns its rows. */
   query ({ sql, args, argTypes }: SqlQuery): SqlResultSet {
-    return withSqliteErrors(() => {
-      const { statement, names, types } = this.#prepare(sql)
-      const rows = statement.all(...args.map((arg, i) => toParameter(arg, argTypes[i]!))) as unknown[][]
-      return toResultSet(names, types, rows)
-    })
+    const { statement, names, types } = this.#prepare(sql)
+    const rows = statement.all(...args.map((arg, i) => toParameter(arg, argTypes[i]!))) as unknown[][]
+    return toResultSet(names, types, rows)
   }
 
   /** Runs a statement of Prisma Client, and returns the number of rows that it changed. */
   execute ({ sql, args, argTypes }: SqlQuery): number {
-    return withSqliteErrors(() => {
-      const { statement } = this.#prepare(sql)
-      return Number(statement.run(...args.map((arg, i) => toParameter(arg, argTypes[i]!))).changes)
-    })
+    const { statement } = this.#prepare(sql)
+    return Number(statement.run(...args.map((arg, i) => toParameter(arg, argTypes[i]!))).changes)
   }
 
   /** Runs several statements. */
   runScript (script: string): void {
-    withSqliteErrors(() => { this.#database.exec(script) })
+    this.#database.exec(script)
   }
 
   /** Closes the file, for other processes at the end of this one at the latest: see `releaseClosedFiles`. */

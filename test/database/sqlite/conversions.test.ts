@@ -3,7 +3,7 @@
 import t from 'tap'
 import { Prisma } from '../../../src/generated/sqlite/client.ts'
 import { openDatabase } from '../../../src/database/open-database.ts'
-import type { Client } from '../../../src/database/prisma-client.ts'
+import type { Database } from '../../../src/database/database.ts'
 import { SqliteConnection } from '../../../src/database/sqlite/connection.ts'
 import { fileOf } from '../../../src/database/sqlite/database-file.ts'
 import { database, freshDatabase } from '../../support/database.ts'
@@ -75,7 +75,7 @@ t.test('a model keeps 64-bit ids, and dates of both formats', { skip }, async (t
 })
 
 /** Statements that fail, with the messages of Prisma Client. */
-const ERRORS: Array<[name: string, statement: (client: Client) => Promise<unknown>, message: RegExp]> = [
+const ERRORS: Array<[name: string, statement: (client: Database['prisma']) => Promise<unknown>, message: RegExp]> = [
   [
     'a unique index',
     async (client) => {

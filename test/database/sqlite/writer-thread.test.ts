@@ -69,7 +69,7 @@ t.test('an error has the code and the kind that it has in the main thread', { sk
   const error: unknown = await transact(async (transaction) => {
     await transaction.run([{ sql: 'SELECT missing FROM nowhere', values: [] }])
   }).catch((error: unknown) => error)
-  t.match(error, { code: 'SQLITE_ERROR', message: /nowhere/ })
+  t.match(error, { code: 'ERR_SQLITE_ERROR', message: /nowhere/ })
   t.equal(classifyError(error), 'statement error')
   t.same(await names(), [])
 })
@@ -152,7 +152,7 @@ t.test('a transaction whose last statement fails is rolled back, and the next on
   await t.rejects(transact(async (transaction) => {
     const broken = { sql: 'SELECT missing FROM nowhere', values: [] }
     await transaction.commit([{ sql: INSERT, values: ['Ada'] }, broken])
-  }), { code: 'SQLITE_ERROR' })
+  }), { code: 'ERR_SQLITE_ERROR' })
   const next = transact(async (transaction) => {
     await transaction.commit([{ sql: INSERT, values: ['Bob'] }])
     return 'it runs'
