@@ -1,4 +1,4 @@
-import { AccountRows, IdentityMap, type Row, type Values } from '../../src/database/unit-of-work/account-rows.ts'
+import { AccountRows, IdentityMap, type Row } from '../../src/database/unit-of-work/account-rows.ts'
 import type { Changes } from '../../src/database/unit-of-work/success.ts'
 import type { Need, WantedValues, Write } from '../../src/database/unit-of-work/write.ts'
 import { completeRow, type Table } from '../../src/database/table.ts'
@@ -116,9 +116,8 @@ function load (needs: readonly Need[], rows: Rows): IdentityMap {
     const { table } = need
     const where = Object.entries(need.where).map(([field, value]) => [field, valueOf(value)] as const)
     const others = rowsOf(table).filter((row) => !map.entriesOf(table).has(row[table.id] as number))
-    if (others.some((row) => where.every(([field, value]) => row[field] === value))) {
-      map.addOther(ACCOUNT, table, Object.fromEntries(where) as Values)
-    }
+    const other = others.find((row) => where.every(([field, value]) => row[field] === value))
+    if (other !== undefined) map.addLoaded(table, [other])
   }
   return map
 }

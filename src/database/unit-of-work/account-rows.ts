@@ -21,8 +21,6 @@ export interface Entry {
  */
 export class IdentityMap {
   readonly tables = new Map<Table, Map<Id, Entry>>()
-  /** Tables and values for which there is a row beside those of the map. */
-  readonly #others = new Set<string>()
   readonly #newIds = new Map<Table, number[]>()
   /** Takes back what the current write has done, last step first. */
   #undo: Array<() => void> = []
@@ -36,14 +34,6 @@ export class IdentityMap {
   addLoaded (table: Table, rows: readonly Row[]): void {
     const entries = this.entriesOf(table)
     for (const row of rows) entries.set(row[table.id] as Id, { stored: row, current: row })
-  }
-
-  addOther (account: number | null, table: Table, where: Values): void {
-    this.#others.add(otherKey(account, table, where))
-  }
-
-  hasOther (account: number | null, table: Table, where: Values): boolean {
-    return this.#others.has(otherKey(account, table, where))
   }
 
   addIds (table: Table, ids: number[]): void {
@@ -82,10 +72,6 @@ export class IdentityMap {
   }
 }
 
-function otherKey (account: number | null, { name }: Table, where: Values): string {
-  return `${name} ${account} ${JSON.stringify(where)}`
-}
-
 /** What a write may see and change: rows of its account that it, or another write of the account, has declared. */
 export class AccountRows {
   readonly #map: IdentityMap
@@ -116,7 +102,6 @@ export class AccountRows {
 
   /** Returns whether there are rows with these values: those that `children` has declared. */
   has<R extends object> (table: Table<R>, where: Values): boolean {
-    if (this.#map.hasOther(this.#account, table, where)) return true
     const wanted = Object.entries(where)
     for (const { current } of this.#map.entriesOf(table).values()) {
       if (current?.['accountId'] !== this.#account) continue

@@ -3,7 +3,7 @@ import type { Dialect } from '../dialect.ts'
 import { idsOf, type IdRange } from '../group-commit/transaction.ts'
 import { idOf, type Table } from '../table.ts'
 import type { OwnStatement } from '../statements.ts'
-import type { IdentityMap, Row, Values } from './account-rows.ts'
+import type { IdentityMap, Row } from './account-rows.ts'
 import { allSql, childrenSql, linkKey, loadSql } from './row-statements.ts'
 import type { Link, Need, RowLock } from './write.ts'
 
@@ -111,13 +111,9 @@ function childrenLoads (dialect: Dialect, table: Table, { children, ids }: Table
   const known = JSON.stringify([...ids.get('')?.inputs.values() ?? []])
   return Array.from(children.values(), ({ fields, link, inputs }) => ({
     statement: {
-      sql: childrenSql(dialect, table, fields, link), values: [JSON.stringify([...inputs.values()]), known]
+      sql: childrenSql(dialect, table, fields, link), values: [known, JSON.stringify([...inputs.values()])]
     },
-    onRows: (rows) => {
-      for (const { account, ...where } of withBooleans(table, rows)) {
-        map.addOther(account as number, table, where as Values)
-      }
-    }
+    onRows: (rows) => { map.addLoaded(table, withBooleans(table, rows)) }
   }))
 }
 

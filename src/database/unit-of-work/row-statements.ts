@@ -57,33 +57,32 @@ export function allSql (dialect: Dialect, table: Table, returns: 'rows' | 'ids')
 }
 
 /**
- * Finds out which values have a row that is not among some known ones: the accounts and ids of these are the second
- * parameter, because an account can name the id of another one's row. Returns the accounts and values of these inputs.
- * With a link, the first value of the input is the id of a row of another table, which has the value.
+ * Loads a row with some values, for each input: one that is not among some known rows, whose accounts and ids are the
+ * first parameter, because an account can name the id of another one's row. With a link, the first value of the input
+ * is the id of a row of another table, which has the value.
  *
- *     SELECT i.account, i."petId" AS "petId", …
- *     FROM json_to_recordset($1) AS i("account" bigint, "petId" bigint, …)
- *     WHERE (SELECT c.id FROM orders c WHERE c.pet_id = i."petId" AND … AND (c.account_id, c.id) NOT IN
- *       (SELECT k.account, k.id FROM …) ORDER BY … LIMIT 1) IS NOT NULL
+ *     SELECT r.id AS "id", … FROM orders r WHERE r.id = ANY (ARRAY(
+ *       SELECT (SELECT c.id FROM orders c WHERE c.pet_id = i."petId" AND … AND (c.account_id, c.id) NOT IN
+ *         (SELECT k.account, k.id FROM json_to_recordset($1) AS k(…)) ORDER BY … LIMIT 1) AS id
+ *       FROM json_to_recordset($2) AS i("account" bigint, "petId" bigint, …)))
  */
 export function childrenSql (dialect: Dialect, table: Table, fields: string[], link?: Link): string {
   return once(dialect, `children ${table.name} ${fields.join()} ${linkKey(link)}`, () => {
     const types = Object.fromEntries(fields.map((field) => [field, inputType(table.columns[field]!)]))
-    const id = `c.${idOf(table)}`
+    const id = idOf(table)
     const [first, ...rest] = fields.map((field): [string, string] =>
       [`c.${columnOf(table, field)}`, valueOf(dialect, table, field)])
     const value = link === undefined ? first![1] : `l.${columnOf(link.table, link.field)}`
     const linked = link === undefined ? '' : linkSql(dialect, link, first![1])
     // As the columns of the indexes are ordered.
     const columns: Array<[string, string]> = [[first![0], value], ['c.account_id', 'i.account'], ...rest]
-    const { where, orderBy } = dialect.keyset(columns, id, '0', false)
-    const known = `SELECT k.account, k.id FROM ${dialect.jsonRows('k', { account: 'bigint', id: 'bigint' }, 2)}`
-    const selected = fields.map((field, i) => `${i === 0 ? value : `i."${field}"`} AS "${field}"`)
-    return `
-      SELECT i.account, ${selected.join(', ')}
-      FROM ${dialect.jsonRows('i', { account: 'bigint', ...types })} ${linked}
-      WHERE (SELECT ${id} FROM ${table.name} c
-        WHERE ${where} AND (c.account_id, ${id}) NOT IN (${known}) ORDER BY ${orderBy} LIMIT 1) IS NOT NULL`
+    const { where, orderBy } = dialect.keyset(columns, `c.${id}`, '0', false)
+    const known = `SELECT k.account, k.id FROM ${dialect.jsonRows('k', { account: 'bigint', id: 'bigint' })}`
+    const ids = `
+      SELECT (SELECT c.${id} FROM ${table.name} c
+        WHERE ${where} AND (c.account_id, c.${id}) NOT IN (${known}) ORDER BY ${orderBy} LIMIT 1) AS id
+      FROM ${dialect.jsonRows('i', { account: 'bigint', ...types }, 2)} ${linked}`
+    return `SELECT ${columnsOf(dialect, table, 'r')} ${dialect.fromByIds(table.name, 'r', id, ids)}`
   })
 }
 
