@@ -20,7 +20,7 @@ export interface Database {
   writers: number
   /**
    * Prisma Client, for rare reads: those of the command line and the demo store. All writes are group commits. The two
-   * generated clients have the same models; SQLite's type stands for both.
+   * generated clients have the same models; SQLite's type stands for both. Their transactions have the time of a write.
    */
   readonly prisma: PrismaClient
   /**

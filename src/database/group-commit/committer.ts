@@ -43,7 +43,7 @@ export class Committer {
   readonly #database: Database
   readonly #options: CommitterOptions
   readonly #sweep: NodeJS.Timeout
-  /** Idempotency keys of the groups in flight: a second request with one of them waits for the first. */
+  /** The writes in flight by their Idempotency-Keys: a second request with one of them waits for the first. */
   readonly #keysInFlight = new Map<string, QueuedCommand>()
   readonly #queue: WriteQueue
   readonly #runner: GroupRunner

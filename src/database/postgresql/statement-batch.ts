@@ -40,6 +40,7 @@ export class StatementBatch {
   submit (wire: pg.Connection): void {
     this.#wire = wire
     wire.stream.cork()
+    // `true`: other messages follow.
     for (const { sql, values } of this.#statements) {
       const prepared = this.#prepared.get(sql)
       const name = prepared?.name ?? nameOf(sql)
